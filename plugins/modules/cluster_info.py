@@ -85,18 +85,19 @@ cluster:
           unavailable_on: []
     networks: {description: Interfaces of each node that is online. Null without
         O(networks)., type: dict, sample: {pve1: [{iface: vmbr0, type: bridge, active: 1}]}}
-    totals: {description: 'Number of C(vms), and C(cores), C(memory) and C(disk)
-        of all VMs that are visible to the caller.', type: dict, sample: {vms: {
-          total: 3, running: 2, stopped: 1, other: 0, templates: 1}, cores: 6, memory: 6442450944,
-        disk: 0}}
-    containers: {description: Number of containers., type: int, sample: 0}
+    totals: {description: 'Number of C(vms) and of C(containers), and C(cores),
+        C(memory) and C(disk) of all guests that are visible to the caller.', type: dict,
+      sample: {vms: {total: 3, running: 2, stopped: 1, other: 0, templates: 1},
+        containers: {total: 1, running: 1, stopped: 0, other: 0, templates: 0},
+        cores: 6, memory: 6442450944, disk: 0}}
+    containers: {description: Number of containers., type: int, sample: 1}
     pools: {description: Resource pools that are visible to the caller., type: list,
       elements: str, sample: [acme]}
     tenants:
       description:
         - The same values for each tenant, by its ID. C(memory) and C(disk) are
-          bytes; C(disk) counts boot disks only, because the listing of Proxmox
-          VE contains no others.
+          bytes; C(disk) counts one disk of each guest, that of its system, because
+          the listing of Proxmox VE contains no others.
       type: dict
       sample:
         acme:
@@ -106,14 +107,20 @@ cluster:
             stopped: 0
             other: 0
             templates: 0
+          containers:
+            total: 1
+            running: 1
+            stopped: 0
+            other: 0
+            templates: 0
           cores: 4
           memory: 4294967296
-    untenanted: {description: 'The same values for VMs without a tenant''s tag,
+    untenanted: {description: 'The same values for guests without a tenant''s tag,
         and their C(vmids).', type: dict, sample: {cores: 0, memory: 0, disk: 0,
         vmids: []}}
-    ambiguous: {description: 'The same values for VMs with the tags of several tenants,
-        and their C(vmids).', type: dict, sample: {cores: 0, memory: 0, disk: 0,
-        vmids: []}}
+    ambiguous: {description: 'The same values for guests with the tags of several
+        tenants, and their C(vmids).', type: dict, sample: {cores: 0, memory: 0,
+        disk: 0, vmids: []}}
     ha:
       description:
         - C(quorate), C(master), C(fencing), the C(nodes) with their state, and

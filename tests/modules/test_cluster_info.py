@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, settle
@@ -60,6 +61,19 @@ def test_resources_by_tenant(lab: Lab) -> None:
     assert shown["ambiguous"]["vmids"] == [both["vmid"]]
     assert none["vmid"] in shown["untenanted"]["vmids"]
     assert "several tenants" in shown["health"]["reasons"][0]
+
+
+def test_containers_count_beside_the_vms_of_a_tenant(lab: Lab) -> None:
+    machine(lab, tags="tenant_t3", cores=2, memory=1024)
+    for vmid, tags in ((881, "tenant_t3"), (882, ""), (883, "tenant_t3;tenant_t4")):
+        add_container(lab, vmid, running=True, tags=tags, cores=3, memory=2048)
+    shown = cluster(lab)
+    third = shown["tenants"]["t3"]
+    assert (third["vms"]["total"], third["containers"]["running"]) == (1, 1)
+    assert (third["cores"], third["memory"]) == (5, 3 * GIB)
+    assert 882 in shown["untenanted"]["vmids"]
+    assert 883 in shown["ambiguous"]["vmids"]
+    assert shown["totals"]["containers"]["total"] == shown["containers"]
 
 
 def test_networks(lab: Lab) -> None:

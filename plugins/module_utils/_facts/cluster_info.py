@@ -13,12 +13,12 @@ from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.result import Result
 from .._core.times import iso
-from .._vm.kind import VM
 from .node_info import read_rules
 from .nodes import (
     FAULTY_HA_STATES,
     CapacityRules,
     Row,
+    guests,
     of_type,
     other_guests,
     storage,
@@ -76,7 +76,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if params.get("networks"):
         online = [node["node"] for node in nodes if node["status"] == "online"]
         networks = networks_of(read.each("networks", online, "network"))
-    vms = of_type(rows, VM.type)
+    all_guests = guests(rows)
     prefix = params.get("tenant_prefix") or PREFIX
     cluster: dict[str, Any] = {
         "name": head["name"],
@@ -85,10 +85,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         "nodes": nodes,
         "storages": storages_of(rows),
         "networks": networks,
-        "totals": figures(vms),
+        "totals": figures(all_guests),
         "containers": len(other_guests(rows)),
         "pools": sorted(row["pool"] for row in of_type(rows, "pool")),
-        **by_tenant(vms, prefix),
+        **by_tenant(all_guests, prefix),
         "ha": ha_of(current, states),
         "failed_tasks": failed(tasks, max_tasks),
         "missing": sorted(read.missing, key=lambda row: str(row["part"])),
@@ -247,7 +247,7 @@ def health(cluster: Mapping[str, Any], rules: CapacityRules) -> dict[str, Any]:
     ambiguous = cluster["ambiguous"]["vmids"]
     if ambiguous:
         vmids = ", ".join(map(str, ambiguous))
-        minor.append(f"VMs have the tags of several tenants: {vmids}")
+        minor.append(f"guests have the tags of several tenants: {vmids}")
     if cluster["quorate"] is None and not minor:
         return {"status": "unknown", "reasons": ["the cluster's status could not be read"]}
     return verdict(grave, minor)

@@ -10,26 +10,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._cluster.tenant import parse_tags, tenants_of
-from .nodes import counts, total, without_templates
+from .._vm.kind import VM
+from .nodes import counts, of_type, other_guests, total, without_templates
 
 Row = Mapping[str, Any]
 
 
-def by_tenant(vms: Iterable[Row], prefix: str) -> dict[str, Any]:
-    """Return the figures of each tenant, of VMs without a tenant, and of VMs with several."""
+def by_tenant(guests: Iterable[Row], prefix: str) -> dict[str, Any]:
+    """Return the figures of each tenant, of guests without a tenant, and of guests with several."""
     owned: dict[str, list[Row]] = {}
     without_tenant: list[Row] = []
     with_several: list[Row] = []
-    for vm in vms:
-        tags = parse_tags(vm.get("tags"))
+    for guest in guests:
+        tags = parse_tags(guest.get("tags"))
         owners = tenants_of(tags, prefix)
         if not owners:
-            without_tenant.append(vm)
+            without_tenant.append(guest)
         elif len(owners) > 1:
-            with_several.append(vm)
+            with_several.append(guest)
         else:
             tenant = owners[0][len(prefix) :]
-            owned.setdefault(tenant, []).append(vm)
+            owned.setdefault(tenant, []).append(guest)
     tenants = {}
     for tenant in sorted(owned):
         tenants[tenant] = figures(owned[tenant])
@@ -40,16 +41,17 @@ def by_tenant(vms: Iterable[Row], prefix: str) -> dict[str, Any]:
     }
 
 
-def figures(vms: Iterable[Row]) -> dict[str, Any]:
-    """Return counts, cores, memory and disk of VMs; memory and disk in bytes.
+def figures(guests: Iterable[Row]) -> dict[str, Any]:
+    """Return counts of VMs and of containers, and their cores, memory and disk in bytes.
 
-    The disk is the boot disk, the only disk in the listing. Templates count as templates and disk
-    only.
+    The disk is that of the system, the only disk in the listing. Templates count as templates and
+    disk only.
     """
-    listed = list(vms)
+    listed = list(guests)
     machines = without_templates(listed)
     return {
-        "vms": counts(listed),
+        "vms": counts(of_type(listed, VM.type)),
+        "containers": counts(other_guests(listed)),
         "cores": total(machines, "maxcpu"),
         "memory": total(machines, "maxmem"),
         "disk": total(listed, "maxdisk"),

@@ -50,12 +50,12 @@ FAMILIES: Mapping[str, MetricFamily] = {
     "proxmox_node_memory_bytes": _gauge("Memory of a node."),
     "proxmox_node_memory_used_bytes": _gauge("Memory of a node that is in use."),
     "proxmox_node_free_cores": _gauge(
-        "Cores that the placement rules leave for guests on a node, which may be given several times"
-        " (proxmox_node_cpu_overcommit_ratio); below 0 if they are exceeded."
+        "Cores that the placement rules leave for guests on a node, which may be given several"
+        " times (proxmox_node_cpu_overcommit_ratio); below 0 if they are exceeded."
     ),
     "proxmox_node_free_memory_bytes": _gauge(
-        "Memory that the placement rules leave for guests on a node, which may be given several times"
-        " (proxmox_node_memory_overcommit_ratio); below 0 if they are exceeded."
+        "Memory that the placement rules leave for guests on a node, which may be given several"
+        " times (proxmox_node_memory_overcommit_ratio); below 0 if they are exceeded."
     ),
     "proxmox_node_cpu_overcommit_ratio": _gauge(
         "How often the cores of a node may be given to guests under the placement rules."
