@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import fleets, inventories, report, results, single_tasks, slices, soak
+from tests.bench import containers, fleets, inventories, report, results, single_tasks, slices, soak
 from tests.bench.command import other_work
 from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
 from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
@@ -38,6 +38,9 @@ PARTS: dict[str, PART] = {
     "drift1000": fleets.drift1000,
     "export1000": fleets.export1000,
     "report1000": fleets.report1000,
+    "container_loop": containers.container_loop,
+    "container_create": containers.container_create,
+    "mixed1000": containers.mixed1000,
     "slices": slices.slices,
     "inv1000": inventories.inv1000,
     "inv5000_tags": inventories.inv5000_tags,

@@ -98,6 +98,23 @@ KEYS: dict[str, Key] = {
         " over that of a run without changes",
         1.5,
     ),
+    "container_loop_ratio": Key(
+        "container_loop",
+        "No change, a loop over 20 containers: the peer's time over ours",
+        10,
+        at_least=True,
+    ),
+    "container_create_ratio": Key(
+        "container_create",
+        "20 containers created: the peer's loop over one task vms",
+        10,
+        at_least=True,
+    ),
+    "mixed1000_over_vms": Key(
+        "mixed1000",
+        "500 VMs and 500 containers unchanged: the time of one task vms over that for 1,000 VMs",
+        1.1,
+    ),
     **{
         f"slices{number}_{what}_over_list": Key(
             "slices", f"60 VMs {meaning} as 60 hosts in {of}: time of the jobs over that of a list"

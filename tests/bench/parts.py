@@ -18,7 +18,14 @@ CLUSTER = Path(__file__).resolve().parent / "cluster.yml"
 LATENCY_MS = 20
 SLOTS = 4  # tasks that a node runs at once
 NODES = 5
-TASK_MS = {"qmcreate": 700, "qmclone": 3000, "qmstart": 900, "qmsnapshot": 800, "default": 100}
+TASK_MS = {
+    "qmcreate": 700,
+    "qmclone": 3000,
+    "qmstart": 900,
+    "qmsnapshot": 800,
+    "vzcreate": 700,
+    "default": 100,
+}
 NO_TIME = dict.fromkeys(TASK_MS, 0)
 
 PART = Callable[["Bench"], Measured]
