@@ -413,8 +413,10 @@ options:
     default: {}
   storage_classes:
     description:
-      - Named storages for O(mounts[].storage_class), as in M(pve.fleet.vm). Settings
-        that only disks of VMs have are ignored.
+      - Named storages for O(rootfs.storage_class) and O(mounts[].storage_class), as
+        in M(pve.fleet.vm). Settings that only disks of VMs have are ignored.
+      - With C(type), a storage that allocates volumes the other way is refused before
+        any write. On ZFS, the volumes of containers are always thin.
     type: dict
     default: {}
   default_storage:

@@ -132,6 +132,38 @@ def test_volumes_grow_move_and_go(lab: Lab) -> None:
     assert "unused0" not in found
 
 
+# How storages allocate the volume of a container. On ZFS it is a file system and reserves nothing
+# (pve-container: LXC.pm, alloc_disk; pve-storage: ZFSPoolPlugin.pm, zfs_create_subvol).
+ALLOCATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "zfspool", "pool": "rpool/a"}, "thin"),
+    ({"type": "dir", "path": "/mnt/c", "preallocation": "full"}, "thick"),
+    ({"type": "lvm", "vgname": "vg1"}, "thick"),
+]
+
+
+@pytest.mark.parametrize(("definition", "allocates"), ALLOCATIONS, ids=str)
+def test_storage_class_gets_the_allocation_it_asks_for_or_an_error(
+    lab: Lab, definition: dict[str, Any], allocates: str
+) -> None:
+    lab.client.write("POST", "storage", data={"storage": "odd", "content": "rootdir", **definition})
+    other = {"thin": "thick", "thick": "thin"}[allocates]
+    task: dict[str, Any] = {**SMALL, "name": "ct1"}
+    wrong = {"fast": {"storage": "odd", "type": other}}
+    right = {"fast": {"storage": "odd", "type": allocates}}
+    root = {"size": "4G", "storage_class": "fast"}
+    mount = {"path": "/srv/data", "size": "1G", "storage_class": "fast"}
+    for check in (True, False):
+        failure = refused(lab, **task, storage_classes=wrong, rootfs=root, check=check)
+        assert failure["error"]["category"] == "NotSupported"
+        assert "rootfs of container 'ct1'" in failure["msg"]
+        assert f"allocates disks {allocates}" in failure["msg"]
+    made(lab, **task, storage_classes=right, rootfs=root)
+    failure = refused(lab, name="ct1", storage_classes=wrong, mounts=[mount])
+    assert "mp0 of container 'ct1'" in failure["msg"]
+    container = made(lab, name="ct1", storage_classes=right, mounts=[mount])
+    assert config(lab, container)["mp0"].startswith("odd:")
+
+
 def test_container_is_migrated(lab: Lab) -> None:
     container = made(lab, name="ct1", node="pve1", state="started", **SMALL)
     moved = made(lab, name="ct1", node="pve2", state="started")

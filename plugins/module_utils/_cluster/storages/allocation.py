@@ -29,12 +29,19 @@ _PREALLOCATED_FORMATS = frozenset(("raw", "qcow2"))
 _BASE_KINDS = frozenset("dir nfs cifs cephfs glusterfs btrfs lvmthin rbd zfspool zfs".split())
 
 
-def allocation_of(kind: str, settings: Mapping[str, Any], disk_format: str | None) -> str | None:
-    """Return how a storage allocates a new disk, thin or thick, or None if that is not known
-    (pure).
+def allocation_of(
+    kind: str, settings: Mapping[str, Any], disk_format: str | None, *, content: str = "images"
+) -> str | None:
+    """Return how a storage allocates a new disk of this content, thin or thick, or None if that is
+    not known (pure).
+
+    On ZFS, the volumes of containers are file systems, which reserve nothing (pve-container:
+    LXC.pm, alloc_disk; pve-storage: ZFSPoolPlugin.pm, zfs_create_subvol).
     """
     if kind in ALWAYS:
         return ALWAYS[kind]
+    if kind == "zfspool" and content == "rootdir":
+        return THIN
     if kind in BY_SPARSE:
         return _by_sparse(settings)
     if kind in BY_PREALLOCATION:
@@ -57,12 +64,12 @@ def _by_preallocation(settings: Mapping[str, Any], disk_format: str) -> str:
 
 
 def with_allocations(
-    client: Client, cluster: ClusterState, room: Mapping[str, int]
+    client: Client, cluster: ClusterState, room: Mapping[str, int], content: str = "images"
 ) -> ClusterState:
     """Return the cluster state with how storages allocate disks, if new bytes depend on that.
 
-    `room` are the new bytes by storage. One request if they exceed the free bytes of a storage
-    whose kind does not decide, and none otherwise.
+    `room` are the new bytes of this content by storage. One request if they exceed the free bytes
+    of a storage whose kind does not decide, and none otherwise.
     """
     undecided = [row for row in cluster.storages if _is_undecided(row, room.get(row.storage, 0))]
     if not undecided:
@@ -73,7 +80,7 @@ def with_allocations(
     for row in cluster.storages:
         definition = definitions.get(row.storage)
         if definition is not None and row.kind not in ALWAYS:
-            thick = allocation_of(row.kind, definition, None) == THICK
+            thick = allocation_of(row.kind, definition, None, content=content) == THICK
             row = replace(row, thick=thick)
         rows.append(row)
     return replace(cluster, storages=tuple(rows))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._cluster.state import ClusterState, VmRow, with_names
@@ -20,6 +20,7 @@ from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
+from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
 from ..kind import CONTAINER
 from ..model import DesiredContainer
@@ -116,7 +117,8 @@ def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) ->
     if guest.pool and guest.pool not in cluster.pools:
         pools = reads.pools()
     return GuestFacts(
-        with_allocations(reads.client, cluster, aim.needs({}).room),
+        with_allocations(reads.client, cluster, aim.needs({}).room, CONTAINER.content),
+        definitions=_definitions(reads, aim.desired, aim.origin.config, cluster),
         release=_release(reads, is_disputed(aim.change) or is_oci(aim.origin.volume)),
         bridges=reads.bridges_on(node, aim.bridges),
         pools=pools,
@@ -129,11 +131,21 @@ def gather_existing(
 ) -> GuestFacts:
     """Return the facts for the plan of a change; each is read only if the change needs it."""
     facts = GuestFacts(
-        with_allocations(reads.client, cluster, intent.room(cluster)),
+        with_allocations(reads.client, cluster, intent.room(cluster), CONTAINER.content),
+        definitions=_definitions(reads, intent.desired, intent.actual.target, cluster),
         release=_release(reads, is_disputed(intent.change)),
         bridges=reads.bridges_on(intent.node, intent.bridges),
     )
     return gather_shared(reads, intent, facts)
+
+
+def _definitions(
+    reads: GuestReads, desired: DesiredContainer, config: Mapping[str, str], cluster: ClusterState
+) -> Definitions:
+    """Return the definitions of storages, if a storage class asks for thin or thick volumes."""
+    if needs_definitions(desired, config, cluster):
+        return reads.definitions()
+    return {}
 
 
 def _release(reads: GuestReads, matters: bool) -> Any:

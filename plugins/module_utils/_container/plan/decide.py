@@ -21,6 +21,7 @@ from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual, Guest, Source
+from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.creation import Creation, Restore, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
@@ -131,6 +132,7 @@ def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) 
         require_storage(cluster, storage, node, content)
     _require_version(aim.label, aim.change, facts.release)
     _require_oci(aim.origin, facts.release)
+    require_allocation(aim.desired, aim.origin.config, cluster, facts.definitions)
     require_pool(guest.pool, facts.pools)
     require_bridges(aim.bridges, facts.bridges, node, connection)
     _require_limited_cores(aim.label, guest, {}, aim.config)
@@ -264,6 +266,7 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
     """
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
+    require_allocation(desired, actual.target, facts.cluster, facts.definitions)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
     require_pool(intent.new_pool, facts.pools)
     if intent.growth is not None:

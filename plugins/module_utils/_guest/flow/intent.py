@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..._cluster.placement import Choice
@@ -17,6 +17,7 @@ from ..create.quota_race import Growth, Usage
 from ..hardware import AnyDesired
 from ..model import Actual
 from ..plan import power
+from ..plan.allocation import Definitions
 from ..plan.steps import changes_pool, moves_node
 
 AnyIntent = TypeVar("AnyIntent", bound="Intent[Any]")
@@ -37,6 +38,8 @@ class GuestFacts:
     pools: frozenset[str] | None = None  # pools that the caller may see
     usage: Usage | None = None  # the figures of the tenant's guests
     may_hide_pool: bool = False  # whether the guest may be in a pool that the caller cannot see
+    # of storages, if a storage class asks for thin or thick disks
+    definitions: Definitions = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

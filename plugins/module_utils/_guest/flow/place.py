@@ -41,7 +41,8 @@ def choose_place(reads: GuestReads, aim: Aim, needs: Needs, cluster: ClusterStat
     rules = rules_of(aim, connection)
     if rules.needs_names:
         cluster = with_names(reads.client, cluster)
-    cluster = with_allocations(reads.client, cluster, needs.room)
+    content = aim.desired.guest.kind.content
+    cluster = with_allocations(reads.client, cluster, needs.room, content)
     return choose_with_bridges(cluster, needs, rules, reads.bridges)
 
 
@@ -72,7 +73,8 @@ def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> N
 
 def _choose_again(reads: GuestReads, placed: Placed[AnyAim], cluster: ClusterState) -> Choice:
     """Return the node of a new guest by a newer look; its present node is kept if it still fits."""
-    cluster = with_allocations(reads.client, cluster, placed.needs.room)
+    content = placed.desired.guest.kind.content
+    cluster = with_allocations(reads.client, cluster, placed.needs.room, content)
     if stays(placed, cluster):
         return placed.choice
     return choose_place(reads, placed.aim, placed.needs, cluster)

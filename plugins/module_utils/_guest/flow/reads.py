@@ -9,17 +9,15 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
 from ..model import Actual
+from ..plan.allocation import Definitions
 
 if TYPE_CHECKING:
     from ..._api.client import Client
-
-# The definitions of storages, by name (GET /storage).
-Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class GuestReads:

@@ -45,7 +45,7 @@ def overwrite(
     task = Overwrite(desired, chosen, context.desired, actual, run)
     names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
     require_possible(task, names)
-    sized = with_allocations(client, cluster, _room_of(task))
+    sized = with_allocations(client, cluster, _room_of(task), actual.kind.content)
     require_space(flow.planner, task, sized)
     plan = plan_overwrite(flow.planner, task)
     _require_quota(client, flow, task, sized)

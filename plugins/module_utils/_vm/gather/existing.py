@@ -11,15 +11,10 @@ from dataclasses import replace
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.gather import gather_shared
+from ..._guest.plan.allocation import needs_definitions
 from ..plan.facts import Facts
 from ..plan.intent import Intent
-from ..plan.refusals.disks import (
-    converts,
-    image_sizes,
-    lost_volumes,
-    needs_definitions,
-    with_new_volumes,
-)
+from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
 
 

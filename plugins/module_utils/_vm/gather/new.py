@@ -14,10 +14,11 @@ from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.place import choose_place, usage_for
 from ..._guest.model import Source
+from ..._guest.plan.allocation import needs_definitions
 from ..model import DesiredVm
 from ..plan.facts import Facts
 from ..plan.new import Aim, aim_of, clones, nearest_copy, with_copy
-from ..plan.refusals.disks import image_sizes, needs_definitions
+from ..plan.refusals.disks import image_sizes
 from .reads import Reads
 from .source import clone_origin, origin_of
 

@@ -17,10 +17,10 @@ from ..._cluster.state import ClusterState
 from ..._core.errors import Locked, NotSupported, UnknownSnapshot
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
+from ..._guest.plan.allocation import Definitions
 from ..config.actual import drives, is_disk, storage_of
 from ..config.drives import RAW_ONLY
 from ..model import DesiredVm
-from .facts import Definitions
 
 # The abilities of each storage with a volume (pve-storage: volume_has_feature of each plugin).
 _LINKS_BASE = frozenset("lvmthin zfspool zfs rbd btrfs dir nfs cifs cephfs".split())

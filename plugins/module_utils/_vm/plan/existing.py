@@ -15,6 +15,7 @@ from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._guest.create.quota_race import require_quota
 from ..._guest.flow.intent import hidden_pool
+from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import Capacity
 from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
 from ..._resource.plan import Plan
@@ -23,7 +24,6 @@ from .facts import Facts
 from .intent import Intent
 from .refusals.disks import (
     image_sizes,
-    require_allocation,
     require_images,
     require_no_snapshots,
     require_own_drives,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..._guest.flow.intent import GuestFacts
-from ..._guest.flow.reads import Definitions
 from ..model import Snippet
 
 
@@ -49,7 +48,6 @@ class SeenSnippet:
 class Facts(GuestFacts):
     """The answers of the cluster before the plan of a VM is decided."""
 
-    definitions: Definitions = field(default_factory=dict)
     images: Mapping[str, Image] = field(default_factory=dict)  # by volume
     snippets: tuple[SeenSnippet, ...] = ()
     # volumes by snapshot; without volumes of unchanged disks

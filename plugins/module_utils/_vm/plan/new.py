@@ -22,6 +22,7 @@ from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual
+from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes, new_bytes
 from ..._guest.plan.refusals import require_bridges, require_pool
 from ..config.changes import changes, with_images
@@ -36,7 +37,6 @@ from .needs import needs_of
 from .origin import Origin
 from .refusals.disks import (
     image_sizes,
-    require_allocation,
     require_images,
     require_own_drives,
     require_own_volumes,

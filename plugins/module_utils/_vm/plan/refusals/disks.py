@@ -11,96 +11,20 @@ from collections.abc import Set as AbstractSet
 
 from ...._cluster.lookup import require_own_volume, volume_owner
 from ...._cluster.state import ClusterState
-from ...._cluster.storages.allocation import ALWAYS, BY_PREALLOCATION, BY_SPARSE, allocation_of
-from ...._core.errors import ConfigurationError, Conflict, NotSupported
+from ...._core.errors import ConfigurationError, Conflict
 from ...._core.quantities import readable_sizes, render_size
 from ...._core.shown import first_of
 from ...._guest.hardware import Disk
 from ...._guest.model import Actual
-from ...config.actual import drives, storage_of, volume_of
+from ...config.actual import drives, volume_of
 from ...config.changes import Change
 from ...model import DesiredVm, Snippet
-from ..facts import Definitions, Image, SeenSnippet
+from ..facts import Image, SeenSnippet
 
 SET_DIRECTORY = (
     "Set snippet_directory to where the snippets of that storage are mounted on the machine where"
     " the task runs"
 )
-_REMEDIES: Mapping[str, str] = {
-    **dict.fromkeys(BY_SPARSE, "its option sparse decides that"),
-    **dict.fromkeys(BY_PREALLOCATION, "its option preallocation decides that, for raw and qcow2"),
-}
-
-
-def needs_definitions(desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState) -> bool:
-    """Return whether the kind of a storage does not say whether its disks are thin or thick."""
-    requested = _asked_allocations(desired, target, cluster)
-    return any(kind not in ALWAYS for _disk, _storage, kind in requested)
-
-
-def require_allocation(
-    desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState, definitions: Definitions
-) -> None:
-    """Raise NotSupported for a disk whose storage class asks for thin or thick, if its storage does
-    the other.
-
-    `target` is the configuration of the VM, or of its template. PVE decides this by the storage,
-    and no request for a single disk says it (qemu-server: Qemu.pm, create_disks).
-    """
-    for disk, storage, kind in _asked_allocations(desired, target, cluster):
-        definition = definitions.get(storage, {})
-        actual = allocation_of(kind, definition, disk.format)
-        if actual != disk.allocation:
-            raise _other_allocation(
-                f"Disk {disk.slot} of {desired.guest.label}", disk, (storage, kind), actual
-            )
-
-
-def _asked_allocations(
-    desired: DesiredVm, target: Mapping[str, str], cluster: ClusterState
-) -> Iterator[tuple[Disk, str, str]]:
-    """Yield the disks that must be thin or thick, each with its storage and the kind of that.
-
-    A storage that does not exist is refused by its name elsewhere.
-    """
-    kinds = {row.storage: row.kind for row in cluster.storages}
-    found = drives(target)
-    for disk in filter(_asks_for_allocation, desired.hardware.disks):
-        drive = found.get(disk.slot, {})
-        storage = disk.storage or storage_of(drive) or desired.hardware.default_storage
-        kind = kinds.get(storage)
-        if kind is not None:
-            yield disk, storage, kind
-
-
-def _asks_for_allocation(disk: Disk) -> bool:
-    if disk.state != "present" or disk.is_cdrom:
-        return False
-    return bool(disk.allocation)
-
-
-def _other_allocation(
-    label: str, disk: Disk, place: tuple[str, str], actual: str | None
-) -> NotSupported:
-    storage, kind = place
-    words = "does not tell how it allocates disks"
-    if actual:
-        words = f"allocates disks {actual}"
-    remedy = ""
-    if kind in _REMEDIES:
-        remedy = f"; {_REMEDIES[kind]}"
-    return NotSupported(
-        attempted=f"{label} could not be planned",
-        answer=(
-            f"its storage class asks for {disk.allocation}, and storage {storage} ({kind})"
-            f" {words}{remedy}"
-        ),
-        next_step=(
-            f"Choose a storage that allocates {disk.allocation}, or leave type out of the storage"
-            " class"
-        ),
-        reason="allocation",
-    )
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
