@@ -15,9 +15,10 @@ class ModuleDocFragment:
 options:
   tenants:
     description:
-      - The tenants as an estate describes them, by name, each with C(pool), C(quota) and C(access),
-        see O(pve.fleet.vms#module:tenant_settings).
-      - Without it, quotas, pools, and rights of tenants are not checked, and no tenant is unknown.
+      - The tenants as an estate describes them, by name, each with C(pool), C(quota),
+        C(allow_privileged) and C(access), see O(pve.fleet.vms#module:tenant_settings).
+      - Without it, quotas, pools, and rights of tenants are not checked, and no tenant
+        is unknown.
     type: dict
     default: {}
   tenant_prefix:
@@ -25,8 +26,8 @@ options:
     type: str
     default: tenant_
   max_token_age:
-    description: Days after which a token that M(pve.fleet.tenant) created is too old. Proxmox
-      VE does not keep when another token was created.
+    description: Days after which a token that M(pve.fleet.tenant) created is too old.
+      Proxmox VE does not keep when another token was created.
     type: int
     default: 90
   expiry_warning:
@@ -35,16 +36,16 @@ options:
     default: 14
   lasting_tokens:
     description:
-      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as that of an
-        administrator's job.
+      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as that
+        of an administrator's job.
       - The token of a tenant whose C(access) has C(expire) V(never) is one of them.
     type: list
     elements: str
     default: []
   volumes:
-    description: Whether to look for volumes of other tenants' guests, and for volumes that have
-      the VMID of a guest and that the guest does not refer to. This takes one request for each
-      guest and each storage of a node.
+    description: Whether to look for volumes of other tenants' guests, and for volumes
+      that have the VMID of a guest and that the guest does not refer to. This takes one
+      request for each guest and each storage of a node.
     type: bool
     default: true
 """

@@ -568,6 +568,15 @@ options:
       counts where O(quota) is left out.
     type: dict
     default: {}
+  allow_privileged:
+    description:
+      - Whether a container that the task creates or adopts can be privileged. With
+        V(false), a privileged one is refused before the first write, also one whose
+        source is a privileged container or archive.
+      - A privileged container that the tenant already has can still be changed and
+        removed. It leads to a warning, and M(pve.fleet.audit_info) reports it.
+    type: bool
+    default: true
   migrate:
     description: Whether a container that is on another node than O(node) is migrated;
       if not, that is an error.

@@ -16,8 +16,8 @@ options:
   vms:
     description:
       - The VMs, each with a name or a VMID. All are validated before the first change.
-      - Options of a VM override those of its class, which override the options for every VM;
-        C(docs/fleet.md) says how lists and dictionaries are merged.
+      - Options of a VM override those of its class, which override the options for every
+        VM; C(docs/fleet.md) says how lists and dictionaries are merged.
     type: list
     elements: dict
   containers:
@@ -25,32 +25,32 @@ options:
       - The containers, each with a name or a VMID, with the options of M(pve.fleet.container),
         and C(class), C(classes) and C(site). They are planned together with O(vms), and both
         share VMIDs, the names of a tenant and its quota.
-      - Options next to O(vms), those of classes and of O(defaults) hold for containers too if
-        containers have them, except C(source) and C(full).
+      - Options next to O(vms), those of classes and of O(defaults) hold for containers too
+        if containers have them, except C(source) and C(full).
     type: list
     elements: dict
   defaults:
     description:
       - Options for every VM and container as one dictionary, such as a variable of an estate.
-        It overrides the same options next to O(vms). Every option is allowed except name and
-        VMID; one that only VMs or only containers have holds for these.
+        It overrides the same options next to O(vms). Every option is allowed except name
+        and VMID; one that only VMs or only containers have holds for these.
     type: dict
     default: {}
   tenants:
     description:
-      - Limits the run to the VMs of these tenants, compared exactly. An empty list means all
-        VMs, and VMs of other tenants are validated too.
+      - Limits the run to the VMs of these tenants, compared exactly. An empty list means
+        all VMs, and VMs of other tenants are validated too.
       - With O(prune) it must contain exactly one tenant, and only its VMs are removed.
     type: list
     elements: str
   tenant_settings:
     description:
-      - What holds for the VMs of a tenant, by its name. Options of a VM and of its class override
-        it, it overrides the options for every VM, and a VM of a tenant that it does not have
-        is rejected.
-      - Each is a dictionary with any of C(pool), C(tags), C(quota), C(placement), C(networks),
-        C(classes), C(storage_classes), C(class), C(site), and C(defaults) for other options;
-        C(comment) and C(access) are for M(pve.fleet.tenant).
+      - What holds for the VMs of a tenant, by its name. Options of a VM and of its class
+        override it, it overrides the options for every VM, and a VM of a tenant that it does
+        not have is rejected.
+      - Each is a dictionary with any of C(pool), C(tags), C(quota), C(allow_privileged),
+        C(placement), C(networks), C(classes), C(storage_classes), C(class), C(site), and
+        C(defaults) for other options; C(comment) and C(access) are for M(pve.fleet.tenant).
     type: dict
     default: {}
   tenants_required:
@@ -59,32 +59,32 @@ options:
     default: true
   remove:
     description:
-      - Whether to remove the VMs of the list, regardless of O(vms[].state) and O(prune). Only
-        options that identify a VM, stop it or lift its protection are used.
-      - No VM is removed if an entry has the VMID of a VM with another name, or if an entry without
-        a tenant refers to a VM with a tenant's tag.
+      - Whether to remove the VMs of the list, regardless of O(vms[].state) and O(prune).
+        Only options that identify a VM, stop it or lift its protection are used.
+      - No VM is removed if an entry has the VMID of a VM with another name, or if an entry
+        without a tenant refers to a VM with a tenant's tag.
     type: bool
     default: false
   prune:
     description:
-      - Whether to remove VMs, with their disks, that are not in the list and have exactly the
-        tag of O(tenant), are in O(pool), or both if both are set.
-      - Templates are never removed, and a protected VM is an error. No VM is removed if the list
-        is empty or a VM of the list fails.
+      - Whether to remove VMs, with their disks, that are not in the list and have exactly
+        the tag of O(tenant), are in O(pool), or both if both are set.
+      - Templates are never removed, and a protected VM is an error. No VM is removed if the
+        list is empty or a VM of the list fails.
     type: bool
     default: false
   reboot_batch:
     description:
-      - Maximum number of running VMs that are down at the same time for a reboot, restart, reset
-        or a change that needs a stop. V(0) means unlimited.
-      - The next batch starts when all VMs of the previous one run again; if one does not, the
-        remaining VMs fail.
+      - Maximum number of running VMs that are down at the same time for a reboot, restart,
+        reset or a change that needs a stop. V(0) means unlimited.
+      - The next batch starts when all VMs of the previous one run again; if one does not,
+        the remaining VMs fail.
       - Environment variable E(PROXMOX_REBOOT_BATCH).
     type: int
     default: 5
   details:
-    description: Whether RV(vms) includes the properties, plan and conditions of each VM in addition
-      to its outcome.
+    description: Whether RV(vms) includes the properties, plan and conditions of each VM in
+      addition to its outcome.
     type: bool
     default: true
   parallel:
@@ -95,8 +95,8 @@ options:
     default: 32
   parallel_per_node:
     description:
-      - Maximum number of concurrent tasks on one node. 0 means unlimited. A clone runs on the
-        node of its source.
+      - Maximum number of concurrent tasks on one node. 0 means unlimited. A clone runs on
+        the node of its source.
       - Environment variable E(PROXMOX_PARALLEL_PER_NODE).
     type: int
     default: 4

@@ -17,12 +17,13 @@ class Hardware(GuestHardware):
     """The settings of a container.
 
     `environment` are variables by name, None removes one. `password` and `ssh_keys` are used at
-    creation only.
+    creation only. `allow_privileged` is whether a new container can be privileged.
     """
 
     environment: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     password: str | None = field(default=None, repr=False)
     ssh_keys: tuple[str, ...] | None = None
+    allow_privileged: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,21 @@ from typing import Any
 from .._core.arguments.options import check_options
 from .._core.errors import ValidationFailed
 from .._core.validate import distinct_tenants
-from .fleet import defaults_spec, shared_spec, without_defaults
+from .fleet import defaults_spec, without_defaults
 from .generated.tenant import tenant_spec
 
-# Options of a VM that stand next to `defaults`, because they are about the tenant as a whole.
-OF_VMS = ("pool", "tags", "quota", "placement", "networks", "classes", "storage_classes", "class")
+# Options of a guest that stand next to `defaults`, because they are about the tenant as a whole.
+OF_VMS = (
+    "pool",
+    "tags",
+    "quota",
+    "allow_privileged",
+    "placement",
+    "networks",
+    "classes",
+    "storage_classes",
+    "class",
+)
 # Options of module tenant that are in `access`.
 _OF_ACCESS = (
     "operations",
@@ -66,10 +76,10 @@ def _read(tenant: str, given: Any, spec: dict[str, dict[str, Any]]) -> dict[str,
 
 def _spec() -> dict[str, dict[str, Any]]:
     """Return the options of one tenant."""
-    of_vms = without_defaults(shared_spec())
+    of_guests = without_defaults(defaults_spec())
     of_access = without_defaults(tenant_spec())
     return {
-        **{name: of_vms[name] for name in OF_VMS},
+        **{name: of_guests[name] for name in OF_VMS},
         "site": {"type": "str"},
         "comment": {"type": "str"},
         "access": {"type": "dict", "options": {name: of_access[name] for name in _OF_ACCESS}},

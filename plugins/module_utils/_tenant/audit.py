@@ -13,11 +13,13 @@ from typing import Any
 
 from .._access.effective import read_privileges
 from .._cluster.restoring import seems_bare
+from .._cluster.state import VmRow
 from .._cluster.storages.contents import Contents
 from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
+from .._guest.model import Actual
 from .._protection.privileges import Privileges
-from .describe import over_quota
+from .describe import over_quota, privileged_among
 from .facts import TenantFacts, entries_of, other_rights
 from .marks import stray_tokens
 from .model import Tenant
@@ -220,6 +222,14 @@ def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
         for name in facts.tokens_of(user):
             found.add(("token", f"{user}!{name}"))
     return found
+
+
+def find_privileged(
+    tenant: Tenant, containers: Iterable[VmRow], guests: Mapping[int, Actual]
+) -> Iterator[Finding]:
+    """Yield the privileged ones of containers that must not be privileged, as `guests` has them."""
+    for text, vmid in privileged_among(tenant, containers, guests):
+        yield Finding("privileged_container", tenant.name, str(vmid), text)
 
 
 def find_tenant_faults(

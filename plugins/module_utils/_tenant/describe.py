@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from .._cluster.quota import Figures, excess, figures_by_vm, total
+from .._cluster.state import VmRow
+from .._container.config.actual import is_privileged
+from .._guest.model import Actual
 from .facts import TenantFacts, other_rights
 from .login.token import current_token
 from .model import Tenant
@@ -49,6 +53,17 @@ def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
 def over_quota(tenant: Tenant, facts: TenantFacts) -> Mapping[str, Mapping[str, int]]:
     """Return C(wanted), which its guests have, and C(limit) of each kind that exceeds its quota."""
     return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
+
+
+def privileged_among(
+    tenant: Tenant, containers: Iterable[VmRow], guests: Mapping[int, Actual]
+) -> Iterator[tuple[str, int]]:
+    """Yield a sentence about each privileged container, with its VMID."""
+    for row in sorted(containers, key=attrgetter("vmid")):
+        actual = guests.get(row.vmid)
+        if actual is not None and is_privileged(actual.target):
+            label = f"Container {actual.name} ({row.vmid})"
+            yield f"{label} is privileged, which {tenant.label} must not have", row.vmid
 
 
 def notes(tenant: Tenant, facts: TenantFacts) -> list[str]:

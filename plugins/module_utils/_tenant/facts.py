@@ -16,8 +16,13 @@ from .._access.group import GROUP
 from .._access.role import ROLE
 from .._access.token import TOKEN
 from .._access.user import USER
-from .._cluster.state import ClusterState, cluster_state_of
-from .._cluster.tenant import parse_tags
+from .._cluster.state import ClusterState, VmRow, cluster_state_of
+from .._cluster.tenant import owns, parse_tags
+from .._core.errors import FleetError, NotFound
+from .._core.parallel import side_by_side
+from .._facts.kinds import kind_of_row
+from .._guest.live.read import read_wherever
+from .._guest.model import Actual
 from .._pool.table import POOL
 from .._resource.run import read_values
 from .._resource.table import Table
@@ -26,6 +31,8 @@ from .model import Tenant
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+_READS_AT_ONCE = 8
 
 Row = Mapping[str, Any]
 Rights = Mapping[str, frozenset[Grant]]
@@ -94,6 +101,44 @@ def read_facts(client: Client) -> TenantFacts:
         version=client.version(),
         containers=_containers(rows),
     )
+
+
+def read_guests(
+    client: Client, rows: Iterable[VmRow]
+) -> tuple[dict[int, Actual], dict[int, FleetError]]:
+    """Return each guest by VMID, and the errors of guests that could not be read; one request per
+    guest.
+
+    A guest that was removed since the listing is in neither.
+    """
+
+    def read(row: VmRow) -> Actual | FleetError:
+        kind = kind_of_row(row)
+        try:
+            return read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
+        except FleetError as error:
+            return error
+
+    listed = list(rows)
+    found: dict[int, Actual] = {}
+    unread: dict[int, FleetError] = {}
+    for row, answer in zip(listed, side_by_side(read, listed, _READS_AT_ONCE), strict=True):
+        if isinstance(answer, Actual):
+            found[row.vmid] = answer
+        elif not isinstance(answer, NotFound):
+            unread[row.vmid] = answer
+    return found, unread
+
+
+def forbidden_to_be_privileged(tenant: Tenant, facts: TenantFacts) -> list[VmRow]:
+    """Return the containers of a tenant that must not have privileged ones (pure).
+
+    The listing does not say which of them are privileged.
+    """
+    if tenant.allow_privileged:
+        return []
+    rows = facts.cluster.others.values()
+    return [row for row in rows if owns(tenant.tag, row.tags, tenant.prefix)]
 
 
 def with_pool(facts: TenantFacts, tenant: Tenant, client: Client) -> TenantFacts:

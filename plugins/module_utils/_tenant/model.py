@@ -52,6 +52,7 @@ class Tenant:
     token_life: int
     registered: bool
     quota: Limits | None
+    allow_privileged: bool = True
     names_owner: bool = False  # whether the task names the user
     names_token: bool = False  # whether the task names the token
     adopt: bool = False
@@ -155,6 +156,7 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         token_life=_token_life(params),
         registered=_is_registered(params, operations),
         quota=read_limits({"tenant": name, "quota": params.get("quota"), "tenant_prefix": prefix}),
+        allow_privileged=params.get("allow_privileged") is not False,
         names_owner=bool(params.get("owner")),
         names_token=bool(params.get("token")),
         adopt=bool(params.get("adopt")),

@@ -25,8 +25,8 @@ from .checks import (
     require_privileges,
     with_template_names,
 )
-from .describe import describe, notes
-from .facts import TenantFacts, read_facts, with_pool
+from .describe import describe, notes, privileged_among
+from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests, with_pool
 from .leaving.removal import remove
 from .login.credentials import Keeper
 from .login.rotation import rotate
@@ -119,10 +119,18 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     lines += repair.warnings if repair else ()
     if final is not None:
         lines += notes(tenant, final)
+        lines += _privileged_notes(tenant, final, reader)
         name = current_token(tenant, final)
         lines += token_warnings(tenant, final, name, client.clock.time())
     diff = with_repair(diff_of(whole), keeper.label, repair)
     return Result(bool(whole or repair), values, diff, tuple(dict.fromkeys(lines)))
+
+
+def _privileged_notes(tenant: Tenant, facts: TenantFacts, client: Client) -> list[str]:
+    """Return a warning for each privileged container that the tenant must not have."""
+    rows = forbidden_to_be_privileged(tenant, facts)
+    guests, _unread = read_guests(client, rows)
+    return [text for text, _vmid in privileged_among(tenant, rows, guests)]
 
 
 def _write_resources(

@@ -16,11 +16,8 @@ from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.storages.contents import Contents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.errors import FleetError, NotFound
-from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._facts.kinds import contents_of, kind_of_row
-from .._guest.live.read import read_wherever
+from .._facts.kinds import contents_of
 from .._guest.model import Actual
 from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
@@ -29,6 +26,7 @@ from .audit import (
     find_foreign_volumes,
     find_guest_faults,
     find_hidden,
+    find_privileged,
     find_tenant_faults,
     find_unknown_subjects,
     find_unlisted,
@@ -36,7 +34,7 @@ from .audit import (
     find_unreferenced,
 )
 from .checks import find_templates, with_template_names
-from .facts import read_facts
+from .facts import forbidden_to_be_privileged, read_facts, read_guests
 from .leaving.unreferenced import read_unreferenced, suspects
 from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
 from .model import Tenant, read_tenant
@@ -44,9 +42,8 @@ from .model import Tenant, read_tenant
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_READS_AT_ONCE = 8
 _USUAL = {"operations": ["read", "operate", "provision", "snapshot"]}  # as in module tenant
-_OF_TENANT = ("comment", "pool", "quota")
+_OF_TENANT = ("comment", "pool", "quota", "allow_privileged")
 
 
 def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -66,7 +63,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     if params["volumes"]:
         # The volumes first: a volume that is allocated afterwards cannot look unreferenced.
         contents = _read_disks(client, facts.of_both_kinds)
-        guests, unread = _read_guests(client, facts.of_both_kinds)
+        guests, unread = read_guests(client, facts.of_both_kinds.vms.values())
         volumes, unsure = read_unreferenced(client, guests, suspects(contents, guests))
         configs = {vmid: guest.target for vmid, guest in guests.items()}
         found += find_unlisted(contents)
@@ -74,6 +71,14 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         found += find_foreign_volumes(facts, configs, prefix)
         found += find_unreferenced(facts, volumes, prefix)
         facts = replace(facts, cluster=_with_figures(facts.cluster, guests))
+    for tenant in tenants:
+        rows = forbidden_to_be_privileged(tenant, facts)
+        if params["volumes"]:
+            found += find_privileged(tenant, rows, guests)
+            continue
+        containers, unread = read_guests(client, rows)
+        found += find_unread(facts, unread)
+        found += find_privileged(tenant, rows, containers)
     realms = kinds_of_realms(reader)
     lasting = params.get("lasting_tokens") or []
     rules = TokenRules(
@@ -113,33 +118,6 @@ def _read_disks(client: Client, cluster: ClusterState) -> Contents:
         for row, error in found.unread:
             unread.setdefault(f"{row.place}/{row.storage}", (row, error))
     return Contents(tuple(volumes), tuple(unread.values()))
-
-
-def _read_guests(
-    client: Client, cluster: ClusterState
-) -> tuple[dict[int, Actual], dict[int, FleetError]]:
-    """Return each guest by VMID, and the errors of guests that could not be read; one request per
-    guest.
-
-    A guest that was removed since the listing is in neither.
-    """
-
-    def read(row: VmRow) -> Actual | FleetError:
-        kind = kind_of_row(row)
-        try:
-            return read_wherever(client, kind, row.vmid, row.node, status=row.status, pool=row.pool)
-        except FleetError as error:
-            return error
-
-    rows = list(cluster.vms.values())
-    found: dict[int, Actual] = {}
-    unread: dict[int, FleetError] = {}
-    for row, answer in zip(rows, side_by_side(read, rows, _READS_AT_ONCE), strict=True):
-        if isinstance(answer, Actual):
-            found[row.vmid] = answer
-        elif not isinstance(answer, NotFound):
-            unread[row.vmid] = answer
-    return found, unread
 
 
 def _with_figures(cluster: ClusterState, guests: Mapping[int, Actual]) -> ClusterState:

@@ -40,6 +40,11 @@ def volumes_in(config: Mapping[str, str]) -> dict[str, str]:
     return volumes
 
 
+def is_privileged(config: Mapping[str, str]) -> bool:
+    """Return whether the root user of a container is that of the node."""
+    return config.get("unprivileged", "0") != "1"
+
+
 def is_volume(text: str) -> bool:
     """Return whether the source of a mount is a volume of a storage, not a path of the node
     (pve-container: LXC/Config.pm, classify_mountpoint).

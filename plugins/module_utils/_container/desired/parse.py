@@ -53,6 +53,7 @@ def _hardware(options: Mapping[str, Any]) -> Hardware:
         password=_password(options["root_password"]),
         ssh_keys=options["ssh_keys"],
         default_storage=options["default_storage"],
+        allow_privileged=options["allow_privileged"],
     )
 
 

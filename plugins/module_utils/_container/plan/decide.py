@@ -15,7 +15,8 @@ from ..._cluster.placement import Choice, Needs, require_node, require_room, req
 from ..._cluster.quota import Figures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
-from ..._core.errors import NotSupported, ValidationFailed
+from ..._cluster.tenant import owns, parse_tags
+from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
@@ -35,6 +36,7 @@ from ..._guest.plan.refusals import (
 from ..._resource.plan import Plan
 from ..._schema.check import disputed, find_refusals
 from ..._schema.formats import LXC
+from ..config.actual import is_privileged
 from ..config.figures import cores_of, figures_of, memory_of
 from ..config.root_only import root_only
 from ..kind import CONTAINER
@@ -121,6 +123,7 @@ def require_allowed(aim: Aim, connection: Connection) -> None:
     needs = aim.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
+    require_unprivileged(f"{aim.label} was not created", aim.desired, aim.config)
     _require_rights_of_root(aim.label, aim.change, aim.origin.config, aim.config, connection)
 
 
@@ -228,6 +231,8 @@ def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) 
     Raises FleetError for options that no change can bring about, and for a container of other
     origin.
     """
+    if not _is_owned(desired, actual):
+        require_unprivileged(f"{actual.label} was not adopted", desired, actual.target)
     if actual.marker.origin is not None or not _is_a_file(desired.guest.source):
         require_origin(desired.guest, actual, cluster)
     change = CONTAINER_PLANNER.changes(desired, actual.target)
@@ -236,6 +241,12 @@ def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) 
     if desired.guest.limits is not None:
         growth = growth_of(desired.guest, actual, after)
     return ContainerIntent(desired, actual, change, after, growth)
+
+
+def _is_owned(desired: DesiredContainer, actual: Actual) -> bool:
+    """Return whether the container is the tenant's already, so that nothing adopts it."""
+    guest = desired.guest
+    return owns(guest.tenant_tag, parse_tags(actual.target.get("tags")), guest.tenant_prefix)
 
 
 def _is_a_file(source: Source | None) -> bool:
@@ -279,12 +290,38 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
     plan = CONTAINER_PLANNER.plan_change(
         desired, actual, intent.change, shared=facts.cluster.shared_storages
     )
-    plan = replace(plan, warnings=(*plan.warnings, *hidden_pool(intent, facts)))
+    warnings = (*plan.warnings, *hidden_pool(intent, facts), *privileged_notes(intent))
+    plan = replace(plan, warnings=warnings)
     require_template_wanted(desired.guest, actual, plan)
     return plan
 
 
+def privileged_notes(intent: ContainerIntent) -> tuple[str, ...]:
+    """Return a warning about a privileged container that its tenant must not have."""
+    if intent.desired.hardware.allow_privileged or not is_privileged(intent.actual.target):
+        return ()
+    return (f"{intent.actual.label} is privileged, and allow_privileged is false",)
+
+
 # -- both
+
+
+def require_unprivileged(
+    attempted: str, desired: DesiredContainer, config: Mapping[str, str]
+) -> None:
+    """Raise PermissionDenied for a container that would be privileged, if it must not be."""
+    if desired.hardware.allow_privileged or not is_privileged(config):
+        return
+    cause = "allow_privileged is false"
+    if desired.guest.tenant:
+        cause = f"tenant {desired.guest.tenant} must not have one (allow_privileged is false)"
+    step = "Leave unprivileged out, or choose a source that is not privileged"
+    raise PermissionDenied(
+        attempted=attempted,
+        answer=f"it would be a privileged container, and {cause}",
+        next_step=f"{step}. PVE fixes this at creation",
+        reason="privileged",
+    )
 
 
 def _require_limited_cores(

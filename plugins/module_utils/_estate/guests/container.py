@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..._cluster.tenant import parse_tags, tenants_of
-from ..._container.config.actual import is_volume, mounts, storage_of
+from ..._container.config.actual import is_privileged, is_volume, mounts, storage_of
 from ..._container.config.environment import read_environment
 from ..._core.errors import ValidationFailed
 from ..._core.quantities import MIB, read_size, render_size, whole_number
@@ -79,7 +79,7 @@ def describe_container(actual: Actual, around: ClusterContext, choices: Choices)
 
 def _settings(config: Config) -> Iterator[SettingGroup]:
     """Yield the pieces of a container with this configuration, apart from its identity."""
-    if config.get("unprivileged", "0") != "1":
+    if is_privileged(config):
         yield piece("unprivileged", "0", {"unprivileged": False})
     for key in ("memory", "swap"):
         yield from _mebibytes(key, config)

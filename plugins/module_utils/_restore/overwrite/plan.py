@@ -15,6 +15,7 @@ from ..._cluster.restoring import is_bare
 from ..._cluster.rules import Rules
 from ..._cluster.state import ClusterState
 from ..._container.kind import CONTAINER
+from ..._container.plan.decide import require_unprivileged
 from ..._container.plan.decide import restore_storage as container_storage
 from ..._core.errors import Conflict, ValidationFailed
 from ..._core.quantities import read_size
@@ -164,6 +165,9 @@ def require_possible(task: Overwrite, snapshots: Collection[str]) -> None:
         raise _refused(actual, "it is protected", "Lift its protection first")
     _require_same_guest(task)
     _require_reachable(task)
+    if actual.kind is CONTAINER:
+        attempted = f"{actual.label} was not overwritten"
+        require_unprivileged(attempted, task.desired, task.chosen.config)
     if actual.running and not task.restore.stop:
         raise _refused(actual, "it runs", "Set stop=true to let this task stop it")
     if not task.keeps:

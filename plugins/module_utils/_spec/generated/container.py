@@ -228,6 +228,7 @@ def place_spec() -> Spec:
             },
         },
         "quotas": {"type": "dict", "default": {}},
+        "allow_privileged": {"type": "bool", "default": True},
     }
 
 

@@ -189,6 +189,7 @@ ORDER: tuple[str, ...] = (
     "shared_sources",
     "quota",
     "quotas",
+    "allow_privileged",
     "migrate",
     "reboot",
     "graceful",

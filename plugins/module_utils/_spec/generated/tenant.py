@@ -43,6 +43,7 @@ def tenant_spec() -> Spec:
         "expires_within": {"type": "int"},
         "registered_tag": {"type": "bool"},
         "quota": {"type": "dict"},
+        "allow_privileged": {"type": "bool", "default": True},
         "credentials_file": {"type": "path"},
         "vault_password": {"type": "str", "no_log": True},
         "old_token": {"type": "str", "choices": ["remove", "keep"], "default": "remove"},
