@@ -25,7 +25,7 @@ class Item:
     @property
     def name(self) -> str:
         """The keys of the resource as results name it, empty for what exists once."""
-        return "/".join(str(self.params[key]) for key in self.section.keys)
+        return "/".join(str(self.params[key]) for key in self.section.keys if key in self.params)
 
     @property
     def is_removed(self) -> bool:

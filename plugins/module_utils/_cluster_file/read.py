@@ -75,11 +75,14 @@ def _is_listed(section: Section, item: Item) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """A resource that differs, as it will be; `values` is None if it is removed."""
+    """A resource that differs, as it will be; `values` is None if it is removed. `exists` is
+    whether the cluster has it now.
+    """
 
     table: Table
     keys: Mapping[str, str]
     values: Values | None
+    exists: bool
 
 
 def find_difference(item: Item, known: Known, client: Client) -> Difference | None:
@@ -89,12 +92,14 @@ def find_difference(item: Item, known: Known, client: Client) -> Difference | No
         return None
     desired: DesiredResource = table.resolve(client, read_desired(table, item.params))
     actual = known.values.get(tuple(desired.keys.values()))
+    exists = actual is not None or table.permanent
     if actual is None and table.permanent:
         actual = table.values(table.pick([], desired.keys) or {})
     if not compare(table, desired, actual):
         return None
     is_left = desired.present or table.permanent
-    return Difference(table, desired.keys, after(table, desired, actual) if is_left else None)
+    values = after(table, desired, actual) if is_left else None
+    return Difference(table, desired.keys, values, exists)
 
 
 def undeclared(section: Section, items: Sequence[Item], known: Known) -> list[Item]:

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api.client import Client
+from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.execute import after_writes
 from .desired import Item, read_exact, read_items
 from .planned import PlannedReader, edits_of
 from .read import Known, find_difference, read_section, undeclared
-from .sections import SECTIONS
+from .sections import SECTIONS, Section
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A resource of the file with the result that its module would have."""
+    """A resource of the file with the result that its module would have. `exists` is whether the
+    cluster has it now.
+    """
 
     item: Item
     preview: Result
+    exists: bool = True
 
     @property
     def steps(self) -> list[str]:
@@ -46,32 +50,60 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[Planned]:
     """Return the plan of each resource, in the order in which they are written."""
+    planned: list[Planned] = []
+    for item, known in items_in_order(params, client):
+        if isinstance(known, FleetError):
+            raise known
+        planned.append(plan_item(item, known, client))
+    return planned
+
+
+def items_in_order(
+    params: Mapping[str, Any], client: PlannedReader
+) -> Iterator[tuple[Item, Known | FleetError]]:
+    """Yield each resource with the reading of its section, in the order in which they are written.
+
+    A section is read after the resources of those before it were planned. The reading is an error
+    if the section cannot be read. Raises ValidationFailed.
+    """
     items = read_items(params)
     exact = read_exact(params)
-    planned: list[Planned] = []
-    removals: list[tuple[Item, Known]] = []
+    removals: list[tuple[Item, Known | FleetError]] = []
     for section in SECTIONS:
         declared = [item for item in items if item.section is section]
         if not declared and section not in exact:
             continue
-        known = read_section(section, declared, client, whole=section in exact)
+        known = _reading(section, declared, client, section in exact)
         for item in declared:
             if item.is_removed:
                 removals.append((item, known))
             else:
-                planned.append(_plan(item, known, client))
-        if section in exact:
+                yield item, known
+        if isinstance(known, FleetError):
+            if not declared:
+                removals.append((Item(section, {}), known))
+        elif section in exact:
             removals += [(item, known) for item in undeclared(section, declared, known)]
-    for item, known in reversed(removals):
-        planned.append(_plan(item, known, client))
-    return planned
+    yield from reversed(removals)
+
+
+def _reading(
+    section: Section, declared: Sequence[Item], client: PlannedReader, whole: bool
+) -> Known | FleetError:
+    try:
+        return read_section(section, declared, client, whole=whole)
+    except FleetError as error:
+        return error
 
 
 _UNCHANGED = Result(False, {"plan": [], "done": []})
 
 
-def _plan(item: Item, known: Known, client: PlannedReader) -> Planned:
-    """Return the plan of a resource; it is read by itself only if it differs from the listing."""
+def plan_item(item: Item, known: Known, client: PlannedReader) -> Planned:
+    """Return the plan of a resource; it is read by itself only if it differs from the listing.
+
+    Raises FleetError.
+    """
     if item.section.table is None:
         return Planned(item, item.section.run(dict(item.params), client, True))
     difference = find_difference(item, known, client)
@@ -79,7 +111,7 @@ def _plan(item: Item, known: Known, client: PlannedReader) -> Planned:
         return Planned(item, _UNCHANGED)
     preview = item.section.run(dict(item.params), client, True)
     client.plan(edits_of(difference.table, difference.keys, difference.values))
-    return Planned(item, preview)
+    return Planned(item, preview, difference.exists)
 
 
 def _carried_out(changes: Sequence[Planned], client: Client) -> Iterator[Result]:
