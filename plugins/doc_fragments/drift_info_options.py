@@ -26,6 +26,12 @@ options:
         only if there is this list. It may be empty.
     type: list
     elements: dict
+  cluster:
+    description:
+      - A cluster file, with the options of M(pve.fleet.cluster). It is compared
+        with each site that the VMs name, or with the site of the task.
+      - By default, only VMs and containers are compared.
+    type: dict
   defaults:
     description: Options for every VM, see O(pve.fleet.vms#module:defaults).
     type: dict
@@ -80,6 +86,7 @@ options:
       - V(acme/web*:description) ignores the notes of some VMs, V(*:cpu*)
         options of all VMs, and V(globex/*) everything about the VMs of a
         tenant. What is ignored is counted in RV(drift.summary).
+      - A resource of O(cluster) is called C(SECTION/NAME), as V(storages/media:content).
     type: list
     elements: str
     default: []

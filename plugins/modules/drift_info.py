@@ -10,7 +10,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: drift_info
-short_description: Gather what differs between an estate and the cluster
+short_description: Gather what differs between an estate or a cluster file and the cluster
 version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
@@ -24,6 +24,12 @@ description:
   - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for
     each VM that is not found and for each node with VMs that are not in the list, and three
     for each node if something differs.
+  - With a cluster file, that is compared as well, as the plan of M(pve.fleet.cluster),
+    which takes as many requests as that module makes without a change. Proxmox VE keeps
+    tasks of changes of networks, of storages on disks of nodes, of users that a realm synchronizes
+    and of HA resources. Other changes are not tasks. If something differs without one,
+    the report has the last login of each user, from the log of the cluster. Tokens do not
+    log in.
 extends_documentation_fragment:
   - pve.fleet.drift_info_options
   - pve.fleet.connection
@@ -31,6 +37,7 @@ extends_documentation_fragment:
   - pve.fleet.attributes.info
 seealso:
   - module: pve.fleet.vms
+  - module: pve.fleet.cluster
   - module: pve.fleet.task_info
 """
 
@@ -50,6 +57,12 @@ EXAMPLES = r"""
       - "*:description"
   register: compared
 
+- name: Find who changed the storages
+  pve.fleet.drift_info:
+    cluster:
+      storages:
+        - {name: media, type: dir, path: /srv/media, content: [iso]}
+
 - name: Show what differs
   ansible.builtin.debug:
     msg: "{{ compared.report }}"
@@ -68,8 +81,9 @@ drift:
         are outdated do not count, because no run replaces them.', type: bool, sample: true}
     complete: {description: Whether everything could be read., type: bool, sample: true}
     summary: {description: 'Number of VMs by status, of VMs that are not in the estate,
-        and of ignored differences.', type: dict, sample: {drifted: 1, pending: 0, missing: 0,
-        unwanted: 0, outdated: 0, unknown: 0, in_sync: 3, unlisted: 0, ignored: 0}}
+        of resources that differ from the cluster file, and of ignored differences.',
+      type: dict, sample: {drifted: 1, pending: 0, missing: 0, unwanted: 0, outdated: 0,
+        unknown: 0, in_sync: 3, unlisted: 0, cluster: 0, ignored: 0}}
     sites: {description: 'The sites, each with C(site), empty for that of the task,
         and C(reason), which is null unless the site could not be read.', type: list,
       elements: dict, sample: [{site: '', reason: null}]}
@@ -133,6 +147,31 @@ drift:
         C(kind), C(used), C(limit) and C(exceeded). Memory and disk are in bytes.',
       type: list, elements: dict, sample: [{tenant: acme, site: '', kind: vms, used: 4,
           limit: 20, exceeded: false}]}
+    cluster:
+      description: The resources of the cluster file, in the order in which they are
+        written.
+      type: list
+      elements: dict
+      contains:
+        site: {description: 'Site, empty for that of the task.', type: str, sample: ''}
+        section: {description: Its section., type: str, sample: storages}
+        name: {description: 'Its keys, joined by slashes.', type: str, sample: media}
+        status: {description: V(in_sync); V(drifted); V(missing); V(unwanted) if it
+            exists and is to be removed; V(unknown) if it cannot be read., type: str,
+          sample: drifted}
+        reason: {description: 'Why it is unknown, or why a run would refuse to change
+            it, else null.', type: str, sample: null}
+        options: {description: 'Each with C(option), C(wanted) and C(actual); C(pending)
+            is null.', type: list, elements: dict, sample: [{option: content, wanted: [
+                iso], actual: [backup, iso], pending: null}]}
+        steps: {description: What a run would do., type: list, elements: str, sample: [
+            Update storage 'media']}
+        last_task: {description: 'The last task that may have changed it, as the one
+            of a VM. Null if none is known.', type: dict, sample: null}
+    logins: {description: 'The last login of each user in the log of the cluster, with
+        C(site), C(user) and C(last), if a resource of the cluster file differs and
+        no task is known. Reading them needs C(Sys.Syslog) on C(/).', type: list, elements: dict,
+      sample: [{site: '', user: alice@pve, last: '2026-11-20T20:15:33Z'}]}
 report:
   description: The same as lines for people. VMs in sync are only counted.
   returned: success
@@ -141,10 +180,13 @@ report:
   sample: ['Drift: drifted 1, in_sync 3', '    cores: wanted 2, actual 4']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import run, run_at_sites
+from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import (
+    run,
+    run_at_sites,
+    secrets_in,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_info import (
     drift_info_spec,
 )
@@ -152,8 +194,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_in
 ENTRY = Entry(
     run,
     drift_info_spec(),
-    {"required_one_of": [("vms", "containers")]},
-    secrets=fleet_secrets,
+    {"required_one_of": [("vms", "containers", "cluster")]},
+    secrets=secrets_in,
     sites=Sites(names=sites_of, run=run_at_sites),
     name="drift_info",
 )

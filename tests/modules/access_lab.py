@@ -12,6 +12,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.client import Clien
 from tests.modules.estate_lab import Lab
 from tests.simulator.process import Simulator
 
+# The login of root with the password, which is a line of the cluster log.
+ROOT: dict[str, Any] = {
+    "user": "root@pam",
+    "password": "fleetpw123",
+    "token_id": None,
+    "token_secret": None,
+}
+
 
 def do(lab: Lab, module: str, *, check: bool = False, **options: Any) -> dict[str, Any]:
     """Return the result of a module that must not fail."""

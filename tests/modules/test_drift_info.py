@@ -16,6 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.image import orig
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
+from tests.modules.access_lab import limited
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
@@ -586,3 +587,117 @@ def test_containers_count_in_the_quota_of_the_report(lab: Lab) -> None:
     (quota,) = report["quotas"]
     assert (quota["used"], quota["exceeded"]) == (2, True)
     assert vms(report)["ct1"]["status"] == "drifted"
+
+
+STORAGE = {"name": "media", "type": "dir", "path": "/srv/media", "content": ["iso"]}
+BRIDGE = {"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}
+FILE: dict[str, Any] = {
+    "groups": [{"name": "editors", "comment": "Editors"}],
+    "networks": [BRIDGE],
+    "storages": [STORAGE],
+}
+
+
+def of_file(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {f"{one['section']}/{one['name']}": one for one in report["cluster"]}
+
+
+def test_a_cluster_file_that_was_applied_has_no_drift(lab: Lab) -> None:
+    missing = drift(lab, cluster=FILE)
+    assert {one["status"] for one in missing["cluster"]} == {"missing", "drifted"}
+    assert missing["summary"]["cluster"] == 3
+    lab.run("cluster", **FILE)
+    lab.simulator.reset_log()
+    result = compared(lab, cluster=FILE)
+    report = result["drift"]
+    assert (report["drift"], report["complete"]) == (False, True)
+    assert {one["status"] for one in report["cluster"]} == {"in_sync"}
+    assert (report["vms"], report["unlisted"], report["logins"]) == ([], [], [])
+    assert result["report"][0].startswith("No drift")
+
+
+def test_who_changed_a_storage_and_a_network(lab: Lab) -> None:
+    """PVE changes storage.cfg without a task: the logins remain. A reload of networks is a task
+    (pve-manager, API2/Network.pm).
+    """
+    lab.run("cluster", **FILE)
+    password = {
+        "user": "root@pam",
+        "password": "fleetpw123",
+        "token_id": None,
+        "token_secret": None,
+    }
+    lab.run("pool_info", **password)
+    lab.client.write("PUT", "storage", "media", data={"content": "iso,backup"})
+    lab.run(
+        "node_network",
+        node="pve1",
+        interfaces=[{"name": "vmbr5", "type": "bridge", "comments": "x"}],
+    )
+    wanted = {"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge", "comments": ""}]}
+    result = compared(lab, cluster={**FILE, "networks": [wanted]})
+    found = of_file(result["drift"])
+    media = found["storages/media"]
+    assert media["status"] == "drifted"
+    assert media["options"] == [
+        {"option": "content", "wanted": ["iso"], "actual": ["backup", "iso"], "pending": None}
+    ]
+    assert media["last_task"] is None
+    assert [one["user"] for one in result["drift"]["logins"]] == ["root@pam"]
+    network = found["networks/pve1"]
+    assert (network["status"], network["last_task"]["type"]) == ("drifted", "srvreload")
+    assert network["last_task"]["token"] == "fleet"
+    lines = "\n".join(result["report"])
+    assert 'content: wanted ["iso"], actual ["backup", "iso"]' in lines
+    assert "logged in: root@pam at " in lines
+
+
+def test_unwanted_and_ignored_resources_of_a_cluster_file(lab: Lab) -> None:
+    lab.run("cluster", **FILE)
+    lab.client.write("PUT", "storage", "media", data={"content": "backup"})
+    absent = {"groups": [{"name": "editors", "state": "absent"}], "storages": [STORAGE]}
+    report = drift(lab, cluster=absent, ignore=["storages/media:content"])
+    found = of_file(report)
+    assert found["groups/editors"]["status"] == "unwanted"
+    assert found["storages/media"]["status"] == "in_sync"
+    assert (report["summary"]["cluster"], report["summary"]["ignored"]) == (1, 1)
+
+
+def test_a_section_that_cannot_be_read_is_unknown(lab: Lab) -> None:
+    lab.run("cluster", **FILE)
+    login = limited(lab, "reader", {"/storage": "PVEDatastoreAdmin"})
+    report = drift(
+        lab,
+        cluster={"nodes": [{"node": "pve1", "description": "x"}], "storages": [STORAGE]},
+        **login,
+    )
+    found = of_file(report)
+    assert found["nodes/pve1"]["status"] == "unknown"
+    assert "Sys.Audit" in found["nodes/pve1"]["reason"]
+    assert found["storages/media"]["status"] == "in_sync"
+    assert not report["complete"]
+
+
+def test_a_difference_that_a_run_would_refuse(lab: Lab) -> None:
+    lab.run("cluster", storages=[STORAGE])
+    report = drift(lab, cluster={"storages": [{**STORAGE, "path": "/srv/other"}]})
+    (media,) = report["cluster"]
+    assert media["status"] == "drifted"
+    assert "path" in media["reason"]
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ({"storages": [{**STORAGE, "contnt": []}]}, "storages[0] was refused"),
+        ({"storage": []}, "The option cluster was refused"),
+    ],
+)
+def test_a_mistake_in_a_cluster_file_is_refused(
+    lab: Lab, file: dict[str, Any], message: str
+) -> None:
+    lab.simulator.reset_log()
+    result = lab.run("drift_info", cluster=file)
+    assert result["failed"]
+    assert message in result["msg"]
+    assert lab.simulator.log() == []

@@ -13,19 +13,13 @@ from typing import Any
 
 import pytest
 
-from tests.modules.access_lab import do, limited, refused, requests, with_directory
+from tests.modules.access_lab import ROOT, do, limited, refused, requests, with_directory
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, login_of
 
 ADMIN = "admin@pve"
 TOKEN = f"{ADMIN}!tt"
 PASSWORD = "longenough-1"
-ROOT: dict[str, Any] = {
-    "user": "root@pam",
-    "password": "fleetpw123",
-    "token_id": None,
-    "token_secret": None,
-}
 BY_GROUP = [{"group": "admins", "role": "Administrator"}]
 
 

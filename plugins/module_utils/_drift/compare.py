@@ -39,8 +39,8 @@ from .model import (
     Difference,
 )
 
-# Errors that leave the state of the VM unknown.
-_BLIND = (
+# Errors that leave the state of a VM or a resource unknown.
+BLIND = (
     NetworkError,
     NodeUnhealthy,
     AuthenticationError,
@@ -81,7 +81,7 @@ def _add_refused(
     None for a VM with the number, but not the name or source that the estate means.
     """
     desired, actual = planned.item.desired, planned.refused
-    if actual is None or desired.guest.state == "absent" or isinstance(error, _BLIND):
+    if actual is None or desired.guest.state == "absent" or isinstance(error, BLIND):
         return
     try:
         require_origin(desired.guest, actual, cluster)
@@ -138,7 +138,7 @@ def _status_of_error(planned: Planned, error: FleetError) -> str:
     """Return missing for a VM that is not there and cannot be created either, else unknown."""
     if planned.found is not None:
         return UNKNOWN
-    if isinstance(error, _BLIND):
+    if isinstance(error, BLIND):
         return UNKNOWN
     if planned.item.desired.guest.state == "absent":
         return UNKNOWN

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .model import IN_SYNC, OUTDATED, STATUSES, UNKNOWN, DriftReading
+from .model import DRIFTED, IN_SYNC, MISSING, OUTDATED, STATUSES, UNKNOWN, UNWANTED, DriftReading
 
 VERSION = 1
 
@@ -31,6 +31,8 @@ def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[s
         "vms": [],
         "unlisted": [],
         "quotas": [],
+        "cluster": [],
+        "logins": [],
     }
     for reading in readings:
         document["sites"].append({"site": reading.site, "reason": reading.reason})
@@ -38,13 +40,18 @@ def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[s
         document["vms"] += map(asdict, reading.vms)
         document["unlisted"] += map(asdict, reading.unlisted)
         document["quotas"] += map(asdict, reading.quotas)
+        document["cluster"] += map(asdict, reading.cluster)
+        document["logins"] += map(asdict, reading.logins)
     counts = Counter(vm["status"] for vm in document["vms"])
     summary = {status: counts[status] for status in STATUSES}
     summary["unlisted"] = len(document["unlisted"])
+    of_file = Counter(resource["status"] for resource in document["cluster"])
+    summary["cluster"] = sum(of_file[status] for status in (DRIFTED, MISSING, UNWANTED))
     summary["ignored"] = sum(reading.ignored for reading in readings)
     document["summary"] = summary
     settled = {IN_SYNC, UNKNOWN, OUTDATED, "ignored"}
     document["drift"] = any(summary[name] for name in summary.keys() - settled)
     unread = [reading.reason for reading in readings if reading.reason]
-    document["complete"] = not (summary[UNKNOWN] or document["nodes"] or unread)
+    unknown = summary[UNKNOWN] or of_file[UNKNOWN]
+    document["complete"] = not (unknown or document["nodes"] or unread)
     return document

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,31 @@ class Unlisted:
     last_task: dict[str, Any] | None = None
 
 
+@dataclass
+class ClusterResource:
+    """One resource of the cluster file beside the real one. Its keys are joined by slashes in
+    `name`.
+    """
+
+    site: str
+    section: str
+    name: str
+    status: str
+    reason: str | None = None
+    options: list[Difference] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    last_task: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Login:
+    """The last login of a user in the log of a cluster, in ISO 8601 format."""
+
+    site: str
+    user: str
+    last: str | None
+
+
 @dataclass(frozen=True)
 class OfflineNode:
     """A node whose VMs cannot be read, and why."""
@@ -106,6 +131,8 @@ class DriftReading:
     unlisted: list[Unlisted] = field(default_factory=list)
     nodes: list[OfflineNode] = field(default_factory=list)
     quotas: list[QuotaUse] = field(default_factory=list)
+    cluster: list[ClusterResource] = field(default_factory=list)
+    logins: list[Login] = field(default_factory=list)
     ignored: int = 0
     warnings: list[str] = field(default_factory=list)
 
@@ -114,9 +141,11 @@ class DriftReading:
 class DriftScope:
     """The scope of the comparison: the VMs of these tenants, or of all tenants if None.
 
-    Without `unlisted`, VMs that are not in the estate are not searched.
+    Without `unlisted`, VMs that are not in the estate are not searched. `cluster` is a cluster file
+    as options of module cluster, None without one.
     """
 
     tenants: Collection[str] | None
     unlisted: bool
     ignored: Ignored
+    cluster: Mapping[str, Any] | None = None

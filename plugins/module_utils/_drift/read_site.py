@@ -23,6 +23,7 @@ from .._guest.model import Guest
 from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, describe_task, is_of_earlier_guest
+from .cluster_file import add_cluster
 from .compare import compare, is_unfinished, seems_gone, status_of
 from .ignore import Ignored, names_of
 from .model import (
@@ -51,8 +52,22 @@ _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
 _OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
-def read_site(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
-    """Return the differences at one site.
+def read_site(estate: Estate | None, client: Client, scope: DriftScope, site: str) -> DriftReading:
+    """Return the differences at one site: those of the guests of an estate, and those of a cluster
+    file.
+    """
+    reading = DriftReading(site) if estate is None else _read_guests(estate, client, scope, site)
+    if reading.reason or scope.cluster is None:
+        return reading
+    try:
+        add_cluster(reading, client, scope.cluster, scope.ignored)
+    except FleetError as error:
+        reading.reason = error.message
+    return reading
+
+
+def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
+    """Return the differences of the guests at one site.
 
     As many requests as module vms makes without a change, one more for each VM that is not found
     and each node with a VM that is not in the estate, and, if there is a difference, three for each

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module drift_info: compares an estate with the real VMs, planned as module vms
-does.
+"""The work of module drift_info: compares an estate and a cluster file with the cluster, planned as
+modules vms and cluster do.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._cluster_file.desired import secrets_in as cluster_secrets
+from .._core.arguments.options import check_options
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .._fleet.items import read_estate
 from .._fleet.listed import read_tenants
+from .._fleet.secrets import fleet_secrets
 from .._spec.fleet import fleet_spec, with_defaults
+from .._spec.generated.cluster import cluster_spec
+from .cluster_file import require_valid
 from .document import document_of
 from .ignore import read_ignored
 from .model import DriftReading, DriftScope
@@ -45,13 +50,13 @@ def run_at_sites(
 ) -> Result:
     """Do the same for VMs of several sites, side by side, each list of sites with its client."""
     wanted = with_defaults(fleet_spec(), dict(params))
-    scope = DriftScope(read_tenants(wanted), wanted["unlisted"], read_ignored(wanted["ignore"]))
+    scope = read_scope(wanted)
 
     def one(part: SiteClient) -> DriftReading:
         names, client = part
         sites = list(names) or None
         # read without the server, so that a site that is down still has its list of VMs
-        estate = read_estate(wanted, None, sites)
+        estate = read_estate(wanted, None, sites) if has_guests(wanted) else None
         return read_site(estate, client, scope, max(names, default=""))
 
     readings = side_by_side(one, clients, _SITES_AT_ONCE)
@@ -61,3 +66,31 @@ def run_at_sites(
     )
     warnings = tuple(text for reading in readings for text in reading.warnings)
     return Result(False, {"drift": document, "report": lines_of(document)}, warnings=warnings)
+
+
+def has_guests(options: Mapping[str, Any]) -> bool:
+    """Return whether options of the module have a list of guests, which may be empty."""
+    return options.get("vms") is not None or options.get("containers") is not None
+
+
+def read_scope(options: Mapping[str, Any]) -> DriftScope:
+    """Return the scope of a comparison. Raises ValidationFailed."""
+    given = options.get("cluster")
+    cluster = None
+    if given is not None:
+        spec = cluster_spec()
+        checked = check_options(spec, given, "The option cluster was refused")
+        cluster = {**dict.fromkeys(spec), **checked}
+        require_valid(cluster)
+    tenants = read_tenants(dict(options))
+    ignored = read_ignored(options["ignore"])
+    return DriftScope(tenants, options["unlisted"], ignored, cluster)
+
+
+def secrets_in(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets of the estate and of the cluster file, before anything is checked."""
+    cluster = arguments.get("cluster")
+    found = fleet_secrets(arguments)
+    if isinstance(cluster, Mapping):
+        found |= cluster_secrets(cluster)
+    return found

@@ -34,6 +34,10 @@ def lines_of(document: Row) -> list[str]:
     for row in document["unlisted"]:
         lines.append(f"{_label(row)}: not in the estate{_who(row)}")
     lines += map(_quota, document["quotas"])
+    for row in document["cluster"]:
+        if row["status"] != IN_SYNC:
+            lines += _resource(row)
+    lines += map(_login, document["logins"])
     return lines
 
 
@@ -48,8 +52,10 @@ def _headline(document: Row) -> str:
     for name, number in document["summary"].items():
         if number:
             counts.append(f"{name} {number}")
-    text = ", ".join(counts)
-    return f"{word}: {text or 'there is no VM to compare'}"
+    nothing = "there is no VM to compare"
+    if document["cluster"]:
+        nothing = "as in the cluster file"
+    return f"{word}: {', '.join(counts) or nothing}"
 
 
 def _place(row: Row) -> str:
@@ -69,6 +75,23 @@ def _vm(row: Row) -> list[str]:
     options = list(map(_option, row["options"]))
     lines += options or [f"    {_one_line(step)}" for step in row["steps"]]
     return lines
+
+
+def _resource(row: Row) -> list[str]:
+    """Return the lines about one resource of the cluster file."""
+    label = f"{row['section']} {row['name']}".rstrip()
+    if row["site"]:
+        label = f"{label} ({row['site']})"
+    lines = [f"{label}: {row['status']}{_who(row)}"]
+    if row["reason"]:
+        lines.append(f"    {_one_line(row['reason'])}")
+    options = list(map(_option, row["options"]))
+    return lines + (options or [f"    {_one_line(step)}" for step in row["steps"]])
+
+
+def _login(row: Row) -> str:
+    place = f" at {row['site']}" if row["site"] else ""
+    return f"logged in{place}: {row['user']} at {row['last']}"
 
 
 def _label(row: Row) -> str:

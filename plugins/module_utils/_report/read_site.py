@@ -51,7 +51,7 @@ def read_report_site(
     """
     reader = CachingReader.around(client)
     drift: DriftReading | None = None
-    if estate is not None and scope is not None:
+    if scope is not None:
         drift = read_site(estate, reader, scope, site)
     now = client.clock.time()
     try:

@@ -17,13 +17,10 @@ from .._core.arguments.options import check_options
 from .._core.errors import ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._drift.ignore import read_ignored
-from .._drift.model import DriftScope
+from .._drift.run_info import has_guests, read_scope, secrets_in
 from .._facts.node_info import read_rules
 from .._fleet.items import Estate, read_estate
-from .._fleet.listed import read_tenants
 from .._fleet.run import sites_of as sites_of_estate
-from .._fleet.secrets import fleet_secrets
 from .._spec.fleet import fleet_spec, with_defaults
 from .._spec.generated.drift_info import drift_info_spec
 from .._spec.tenants import read_estate_tenants
@@ -63,13 +60,13 @@ def run_at_sites(
     estate = _estate_options(params)
     scope = None
     if estate is not None:
-        scope = DriftScope(read_tenants(estate), estate["unlisted"], read_ignored(estate["ignore"]))
+        scope = read_scope(estate)
 
     def one(part: SiteClient) -> SiteReading:
         names, client = part
         # read without the server, so that a site that is down still has its list of VMs
         own: Estate | None = None
-        if estate is not None:
+        if estate is not None and has_guests(estate):
             own = read_estate(estate, None, list(names) or None)
         site = max(names, default="")
         return read_report_site(client, site, wanted, own, scope)
@@ -111,7 +108,7 @@ def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
     estate = arguments.get("estate")
     if not isinstance(estate, Mapping):
         return set()
-    return fleet_secrets(estate)
+    return secrets_in(estate)
 
 
 def _estate_options(params: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -121,10 +118,10 @@ def _estate_options(params: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     attempted = "The option estate was refused"
     options = check_options(drift_info_spec(), given, attempted)
-    if options.get("vms") is None and options.get("containers") is None:
+    if not has_guests(options) and options.get("cluster") is None:
         raise ValidationFailed(
             attempted=attempted,
-            answer="it has neither vms nor containers",
+            answer="it has neither vms nor containers nor cluster",
             next_step="Give it the lists of the estate; they may be empty",
             reason="estate",
             dispatched=False,

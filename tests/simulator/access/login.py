@@ -65,7 +65,10 @@ def ticket_form(_ctx: Ctx, _p: dict[str, Any]) -> None:
 
 @api("POST /access/ticket")
 def login(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """Exchange a password, or a ticket that is still good, for a ticket."""
+    """Exchange a password, or a ticket that is still good, for a ticket.
+
+    The login is a line of the cluster log (pve-access-control, API2/AccessControl.pm).
+    """
     authority = ctx.sim.authority
     user = p["username"]
     if p.get("realm") and "@" not in user:
@@ -87,6 +90,7 @@ def login(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         "CSRFPreventionToken": authority.csrf(user),
         "cap": capabilities(ctx, user),
     }
+    ctx.cluster.tasks.note(ctx.cluster.local, "root@pam", f"successful auth for user '{user}'")
     if ctx.acl.has(user, "/", ["Sys.Audit"]):
         result["clustername"] = ctx.cluster.name
     return result

@@ -19,6 +19,7 @@ def drift_info_spec() -> Spec:
     return {
         "vms": {"type": "list", "elements": "dict"},
         "containers": {"type": "list", "elements": "dict"},
+        "cluster": {"type": "dict"},
         "defaults": {"type": "dict", "default": {}},
         "classes": {"type": "dict", "default": {}},
         "networks": {"type": "dict", "default": {}},

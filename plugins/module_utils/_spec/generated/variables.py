@@ -212,6 +212,7 @@ FAMILIES: Mapping[str, Family] = {
             "cluster_roles": {"type": "list", "elements": "dict"},
             "cluster_sites": {"type": "list", "elements": "str"},
             "cluster_storages": {"type": "list", "elements": "dict"},
+            "cluster_unread": {"type": "raw"},
             "cluster_users": {"type": "list", "elements": "dict"},
         },
         common=True,

@@ -151,6 +151,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
+    "cluster/log": rows(Record({}, {"msg": text, "time": moment})),
     "cluster/nextid": scalar,
     "cluster/options": Record(
         {},

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compares a cluster file with the cluster, planned as module cluster does, and finds who changed
+it. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._cluster_file.desired import Item, read_exact, read_items
+from .._cluster_file.planned import PlannedReader
+from .._cluster_file.read import Known
+from .._cluster_file.run import Planned, items_in_order, plan_item
+from .._core.errors import FleetError
+from .._core.times import iso
+from .._tasks.query import MAX_TASKS, Query
+from .._tasks.read import found_in, read_tasks
+from .._tasks.row import describe_task
+from .changed_by import ALL_TYPES, TYPES, last_task_of, logins_in
+from .compare import BLIND
+from .ignore import Ignored
+from .model import (
+    DRIFTED,
+    IN_SYNC,
+    MISSING,
+    UNKNOWN,
+    UNWANTED,
+    ClusterResource,
+    Difference,
+    DriftReading,
+    Login,
+)
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_DIFFERING = frozenset((DRIFTED, MISSING, UNWANTED))
+_OF_TASK = ("type", "user", "token", "status", "started", "upid")
+_LINES = 5000
+
+
+def require_valid(params: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for a mistake in a cluster file; no request."""
+    read_items(params)
+    read_exact(params)
+
+
+def add_cluster(
+    reading: DriftReading, client: Client, params: Mapping[str, Any], ignored: Ignored
+) -> None:
+    """Add the resources of a cluster file to the reading of a site.
+
+    As many requests as module cluster makes without a change. If a resource differs, one more for
+    the nodes, one for each node about tasks, and one for the log of the cluster.
+    """
+    planner = PlannedReader(client)
+    for item, known in items_in_order(params, planner):
+        _add(reading, _compared(item, known, planner, reading.site), ignored)
+    differing = [one for one in reading.cluster if one.status in _DIFFERING]
+    if not differing:
+        return
+    try:
+        _add_tasks(differing, client)
+        if any(one.last_task is None for one in differing):
+            _add_logins(reading, client)
+    except FleetError as error:
+        reading.warnings.append(f"It is unknown who changed the cluster: {error.message}")
+
+
+def _compared(
+    item: Item, known: Known | FleetError, planner: PlannedReader, site: str
+) -> ClusterResource:
+    found = ClusterResource(site, item.section.name, item.name, UNKNOWN)
+    if isinstance(known, FleetError):
+        found.reason = known.message
+        return found
+    try:
+        planned = plan_item(item, known, planner)
+    except FleetError as error:
+        found.reason = error.message
+        found.status = UNKNOWN if isinstance(error, BLIND) else DRIFTED
+        return found
+    found.steps = planned.steps
+    found.status = _status_of(planned)
+    if found.status in _DIFFERING:
+        found.options = differences(planned.preview.diff)
+    return found
+
+
+def _status_of(planned: Planned) -> str:
+    if not planned.preview.changed:
+        return IN_SYNC
+    if planned.item.is_removed:
+        return UNWANTED
+    return DRIFTED if planned.exists else MISSING
+
+
+def differences(diff: Any) -> list[Difference]:
+    """Return the options of a resource that a run would change, sorted by option (pure)."""
+    before, after = diff["before"], diff["after"]
+    found: list[Difference] = []
+    for option in sorted({*before, *after}):
+        wanted, actual = after.get(option), before.get(option)
+        if wanted != actual:
+            found.append(Difference(option, wanted, actual, None))
+    return found
+
+
+def _add(reading: DriftReading, resource: ClusterResource, ignored: Ignored) -> None:
+    """Add a resource without its ignored differences."""
+    names = (f"{resource.section}/{resource.name}".lower(),)
+    if resource.status != IN_SYNC and ignored.vm(names):
+        reading.ignored += 1
+        return
+    reading.cluster.append(resource)
+    kept = [one for one in resource.options if not ignored.option(names, one.option)]
+    dropped = len(resource.options) - len(kept)
+    if not dropped:
+        return
+    reading.ignored += dropped
+    resource.options = kept
+    if not kept and resource.status == DRIFTED:
+        resource.status = IN_SYNC
+
+
+def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
+    """Add the last task of each resource of whose changes Proxmox VE keeps tasks."""
+    if not any(one.section in TYPES for one in differing):
+        return
+    rows = client.get("nodes", attempted="Could not list the nodes") or []
+    nodes = [str(row["node"]) for row in rows if row.get("status") == "online"]
+    answers = read_tasks(client, nodes, Query(limit=MAX_TASKS, types=ALL_TYPES))
+    tasks = found_in(answers, MAX_TASKS)
+    for one in differing:
+        task = last_task_of(one.section, one.name, tasks)
+        if task is not None:
+            described = describe_task(task)
+            one.last_task = {key: described[key] for key in _OF_TASK}
+
+
+def _add_logins(reading: DriftReading, client: Client) -> None:
+    """Add the last login of each user: they can have made a change without a task."""
+    rows = client.get(
+        "cluster", "log", params={"max": _LINES}, attempted="Could not read the cluster log"
+    )
+    for user, time in sorted(logins_in(rows or []).items()):
+        reading.logins.append(Login(reading.site, user, iso(time)))
