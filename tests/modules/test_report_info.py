@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
+from tests.modules.access_lab import ROOT
 from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
@@ -215,6 +217,25 @@ def test_drift_is_that_of_drift_info(lab: Lab) -> None:
     compared["checked"] = report["drift"]["checked"]
     assert report["drift"] == compared
     assert risks(report)["drift"] == ["acme/web differs from the estate", "db is missing"]
+
+
+def test_a_report_with_a_cluster_file(lab: Lab) -> None:
+    group = {"name": "editors", "comment": "Editors"}
+    lab.run("pool_info", **ROOT)
+    report = gathered(lab, estate={"cluster": {"groups": [group]}})["report"]
+    assert risks(report)["cluster_drift"] == ["groups editors is missing"]
+    assert report["drift"]["unlisted"] == []
+    page = report_html(report)
+    assert "groups editors" in page
+    assert "Last logins: root@pam" in page
+    lab.run("group", **group)
+    report = gathered(lab, estate={"cluster": {"groups": [group]}})["report"]
+    assert "cluster_drift" not in risks(report)
+    assert "As in the cluster file" in report_html(report)
+    lab.run("group", name="editors", comment="Authors")
+    page = report_html(gathered(lab, estate={"cluster": {"groups": [group]}})["report"])
+    assert "<code>comment</code>" in page
+    assert "Cluster file" in page
 
 
 def test_quotas_of_an_estate(lab: Lab) -> None:

@@ -183,3 +183,11 @@ def test_a_dead_node(lab: Lab, player: Player, folder: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Its load and its room are unknown" in page
     assert "Incomplete" in page
+
+
+def test_a_report_with_a_cluster_file(lab: Lab, player: Player, folder: Path) -> None:
+    given = ("-e", '{"cluster_groups": [{"name": "editors", "comment": "Editors"}]}')
+    played = play(player, folder, *given)
+    assert "warning: Differences from the cluster file: 1" in played.output
+    assert "groups editors" in (folder / "report.html").read_text(encoding="utf-8")
+    play(player, folder, "-e", '{"cluster_group": []}', status=2)

@@ -29,7 +29,13 @@ _DRIFT = {
     PENDING: "waits for a reboot to be as in the estate",
 }
 
-_NO_DRIFT: Row = {"vms": (), "unlisted": ()}
+_OF_FILE = {
+    DRIFTED: "differs from the cluster file",
+    MISSING: "is missing",
+    UNWANTED: "should not exist",
+}
+
+_NO_DRIFT: Row = {"vms": (), "unlisted": (), "cluster": ()}
 
 Items = Iterator[dict[str, Any]]
 
@@ -237,7 +243,23 @@ def _drifted(found: Findings) -> Items:
 def _unknown_drift(found: Findings) -> Items:
     drift = found.drift or _NO_DRIFT
     vms = [vm for vm in drift["vms"] if vm["status"] == UNKNOWN]
-    return _of_vms(vms, "{name}: {vm[reason]}")
+    yield from _of_vms(vms, "{name}: {vm[reason]}")
+    for row in drift["cluster"]:
+        if row["status"] == UNKNOWN:
+            yield _item(row, f"{_resource(row)}: {row['reason']}")
+
+
+def _cluster_drift(found: Findings) -> Items:
+    drift = found.drift or _NO_DRIFT
+    for row in drift["cluster"]:
+        text = _OF_FILE.get(row["status"])
+        if text is not None:
+            yield _item(row, f"{_resource(row)} {text}")
+
+
+def _resource(row: Row) -> str:
+    """Return how the report calls a resource of the cluster file."""
+    return f"{row['section']} {row['name']}".rstrip()
 
 
 def _failed_tasks(found: Findings) -> Items:
@@ -284,6 +306,12 @@ RISKS = (
     ),
     Risk(kind="no_tenant", severity=WARNING, title="Guests without a tenant", find=_without_tenant),
     Risk(kind="drift", severity=WARNING, title="Differences from the estate", find=_drifted),
+    Risk(
+        kind="cluster_drift",
+        severity=WARNING,
+        title="Differences from the cluster file",
+        find=_cluster_drift,
+    ),
     Risk(
         kind="drift_unknown",
         severity=WARNING,

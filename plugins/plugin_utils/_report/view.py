@@ -30,7 +30,7 @@ def view_of(report: Row) -> dict[str, Any]:
         "shown": SHOWN,
         "tenants": _tenants(report),
         "groups": _groups(vms),
-        "drifted": _drifted(report["drift"], anchors),
+        "drifted": _drifted(report["drift"], anchors) + _of_cluster(report["drift"], names),
         "anchors": anchors,
     }
 
@@ -119,4 +119,20 @@ def _drifted(drift: Row | None, anchors: Mapping[tuple[Any, ...], str]) -> list[
                 "anchor": anchors.get((vm["site"], "vmid", vm["vmid"]), ""),
             }
         )
+    return found
+
+
+def _of_cluster(drift: Row | None, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the resources that differ from the cluster file."""
+    found: list[dict[str, Any]] = []
+    if drift is None:
+        return found
+    for row in drift["cluster"]:
+        if row["status"] == "in_sync":
+            continue
+        label = f"{row['section']} {row['name']}".rstrip()
+        if len(names) > 1:
+            label = f"{label} ({names.get(row['site'], row['site'])})"
+        shown = _DRIFT_CLASS.get(row["status"], "plain")
+        found.append({**row, "label": label, "class": shown, "anchor": ""})
     return found
