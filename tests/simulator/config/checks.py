@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ParamError, PermError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import hash_format, split_property_string
+from ..sdn.config import path_of_bridge
 from ..volumes.drives import (
     NEW_DISK,
     Drive,
@@ -355,7 +356,7 @@ def check_bridges(ctx: Ctx, params: Mapping[str, Any]) -> None:
             bridge = net.get("bridge")
             if bridge:
                 tag = net.get("tag")
-                path = f"/sdn/zones/localnetwork/{bridge}"
+                path = path_of_bridge(ctx, bridge)
                 if not (tag and ctx.may(f"{path}/{tag}", "SDN.Use")):
                     ctx.need(path, "SDN.Use")
 

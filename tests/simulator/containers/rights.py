@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.checks import check_tags, check_volume_access
 from ..errors import PermError
+from ..sdn.config import path_of_bridge
 from ..volumes.mounts import (
     NEW_VOLUME,
     features_of,
@@ -113,6 +114,6 @@ def check_bridge(ctx: Ctx, text: str) -> None:
     bridge, tag = net.get("bridge"), net.get("tag")
     if not bridge:
         return
-    path = f"/sdn/zones/localnetwork/{bridge}"
+    path = path_of_bridge(ctx, bridge)
     if not (tag and ctx.may(f"{path}/{tag}", "SDN.Use")):
         ctx.need(path, "SDN.Use")
