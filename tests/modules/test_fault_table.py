@@ -39,6 +39,8 @@ ELSEWHERE = {
     ("_container/plan/planner.py", "moved_disks"): "test_container.py",
     ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
+    # It stands for the writes of a firewall, which are in the table.
+    ("_guest/plan/isolation.py", "isolate"): "test_isolation.py",
     # What follows a failure of another write.
     ("_sdn/resource.py", "_release"): "test_sdn.py",
     ("_sdn/resource.py", "_roll_back_lock"): "test_sdn.py",

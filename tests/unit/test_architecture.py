@@ -32,6 +32,8 @@ VM_ROOMS = (
 )
 # The files beside the rooms of a VM that belong to the highest one.
 RUN_FILES = ("run", "apply", "run_clone", "run_info", "report", "describe")
+# The rooms of a container below those of its run, and what its kind imports.
+CONTAINERS_BELOW = ("config", "kind.py", "model.py")
 # The words of PVE for the kinds of guests, and the rooms that leave them to the kinds.
 WORDS_OF_KINDS = ("qemu", "lxc")
 KINDS = (Path("_container/kind.py"), Path("_vm/kind.py"))
@@ -70,6 +72,8 @@ def room_of(file: Path) -> str:
     """Return the room of a file: its folder, or its own name where it stands beside the rooms."""
     if file.parts[0] == "_vm":
         return f"_vm/{vm_room_of(file)}"
+    if file.parts[0] == "_container" and file.parts[1] in CONTAINERS_BELOW:
+        return "_container/kind"
     return file.parts[0].removesuffix(".py")
 
 

@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tenant of a VM: exactly one tag names it (pure)."""
+"""The tenant of a VM: exactly one tag names it, and its network objects are named after it (pure)."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +16,14 @@ from .._core.errors import ValidationFailed
 
 PREFIX = "tenant_"
 _SEPARATORS = re.compile(r"[;,\s]+")
+EVERY_TENANT = "fleet-tenants"
+"""The IP set of the cluster with the subnets of all tenants."""
+# pve-firewall: src/PVE/Firewall.pm, $security_group_name_pattern and max_group_name_length.
+_GROUP = re.compile(r"[A-Za-z][A-Za-z0-9\-_]{1,17}")
+_LONGEST_GROUP = 18
+_HASH_OF_GROUP = 6
+# pve-network: src/PVE/Network/SDN/VnetPlugin.pm, parse_sdn_vnet_id.
+_LONGEST_VNET = 8
 
 
 def parse_tags(text: str | None) -> tuple[str, ...]:
@@ -170,3 +180,29 @@ def _dictionaries(value: Any) -> list[Mapping[str, Any]]:
         else:
             found.append({})
     return found
+
+
+def vnet_id(tag: str, network: str) -> str:
+    """Return the ID of the VNet of a network: 8 letters and digits that begin with t."""
+    return f"t{_hash(f'{tag}/{network}', _LONGEST_VNET - 1)}"
+
+
+def group_name(tag: str) -> str:
+    """Return the name of the security group and of the IP set of a tenant.
+
+    It is the tag. A tag that is too long for a group, or has other characters, is shortened, and
+    ends with a hash.
+    """
+    if _GROUP.fullmatch(tag):
+        return tag
+    kept = _LONGEST_GROUP - _HASH_OF_GROUP - 1
+    readable = re.sub(r"[^A-Za-z0-9\-_]", "-", tag)[:kept]
+    if not readable[:1].isalpha():
+        readable = f"t{readable[1:]}"
+    return f"{readable}-{_hash(tag, _HASH_OF_GROUP)}"
+
+
+def _hash(text: str, length: int) -> str:
+    """Return letters and digits that follow from a text."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return base64.b32encode(digest).decode().lower()[:length]

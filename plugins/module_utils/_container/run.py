@@ -17,13 +17,14 @@ from .._cluster.visible import look_for, require_no_other_kind, require_visible
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.context import RunContext
-from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection, with_free_name
+from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
 from .._guest.flow.place import choose_place
 from .._guest.flow.placed import Placed
 from .._guest.flow.reads import GuestReads
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
+from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan
 from .config.figures import memory_of
 from .desired.parse import ContainerOptions, read_options
@@ -72,7 +73,7 @@ def read_container_options(params: Mapping[str, Any]) -> ContainerOptions:
     return options
 
 
-class ContainerFlow(Flow[ContainerContext]):
+class ContainerFlow(IsolatingFlow[ContainerContext]):
     """How a run brings containers to their desired state."""
 
     key = "container"

@@ -43,6 +43,8 @@ class DesiredFirewall:
     """The parts of a firewall that a task declares; None for a part that it does not.
 
     An option with an empty text is removed. With `exact`, names that are not listed are removed.
+    Without it, only the aliases and IP sets in `gone` are, and of an IP set its `gone_members`.
+    `only_sets` are the IP sets whose members are read, None for all.
     """
 
     options: Mapping[str, str]
@@ -52,6 +54,9 @@ class DesiredFirewall:
     comment: str | None = None
     exact: bool = False
     is_wanted: bool = True
+    gone: frozenset[str] = frozenset()
+    gone_members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    only_sets: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,12 +63,13 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
     if not desired.is_wanted:
         return Firewall(exists=False)
     options = {**actual.options, **desired.options}
-    aliases = _by_name(actual.aliases, desired.aliases, desired.exact)
-    sets = dict(_by_name(actual.ip_sets, desired.ip_sets, desired.exact))
+    aliases = _without(_by_name(actual.aliases, desired.aliases, desired.exact), desired.gone)
+    sets = _without(_by_name(actual.ip_sets, desired.ip_sets, desired.exact), desired.gone)
     if not desired.exact:
         for name, goal in sets.items():
             members = {**actual.ip_sets.get(name, IpSet()).members, **goal.members}
-            sets[name] = replace(goal, members=members)
+            kept = _without(members, desired.gone_members.get(name, ()))
+            sets[name] = replace(goal, members=kept)
     return Firewall(
         {name: value for name, value in options.items() if value != ""},
         actual.rules if desired.rules is None else desired.rules,
@@ -76,6 +77,10 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
         sets,
         actual.comment if desired.comment is None else desired.comment.rstrip(),
     )
+
+
+def _without(named: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
+    return {name: one for name, one in named.items() if name not in gone}
 
 
 def _by_name(

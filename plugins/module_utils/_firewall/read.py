@@ -38,7 +38,7 @@ def read_firewall(
     if "aliases" in parts:
         aliases = aliases_of(client.get(*scope.path, "aliases"))
     if "ip_sets" in parts:
-        sets = _read_sets(client, scope)
+        sets = _read_sets(client, scope, None if desired is None else desired.only_sets)
     if "options" in parts:
         options = options_of(client.get(*scope.path, "options"))
     if "rules" in parts:
@@ -56,16 +56,21 @@ def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:
         return names | others
     parts = {name for name in names if getattr(desired, name) is not None}
     has_policies = any(name.startswith("policy_") for name in desired.options)
-    is_removal = not desired.is_wanted or (desired.exact and bool(parts))
+    is_removal = not desired.is_wanted or bool(desired.gone) or (desired.exact and bool(parts))
     if desired.rules is not None or has_policies or is_removal:
         return parts | others
     return parts | {"options"} if desired.options else parts
 
 
-def _read_sets(client: Client, scope: FirewallScope) -> dict[str, IpSet]:
+def _read_sets(
+    client: Client, scope: FirewallScope, only: frozenset[str] | None
+) -> dict[str, IpSet]:
+    """Return the IP sets; those that are not in `only` without their members."""
     names = sets_of(client.get(*scope.path, "ipset"))
 
     def read_one(name: str) -> IpSet:
+        if only is not None and name not in only:
+            return IpSet(names[name])
         return IpSet(names[name], members_of(client.get(*scope.path, "ipset", name)))
 
     return dict(zip(names, side_by_side(read_one, list(names), _WORKERS), strict=True))

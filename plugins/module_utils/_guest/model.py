@@ -40,6 +40,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Isolation:
+    """The firewall that separates a guest from those of other tenants.
+
+    `group` is the security group of its tenant. `members` are the addresses that each NIC on a VNet
+    of the tenant may use, and `networks` the names of these VNets by their IDs.
+    """
+
+    group: str
+    members: Mapping[str, tuple[str, ...]]
+    networks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Guest:
     """A desired guest. Options that are missing here stay unchanged."""
 
@@ -63,6 +76,7 @@ class Guest:
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None
+    isolation: Isolation | None = None  # None if nothing separates it, or nothing is left to do
     # guests that the same run removes; a quota does not count them
     leaving: frozenset[int] = frozenset()
     migrate: bool = True

@@ -15,12 +15,13 @@ from .._cluster.view import ClusterView
 from .._cluster.visible import look_for
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import Flow, GuestPlan, require_choice, with_connection, with_free_name
+from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
 from .._guest.flow.place import choose_place
 from .._guest.flow.placed import Placed
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
+from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
 from .config.memory import memory_of
 from .context import VmContext
@@ -87,7 +88,7 @@ def prepared(context: VmContext) -> VmContext:
     )
 
 
-class VmFlow(Flow[VmContext]):
+class VmFlow(IsolatingFlow[VmContext]):
     """How a run brings VMs to their desired state."""
 
     key = "vm"

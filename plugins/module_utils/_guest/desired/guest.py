@@ -19,6 +19,7 @@ from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Guest, Source
 from ..settings import Settings, read_guest_request
+from .isolation import read_isolation
 from .values import is_blank
 
 
@@ -69,6 +70,7 @@ def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
         rules=options["placement"] or Rules(),
         shared_sources=frozenset(options["shared_sources"] or ()),
         limits=read_limits(options),
+        isolation=read_isolation(options),
     )
 
 

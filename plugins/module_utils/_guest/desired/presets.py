@@ -12,6 +12,7 @@ from typing import Any
 from ..._cluster.storages.allocation import THICK, THIN
 from ..._core import validate
 from ..._core.errors import ConfigurationError, ValidationFailed
+from .isolation import OF_VNET, own_networks, tag_of, unlisted_networks
 
 # The meaning of each name unless the user's own map says otherwise; vmbr* and VNet names mean
 # themselves.
@@ -38,12 +39,15 @@ def name_presets(options: dict[str, Any], volumes: str) -> None:
     network or storage class. Raises ConfigurationError for a name that no map has,
     ValidationFailed for a map of the wrong shape.
     """
-    networks = _maps(options.get("networks"), "networks", _NETWORK_KEYS, shorthand="bridge")
+    keys = _NETWORK_KEYS | OF_VNET
+    networks = _maps(options.get("networks"), "networks", keys, shorthand="bridge")
     storages = _maps(
         options.get("storage_classes"), "storage_classes", _STORAGE_KEYS, shorthand="storage"
     )
+    tag = tag_of(options)
+    named = own_networks(networks, tag)
     if options.get("nics") is not None:
-        known = {**NETWORKS, **networks}
+        known = {**unlisted_networks(options["nics"], networks, tag), **NETWORKS, **named}
         options["nics"] = [_nic(item, known) for item in options["nics"]]
     if options.get(volumes) is not None:
         options[volumes] = [with_storage_class(item, storages) for item in options[volumes]]

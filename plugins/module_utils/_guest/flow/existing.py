@@ -41,6 +41,7 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
         self.flow = flow
         self.kind = actual.kind
         self.put_file = flow.put_file
+        self.isolate = flow.isolate
         self.context = context
         self.client = context.client
         self.plan = plan

@@ -105,6 +105,13 @@ class Flow(Generic[AnyContext]):
     def put_file(self, client: Client, step: Step) -> None:
         """Carry out a step that writes a file."""
 
+    def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
+        """Return the context with the isolation that is left to do, from a reading of it."""
+        return context
+
+    def isolate(self, client: Client, step: Step) -> None:
+        """Carry out a step that writes the firewall of a guest."""
+
     def guest_report(self, context: AnyContext, actual: Actual) -> Mapping[str, Any]:
         """Return the report of the guest itself, after waiting for it if that is requested."""
         raise NotImplementedError
@@ -142,12 +149,16 @@ class Flow(Generic[AnyContext]):
         desired = context.desired.guest
         if desired.state != "absent":
             power.require_possible_state(desired, None)
-            return self.new(context, cluster)
+            return self._new_isolated(context, cluster)
         sight = look_for(context.client, cluster, desired.vmid)
         require_visible(sight, desired.vmid, f"{desired.label} was not removed")
         plan = plan_gone(desired, cluster)
         warnings = (*still_nameless(desired, searched), *plan.warnings)
         return GuestPlan(self, context, context, replace(plan, warnings=warnings), cluster)
+
+    def _new_isolated(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
+        guest_plan = self.new(self.isolated(context, None), cluster)
+        return replace(guest_plan, requested=context)
 
     def plan_found(
         self, context: AnyContext, actual: Actual, cluster: ClusterState
@@ -156,7 +167,7 @@ class Flow(Generic[AnyContext]):
         read_at = context.client.clock.monotonic()
         if context.desired.guest.state != "absent":
             cluster = _with_free_name(context, actual, cluster)
-            guest_plan = self.update(context, actual, cluster)
+            guest_plan = self.update(self.isolated(context, actual), actual, cluster)
             return replace(guest_plan, requested=context, read_at=read_at)
         require_named_so(context.desired.guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))

@@ -126,6 +126,7 @@ class NewResource(GuestSteps):
         self.flow = flow
         self.kind = flow.planner.kind
         self.put_file = flow.put_file
+        self.isolate = flow.isolate
         self.client = client
         self.plan = vm.plan
         self.timeout = timeout

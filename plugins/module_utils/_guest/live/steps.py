@@ -22,6 +22,7 @@ from ..._core.poll import poll
 from ..._resource.execute import Sent, Steps, Verdict
 from ..._resource.plan import Plan, Step
 from ..kind import Kind
+from ..plan.isolation import FIREWALL
 from .ha import await_manager
 from .read import is_elsewhere
 
@@ -40,6 +41,7 @@ class GuestSteps(Steps):
 
     kind: Kind
     put_file: Callable[[Client, Step], None]  # carries out a step that writes a file
+    isolate: Callable[[Client, Step], None]  # carries out a step that writes a firewall
 
     client: Client
     plan: Plan
@@ -50,6 +52,9 @@ class GuestSteps(Steps):
             sent = super().send(step)
             self._await_template(step)
             return sent
+        if step.method == FIREWALL:
+            self.isolate(self.client, step)
+            return Sent()
         if step.method != "FILE":
             return super().send(step)
         self.put_file(self.client, step)

@@ -18,6 +18,7 @@ from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
 from . import power
 from .archive import archived_vmid
+from .isolation import isolate
 from .planner import Creating, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow
 
@@ -86,6 +87,7 @@ def plan_create(
     )
     rest = [
         *grow(created, change.drives.grown_later),
+        *isolate(desired.guest, created),
         *power.finish(desired.guest, created, running=False, waiting=False),
     ]
     tags = sent.pop("tags", None) if desired.guest.pool else None
@@ -104,6 +106,8 @@ def plan_create(
     after["status"] = power.status_after(desired.guest, created)
     after["node"] = node
     after["vmid"] = vmid
+    if desired.guest.isolation is not None:
+        after["isolated"] = True
     if desired.guest.pool:
         after["pool"] = desired.guest.pool
     return Plan((create, *rest), {}, after)

@@ -23,6 +23,7 @@ from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Actual
 from . import power
+from .isolation import isolate
 from .steps import AnyUpdate, Update, changes_pool, finish_building, grow, to_pool
 
 # Parameters of a request to create a guest that are not options of its configuration.
@@ -176,6 +177,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             waiting=bool(waiting),
             unconverted=self.unconverted(actual, bases),
         )
+        switch = [*isolate(desired.guest, actual), *switch]
         is_contested = creating is not None and creating.contested
         steps = self._ordered(update, shared, switch, contested=is_contested)
         if stops:
@@ -247,6 +249,9 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         if converted:
             before["unconverted_disks"] = converted
             then["unconverted_disks"] = []
+        if "isolate" in [step.action for step in steps]:
+            before["isolated"] = False
+            then["isolated"] = True
         restarts = power.is_restart(steps)
         resets = "reset" in [step.action for step in steps]
         if restarts or resets:

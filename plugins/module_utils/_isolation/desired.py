@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firewall of a guest that is separated from those of other tenants (pure).
+
+Source: pve-firewall, src/PVE/Firewall.pm, generate_tap_rules_direction: rules of a guest apply to a
+NIC with C(firewall=1); option macfilter drops other MAC addresses, and the IP set C(ipfilter-netN)
+has the addresses that the NIC may use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .._firewall.model import DesiredFirewall, Firewall, IpSet
+from .._firewall.rules.model import Rule
+
+OPTIONS: Mapping[str, str] = {"enable": "1", "policy_in": "DROP", "macfilter": "1", "ipfilter": "1"}
+_COMMENT = "set by pve.fleet"
+
+
+def filter_name(nic: str) -> str:
+    """Return the name of the IP set with the addresses that a NIC may use."""
+    return f"ipfilter-{nic}"
+
+
+def sets_to_read(nics: Mapping[str, tuple[str, ...]]) -> DesiredFirewall:
+    """Return the parts of a firewall that are read before its goal is known."""
+    names = {filter_name(nic) for nic in nics}
+    return DesiredFirewall(dict(OPTIONS), (), None, {}, only_sets=frozenset(names))
+
+
+def goal_of(actual: Firewall, group: str, nics: Mapping[str, tuple[str, ...]]) -> DesiredFirewall:
+    """Return the desired firewall: the security group before all rules, and filters for each NIC.
+
+    Other rules of the guest stay. `nics` are the addresses that each NIC may use.
+    """
+    mine = Rule("group", group)
+    others = [rule for rule in actual.rules if not _is_of_group(rule, group)]
+    sets: dict[str, IpSet] = {}
+    gone: dict[str, frozenset[str]] = {}
+    for nic, addresses in nics.items():
+        name = filter_name(nic)
+        known = actual.ip_sets.get(name, IpSet())
+        comments = {one: comment for one, (_excluded, comment) in known.members.items()}
+        wanted = {one: (False, comments.get(one, _COMMENT)) for one in addresses}
+        sets[name] = IpSet(known.comment, wanted)
+        gone[name] = frozenset(known.members) - set(addresses)
+    return DesiredFirewall(
+        dict(OPTIONS),
+        (mine, *others) if actual.rules[:1] != (mine,) else actual.rules,
+        None,
+        sets,
+        gone_members=gone,
+        only_sets=frozenset(sets),
+    )
+
+
+def _is_of_group(rule: Rule, group: str) -> bool:
+    return rule.type == "group" and rule.action == group

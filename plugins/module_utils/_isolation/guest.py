@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Separates a guest from those of other tenants, before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._firewall.model import Firewall
+from .._firewall.plan import plan_firewall
+from .._firewall.read import groups_of, read_firewall
+from .._firewall.resource import FirewallOfScope
+from .._firewall.scope import GUEST, ROOT, FirewallScope
+from .._guest.flow.context import AnyContext
+from .._guest.flow.flow import Flow
+from .._guest.model import Actual, Isolation
+from .._resource.engine import apply_plan
+from .._resource.plan import Step
+from .desired import goal_of, sets_to_read
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+class IsolatingFlow(Flow[AnyContext]):
+    """The way of a guest whose tenant may have a security group."""
+
+    def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
+        isolation = context.desired.guest.isolation
+        if isolation is None:
+            return context
+        left = left_to_do(context.client, isolation, actual)
+        return with_isolation(context, left)
+
+    def isolate(self, client: Client, step: Step) -> None:
+        write_isolation(client, _scope(step.data["label"], step.path), step.data)
+
+
+def with_isolation(context: Any, isolation: Isolation | None) -> Any:
+    """Return the context of a run with this isolation of its guest (pure)."""
+    return context.with_desired(context.desired.with_guest(isolation=isolation))
+
+
+def left_to_do(client: Client, isolation: Isolation, actual: Actual | None) -> Isolation | None:
+    """Return the isolation if the firewall of the guest differs, None if nothing is left to do.
+
+    A tenant without a security group is not isolated. Every user may list the groups
+    (pve-firewall: PVE/API2/Firewall/Groups.pm, list_security_groups).
+    """
+    groups = groups_of(client.get(*ROOT, "groups"))
+    if isolation.group not in groups:
+        return None
+    if actual is None:
+        return isolation
+    scope = _scope(actual.label, (*actual.path, "firewall"))
+    firewall = read_firewall(client, scope, sets_to_read(isolation.members))
+    goal = goal_of(firewall, isolation.group, isolation.members)
+    return isolation if plan_firewall(scope, firewall, goal).changed else None
+
+
+def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any]) -> None:
+    """Write the firewall of a guest, as far as it differs. Raises FleetError."""
+    group, members = data["group"], data["members"]
+    firewall = read_firewall(client, scope, sets_to_read(members))
+    goal = goal_of(firewall, group, members)
+    apply_plan(FirewallOfScope(client, scope, goal, firewall, _unchecked), False)
+
+
+def _unchecked(_before: Firewall, _after: Firewall) -> tuple[str, ...]:
+    """Return no warnings: the rules of a guest cut nobody off from the API."""
+    return ()
+
+
+def _scope(label: str, path: tuple[str | int, ...]) -> FirewallScope:
+    return FirewallScope(GUEST, label, path)

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Guests of a tenant on its networks: their VNets, security group and filters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
+from tests.modules.access_lab import do, refused
+from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import RIGHTS, made
+
+TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+FRONT = vnet_id("tenant_initech", "front")
+GROUP = group_name("tenant_initech")
+
+
+@pytest.fixture
+def lab(unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A cluster with a VNet and a security group of a tenant that were made by hand."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    zone = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
+    subnet = {"cidr": "10.50.0.0/24", "vnet": FRONT}
+    do(unused, "sdn", zones=[zone], vnets=[{"name": FRONT, "zone": "teams", "tag": 5}])
+    do(unused, "sdn", subnets=[subnet])
+    aliases = [{"name": FRONT, "cidr": "10.50.0.0/24"}]
+    do(unused, "firewall", scope="cluster", aliases=aliases)
+    do(unused, "firewall", scope="group", group=GROUP, rules=[])
+    return unused
+
+
+def token(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Create the tenant and return the options of its own token."""
+    bridges = [*RIGHTS["bridges"], f"teams/{FRONT}"]
+    login = made(lab, "initech", bridges=bridges, **options)
+    return {"tenant": "initech", "pool": "initech", **login}
+
+
+def firewall_of(lab: Lab, kind: str, name: str) -> dict[str, Any]:
+    rows = lab.client.get("cluster", "resources")
+    row = next(row for row in rows if row["type"] == kind and row.get("name") == name)
+    base = ("nodes", row["node"], kind, row["vmid"], "firewall")
+    sets = [one["name"] for one in lab.client.get(*base, "ipset")]
+    return {
+        "options": lab.client.get(*base, "options"),
+        "rules": [
+            (one["type"], one["action"], one["enable"]) for one in lab.client.get(*base, "rules")
+        ],
+        "sets": {
+            one: [member["cidr"] for member in lab.client.get(*base, "ipset", one)] for one in sets
+        },
+        "config": lab.client.get("nodes", row["node"], kind, row["vmid"], "config"),
+    }
+
+
+def test_a_vm_is_filtered_before_it_starts(lab: Lab) -> None:
+    options: dict[str, Any] = {
+        **token(lab),
+        "name": "app1",
+        "source": "debian-13",
+        "state": "started",
+        "nics": [{"network": "front", "ip": "dhcp"}],
+    }
+    lab.simulator.reset_log()
+    foreseen = do(lab, "vm", check=True, **options)
+    assert lab.simulator.writes() == []
+    result = do(lab, "vm", **options)
+    assert result["plan"] == foreseen["plan"]
+    isolated = next(one for one in result["done"] if one.startswith("Isolate net0"))
+    start = next(one for one in result["done"] if one.startswith("Start"))
+    assert result["done"].index(isolated) < result["done"].index(start)
+    found = firewall_of(lab, "qemu", "app1")
+    assert found["rules"] == [("group", GROUP, 1)]
+    expected = {"enable": 1, "policy_in": "DROP", "macfilter": 1, "ipfilter": 1}
+    assert {key: found["options"][key] for key in expected} == expected
+    assert found["sets"] == {"ipfilter-net0": [f"dc/{FRONT}"]}
+    assert f"bridge={FRONT}" in found["config"]["net0"]
+    assert "firewall=1" in found["config"]["net0"]
+    lab.simulator.reset_log()
+    assert not do(lab, "vm", **options)["changed"]
+    assert lab.simulator.writes() == []
+
+
+def test_a_changed_address_and_a_disabled_firewall_are_repaired(lab: Lab) -> None:
+    own = {**token(lab), "name": "app1"}
+    nics = [{"network": "front", "ip": "10.50.0.7/24"}]
+    do(lab, "vm", **own, source="debian-13", nics=nics)
+    assert firewall_of(lab, "qemu", "app1")["sets"] == {"ipfilter-net0": ["10.50.0.7"]}
+    rule = {"type": "in", "action": "ACCEPT", "comment": "of the tenant"}
+    do(lab, "firewall", scope="guest", name="app1", rules=[rule], options={"enable": False})
+    result = do(lab, "vm", **own, nics=[{"network": "front", "ip": "10.50.0.8/24"}])
+    assert any(one.startswith("Isolate net0 of VM 'app1'") for one in result["done"])
+    found = firewall_of(lab, "qemu", "app1")
+    assert found["sets"] == {"ipfilter-net0": ["10.50.0.8"]}
+    assert found["rules"] == [("group", GROUP, 1), ("in", "ACCEPT", 1)]
+    assert found["options"]["enable"] == 1
+
+
+def test_a_container_is_filtered_too(lab: Lab) -> None:
+    storages = ["ceph", TEMPLATE.partition(":")[0]]
+    options: dict[str, Any] = {
+        **token(lab, storages=storages),
+        "name": "ct1",
+        "source": TEMPLATE,
+        "default_storage": "ceph",
+        "nics": [{"network": "front", "ip": "dhcp"}],
+        "state": "started",
+    }
+    result = do(lab, "container", **options)
+    assert any(one.startswith("Isolate net0 of container 'ct1'") for one in result["done"])
+    found = firewall_of(lab, "lxc", "ct1")
+    assert found["rules"] == [("group", GROUP, 1)]
+    assert "firewall=1" in found["config"]["net0"]
+    assert not do(lab, "container", **options)["changed"]
+
+
+def test_a_tenant_without_a_group_is_not_isolated(lab: Lab) -> None:
+    do(lab, "firewall", scope="group", group=GROUP, state="absent")
+    nics = [{"network": "front", "ip": "dhcp"}]
+    result = do(lab, "vm", **token(lab), name="app1", source="debian-13", nics=nics)
+    assert not any(one.startswith("Isolate") for one in result["done"])
+
+
+def test_a_firewall_that_is_switched_off_is_refused(lab: Lab) -> None:
+    nics = [{"network": "front", "firewall": False}]
+    error = refused(lab, "vm", **token(lab), name="app1", source="debian-13", nics=nics)
+    assert "network 'front' is isolated, and firewall is false" in str(error)
