@@ -247,3 +247,35 @@ def test_a_lost_answer_is_looked_after(lab: Lab, web: dict[str, Any]) -> None:
     result = restore(lab, name="web")
     rows = lab.client.get("cluster", "resources", type="vm")
     assert [row["vmid"] for row in rows if row.get("name") == "web2"] == [result["guest"]["vmid"]]
+
+
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_exact_tags_and_notes_are_part_of_the_restore(lab: Lab, kind: str) -> None:
+    """The restored guest has the tags of its source at no time, so that it is never counted as a
+    guest of their tenant (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,
+    restore_configuration).
+    """
+    if kind == "vm":
+        source = do(lab, "vm", **{**WEB, "tags": ["web"]})["vm"]
+    else:
+        source = container(lab, hostname="box", tags="tenant_acme;web")
+    back_up(lab, source)
+    options = {"tags": ["copy"], "tags_exact": True, "description": "a copy"}
+    task = {"vmid": source["vmid"], "tenant_prefix": "none_", "options": options}
+    foreseen = do(lab, "restore", check=True, new_name="copy1", **task)
+    for method in ("PUT", "POST"):
+        lab.simulator.fault(method=method, path="/config$", status=500, times=None)
+    broken = lab.run("restore", new_name="copy1", **task)
+    rows = lab.client.get("cluster", "resources", type="vm")
+    (made,) = [row for row in rows if row.get("name") == "copy1"]
+    path = "qemu" if kind == "vm" else "lxc"
+    unfinished = config(lab, made, path)
+    assert broken["failed"]
+    assert unfinished["tags"] == "copy"
+    assert unfinished["description"].startswith("a copy")
+    lab.simulator.clear_faults()
+    do(lab, "restore", new_name="copy1", **task)
+    finished = config(lab, made, path)
+    assert finished["tags"] == "copy"
+    assert finished["description"].startswith("a copy")
+    assert foreseen["plan"][0].startswith("Restore")

@@ -10,6 +10,7 @@ The rules come from pve-container: API2/LXC.pm, API2/LXC/Config.pm and LXC/Migra
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import Conflict
@@ -62,7 +63,11 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
 
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         named = {"hostname": source.name, **data}
-        return self.clone_of(source, vmid=vmid, node=node, data=named)
+        made = self.clone_of(source, vmid=vmid, node=node, data=named)
+        if not data.get("tags"):
+            return made
+        config = {**made.target, "tags": str(data["tags"])}
+        return replace(made, live=config, target=config)
 
     def require_possible(self, update: Update[DesiredContainer]) -> None:
         change = update.change

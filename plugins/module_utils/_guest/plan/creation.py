@@ -175,23 +175,26 @@ def plan_restore(
     """Return the plan that restores a guest from an archive and makes it the desired one.
 
     `source` is the guest in the archive. PVE applies options beside an archive to the restored
-    guest, so that it has its marker from the end of the restore on (qemu-server: API2/Qemu.pm,
-    create_vm). The steps after the first are a prediction, as for a clone.
+    guest, so that it has its marker, its notes and an exact list of tags from the end of the
+    restore on (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,
+    restore_configuration). The steps after the first are a prediction, as for a clone.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
     label = new_label(guest, vmid, node)
+    notes = source.notes if guest.description is None else guest.description
     marker = Marker(
         origin=archived_vmid(restore.volume),
         run=creation.run,
         tenant=guest.tenant_tag,
         inherited_tags=_inherited_tags(guest, source),
     )
-    sent: dict[str, Any] = {
-        "vmid": vmid,
-        "description": join_notes(source.notes, marker),
-        **restore.data,
+    sent: dict[str, Any] = {"vmid": vmid, "description": join_notes(notes, marker), **restore.data}
+    named = {
+        planner.kind.name_option: guest.name,
+        "pool": guest.pool,
+        "tags": _exact_tags(guest, source),
     }
-    for key, value in {planner.kind.name_option: guest.name, "pool": guest.pool}.items():
+    for key, value in named.items():
         if value:
             sent[key] = value
     summary = f"Restore {label} from {restore.volume}"
@@ -205,6 +208,15 @@ def plan_restore(
     if guest.pool:
         after["pool"] = guest.pool
     return Plan((step, *rest.steps), {}, after, pending=rest.pending, warnings=rest.warnings)
+
+
+def _exact_tags(desired: Guest, source: Actual) -> str:
+    """Return the tags of a restored guest that keeps no others, else an empty text."""
+    if desired.keeps_other_tags:
+        return ""
+    owners = tenants_of(parse_tags(source.target.get("tags")), desired.tenant_prefix)
+    kept = set(owners) - set(_inherited_tags(desired, source))
+    return ";".join(sorted(desired.own_tags | kept))
 
 
 def _clone_data(

@@ -33,8 +33,8 @@ def archived_vm(config: Mapping[str, str], node: str = "") -> Actual:
 def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
     """Return the expected state of a VM that was restored from the archive of `source`.
 
-    A disk that is left out of backups is not restored. The restored VM keeps its name unless `data`
-    has another one.
+    A disk that is left out of backups is not restored. The restored VM keeps its name and its tags
+    unless `data` has others.
     """
     config: dict[str, str] = {}
     unique = bool(data.get("unique"))
@@ -51,8 +51,9 @@ def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]
             del config[slot]
     config |= _new_drives(config, data.get("storage"))
     config["description"] = str(data["description"])
-    if data.get("name"):
-        config["name"] = str(data["name"])
+    for key in ("name", "tags"):
+        if data.get(key):
+            config[key] = str(data[key])
     return Actual(VM, vmid, node, "stopped", live=config, target=config, pool=data.get("pool"))
 
 
