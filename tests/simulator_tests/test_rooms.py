@@ -27,6 +27,7 @@ FLOORS = (
     "storage",
     "guests",
     "containers",
+    "upkeep",
     "options",
     "initial",
     "web",

@@ -52,12 +52,6 @@ for _path, _words in _NAMES.items():
     _register(_path, "name", _words)
 
 
-@api("GET /nodes/{node}/services")
-def nothing(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """There are no services."""
-    return []
-
-
 @api("GET /nodes/{node}/hardware")
 def hardware(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
     """The kinds of hardware that can be passed on."""

@@ -41,6 +41,7 @@ def status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     cluster = ctx.cluster
     node = cluster.nodes[p["node"]]
     cpu, mem = node_load(cluster, node)
+    own = node.version or cluster.version
     kernel = {
         "sysname": "Linux",
         "release": cluster.kernel,
@@ -48,7 +49,7 @@ def status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         "machine": "x86_64",
     }
     return {
-        "uptime": int(cluster.now() - cluster.boot_time),
+        "uptime": int(cluster.now() - (node.booted_at or cluster.boot_time)),
         "cpu": cpu,
         "wait": 0,
         "idle": 0,
@@ -82,14 +83,15 @@ def status(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         },
         "kversion": f"Linux {cluster.kernel} #1 SMP PREEMPT_DYNAMIC",
         "current-kernel": kernel,
-        "pveversion": f"pve-manager/{cluster.version['version']}/{cluster.version['repoid']}",
+        "pveversion": f"pve-manager/{own['version']}/{own['repoid']}",
     }
 
 
 @api("GET /nodes/{node}/version", "GET /version")
 def version(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """The version of the API."""
-    result: dict[str, Any] = dict(ctx.cluster.version)
+    node = ctx.cluster.nodes.get(p.get("node", ctx.cluster.local))
+    result: dict[str, Any] = dict((node and node.version) or ctx.cluster.version)
     if "node" not in p and ctx.cluster.options.get("console"):
         result["console"] = ctx.cluster.options["console"]
     return result

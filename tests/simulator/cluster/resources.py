@@ -191,7 +191,7 @@ def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dic
     if not figures:
         return {**entry, "cgroup-mode": 1, "status": "online"}
     cpu, mem = node_load(cluster, node)
-    up = int(cluster.now() - cluster.boot_time)
+    up = int(cluster.now() - (node.booted_at or cluster.boot_time))
     return {
         **entry,
         "cgroup-mode": 1,
@@ -219,7 +219,7 @@ def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, An
         "plugintype": storage.kind,
         "shared": 1 if storage.shared else 0,
         "content": ",".join(storage.content),
-        "status": "available",
+        "status": "unknown" if storage.name in cluster.nodes[node].lost_storages else "available",
         "disk": used_bytes(storage, node),
         "maxdisk": storage.total,
     }

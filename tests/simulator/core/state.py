@@ -235,6 +235,12 @@ class NodeInfo:
     # the virtual networks that run on the node, with their zones
     vnets: dict[str, dict[str, Any]] = field(default_factory=dict)
     fingerprint: str = ""
+    booted_at: float = 0.0  # 0 until its first reboot: since the cluster's own boot
+    services: dict[str, str] = field(default_factory=dict)  # states of systemd by service
+    version: dict[str, str] | None = None  # if it differs from the cluster's
+    lost_storages: set[str] = field(default_factory=set)  # that it cannot activate
+    # how it comes back from its next reboot: version, lost_storages, services, stays_down
+    after_reboot: dict[str, Any] = field(default_factory=dict)
 
     def has_bridge(self, name: str) -> bool:
         """Whether a guest can be connected to that bridge or virtual network here."""
@@ -293,6 +299,8 @@ class Cluster:
         # files of sections by name, such as mappings
         self.sections: dict[str, Any] = {}
         self.sync_jobs: dict[str, dict[str, Any]] = {}
+        # health and the flags that are set; None if Ceph is not installed
+        self.ceph: dict[str, Any] | None = None
         self.servers: set[str] = set()
         self.thin_pools: set[str] = set()
         self.tasks: TaskBoard

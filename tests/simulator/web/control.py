@@ -21,6 +21,7 @@ from ..ha.manager import set_maintenance
 from ..initial.clusterfile import Builder
 from ..options import UsageError, parse_task_ms
 from ..running.power import quit_vm
+from ..upkeep.reboots import come_back, come_back_with, go_down, reboot, set_quorum
 from ..volumes.drives import is_net, with_mac
 from ..volumes.volumes import find_volume, parse_volname, set_active
 
@@ -317,37 +318,48 @@ class Control:
         if node is None:
             raise Refused(f"there is no node '{parts[0] if parts else ''}'")
         for key, value in data.items():
-            if key == "online":
-                self._set_online(node, bool(value))
-            elif key == "memory":
-                node.memory = int(value)
-            elif key == "cpus":
-                node.cpus = int(value)
-            elif key == "maintenance":
-                if not cluster.ha_active:
-                    raise Refused("the HA manager does not run in this cluster")
-                set_maintenance(self.server.context(), node.name, bool(value))
-            else:
-                raise Refused(f"unknown key '{key}'; known are online, maintenance, memory, cpus")
-        if "online" in data:
-            alive = sum(1 for other in cluster.nodes.values() if other.online)
-            self._set_quorum(alive * 2 > len(cluster.nodes))
+            self._change_node(node, key, value)
         cluster.revision += 1
         return {"ok": True, "quorate": cluster.quorate}
 
-    def _set_online(self, node: NodeInfo, online: bool) -> None:
+    def _change_node(self, node: NodeInfo, key: str, value: Any) -> None:
         cluster = self.server.sim.cluster
-        node.online = online
-        node.down_at = 0.0 if online else cluster.now()
-        if not online:
-            for task in cluster.tasks.newest(node.name):
-                cluster.tasks.stop(task)
+        changes: dict[str, Callable[[], object]] = {
+            "online": lambda: self._set_online(node, bool(value)),
+            "memory": lambda: setattr(node, "memory", int(value)),
+            "cpus": lambda: setattr(node, "cpus", int(value)),
+            "maintenance": lambda: self._set_maintenance(node, bool(value)),
+            "reboot": lambda: reboot(self.server.context(), node.name),
+            "after_reboot": lambda: setattr(node, "after_reboot", dict(value)),
+            **dict.fromkeys(
+                ("version", "services", "lost_storages"),
+                lambda: come_back_with(node, {key: value}, cluster.version),
+            ),
+        }
+        if key not in changes:
+            raise Refused(f"unknown key '{key}'; known are {', '.join(changes)}")
+        changes[key]()
+
+    def _set_maintenance(self, node: NodeInfo, wanted: bool) -> None:
+        if not self.server.sim.cluster.ha_active:
+            raise Refused("the HA manager does not run in this cluster")
+        set_maintenance(self.server.context(), node.name, wanted)
+
+    def _set_online(self, node: NodeInfo, online: bool) -> None:
+        if online:
+            come_back(self.server.context(), node)
+        else:
+            go_down(self.server.context(), node)
 
     def _put_cluster(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        cluster = self.server.sim.cluster
         for key, value in data.items():
-            if key != "quorate":
-                raise Refused(f"unknown key '{key}'; known is quorate")
-            self._set_quorum(bool(value))
+            if key == "quorate":
+                set_quorum(cluster, bool(value))
+            elif key == "ceph":
+                cluster.ceph = None if value is None else {"health": "HEALTH_OK", **value}
+            else:
+                raise Refused(f"unknown key '{key}'; known are quorate, ceph")
         return {"ok": True}
 
     def _put_directory(self, parts: list[str], data: dict[str, Any] | None) -> Any:
@@ -361,12 +373,6 @@ class Control:
         else:
             directories[parts[0]] = data
         return {"ok": True}
-
-    def _set_quorum(self, quorate: bool) -> None:
-        cluster = self.server.sim.cluster
-        if cluster.quorate and not quorate:
-            cluster.quorum_lost = cluster.now()
-        cluster.quorate = quorate
 
     def _volumes(self, _parts: list[str], _data: Any) -> Any:
         """Every volume that is there: node (empty on a shared storage), volid, size."""

@@ -59,6 +59,8 @@ MODULES = (
     "storage.prune",
     "storage.templates",
     "storage.upload",
+    "upkeep.ceph",
+    "upkeep.reboots",
 )
 
 

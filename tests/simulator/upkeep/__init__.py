@@ -1,0 +1,1 @@
+"""The cluster, its nodes, pools and listings."""

@@ -1,0 +1,58 @@
+"""Ceph as far as a maintenance needs it: its health and the flags of its OSDs.
+
+Source: pve-manager, PVE/API2/Cluster/Ceph.pm (status, get_all_flags, set_flags, update_flag) and
+PVE/Ceph/Tools.pm (check_ceph_inited). The answer of `status` is that of `ceph status`; the
+simulator has its health alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.api import Ctx, api
+from ..errors import PveError
+
+FLAGS = (
+    "nobackfill",
+    "nodeep-scrub",
+    "nodown",
+    "noin",
+    "noout",
+    "norebalance",
+    "norecover",
+    "noscrub",
+    "notieragent",
+    "noup",
+    "pause",
+)
+
+
+def _ceph(ctx: Ctx) -> dict[str, Any]:
+    if ctx.cluster.ceph is None:
+        raise PveError("binary not installed: /usr/bin/ceph-mon")
+    return ctx.cluster.ceph
+
+
+@api("GET /cluster/ceph/status")
+def status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
+    """The health of Ceph."""
+    return {"health": {"status": _ceph(ctx)["health"], "checks": {}, "mutes": []}}
+
+
+@api("GET /cluster/ceph/flags")
+def flags(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
+    """All flags, with those that are set."""
+    chosen = _ceph(ctx).get("flags", ())
+    return [{"name": name, "value": 1 if name in chosen else 0} for name in FLAGS]
+
+
+@api("PUT /cluster/ceph/flags/{flag}")
+def put_flag(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Set a flag, or clear it."""
+    ceph = _ceph(ctx)
+    chosen = set(ceph.get("flags", ()))
+    if p["value"]:
+        chosen.add(p["flag"])
+    else:
+        chosen.discard(p["flag"])
+    ceph["flags"] = sorted(chosen)
