@@ -70,7 +70,7 @@ def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any
 
 
 def _unchecked(_before: Firewall, _after: Firewall) -> tuple[str, ...]:
-    """Return no warnings: the rules of a guest cut nobody off from the API."""
+    """Return no warnings: the rules of a guest cut no login off."""
     return ()
 
 

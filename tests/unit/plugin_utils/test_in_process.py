@@ -106,7 +106,7 @@ def test_arguments_are_those_of_a_module() -> None:
         ({"name": "a", "rows": []}, "mutually exclusive: name|rows"),
         (
             {"count": "many", "nosuch": 1},
-            "cannot be converted to an int; Unsupported parameters for (pve.fleet.x) module: nosuch",
+            "to an int; Unsupported parameters for (pve.fleet.x) module: nosuch. See ansible-doc",
         ),
     ],
 )

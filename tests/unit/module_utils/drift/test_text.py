@@ -33,6 +33,8 @@ def shown(*options: dict[str, Any]) -> list[str]:
         "summary": {"drifted": 1},
         "sites": [],
         "nodes": [],
+        "cluster": [],
+        "logins": [],
         "vms": [{**ROW, "options": list(options)}],
         "unlisted": [],
         "quotas": [],
