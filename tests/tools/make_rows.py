@@ -23,7 +23,17 @@ ADMINISTRATIVE = Path("plugins/module_utils/_entry/generated/administrative.py")
 CONFIG_PARTS = ("CPU", "Memory", "Disk", "CDROM", "Network", "HWType", "Options", "Cloudinit")
 EVERY_CONFIG = "VM.Config.*"
 # The topics of the table of modules, in its order.
-TOPICS = ("virtual machines", "containers", "tenants", "access", "cluster", "operation")
+TOPICS = (
+    "guests",
+    "backups",
+    "tenants",
+    "access",
+    "storages",
+    "networks",
+    "nodes",
+    "cluster",
+    "operation",
+)
 _NEED_KEYS = {"of", "all", "any", "since", "until", "instead"}
 
 
