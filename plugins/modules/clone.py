@@ -165,8 +165,8 @@ error:
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
+from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import run
 
 ENTRY = Entry(

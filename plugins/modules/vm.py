@@ -260,8 +260,8 @@ error:
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
+from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.desired.presets import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run
 
 ENTRY = Entry(

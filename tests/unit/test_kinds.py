@@ -33,9 +33,24 @@ EXCEPTIONS = {
     "module_utils/_inventory/compatible.py": "groups that community.proxmox creates without a host",
 }
 
-# The rooms whose work is on VMs by its options: a list of VMs, an estate, drift from it, what
-# interrupted runs left. The others know of VMs no more than their kind.
-ROOMS_OF_VMS = ("_drift", "_entry", "_estate", "_fleet", "_restore", "_tidy", "_vm")
+# The rooms that work on guests of any kind. They get the kinds from `_kinds`.
+ROOMS_OF_GUESTS = (
+    "_drift",
+    "_facts",
+    "_fleet",
+    "_inventory",
+    "_metrics",
+    "_preflight",
+    "_protection",
+    "_report",
+    "_snapshot",
+    "_tasks",
+    "_tenant",
+    "_tidy",
+)
+OF_A_KIND = re.compile(r"^\s*from \.+(_(?:vm|container)\.\S+) import", re.MULTILINE)
+# The rooms that plan VMs. The others know of VMs no more than their kind.
+ROOMS_OF_VMS = ("_entry", "_estate", "_kinds", "_restore", "_vm")
 OF_VM = re.compile(r"^\s*from \.+_vm\.(?!kind import)(\S+) import", re.MULTILINE)
 
 
@@ -97,6 +112,23 @@ def test_other_rooms_know_the_kind_of_vms_only() -> None:
         if modules and name.parts[0] not in ROOMS_OF_VMS:
             found[str(name)] = modules
     assert found == {}
+
+
+@pytest.mark.parametrize("room", ROOMS_OF_GUESTS)
+def test_a_room_of_guests_gets_the_kinds_from_the_registry(room: str) -> None:
+    found: dict[str, list[str]] = {}
+    files = sorted((PLUGINS / "module_utils" / room).rglob("*.py"))
+    for file in files:
+        modules = OF_A_KIND.findall(file.read_text(encoding="utf-8"))
+        if modules:
+            found[file.name] = modules
+    assert files
+    assert found == {}
+
+
+def test_imports_of_kinds_are_found() -> None:
+    lines = ("from .._vm.kind import VM", "from ..._container.run import A", "from ._vm import B")
+    assert OF_A_KIND.findall("\n".join(lines)) == ["_vm.kind", "_container.run"]
 
 
 def test_imports_of_vms_are_found() -> None:

@@ -13,10 +13,12 @@ from typing import Any, ClassVar
 
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
+from .._guest.addresses import Address
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import LXC, Schema
-from .config.actual import VOLUME, mounts, nics, storage_of, volumes_in
+from .config.actual import VOLUME, is_privileged, mounts, nics, storage_of, volumes_in
+from .config.addresses import configured_addresses
 from .config.figures import figures_of
 from .config.view import HIDDEN, show
 
@@ -73,6 +75,12 @@ class ContainerKind(Kind):
 
     def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
         return frozenset(nic["bridge"] for nic in nics(config).values() if nic.get("bridge"))
+
+    def is_privileged(self, config: Mapping[str, str]) -> bool:
+        return is_privileged(config)
+
+    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
+        return configured_addresses(config)
 
     def memory_volume(
         self, config: Mapping[str, str], cluster: ClusterState, node: str

@@ -19,12 +19,12 @@ from .._core.errors import (
     PermissionDenied,
     RestoreFailed,
 )
-from .._facts.kinds import word_of
 from .._fleet.plan import Planned
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
+from .._kinds.words import word_of
 from .image import find_newer_image
 from .model import (
     DRIFTED,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._facts.kinds import VIRTUAL_MACHINE
+from .._kinds.words import VIRTUAL_MACHINE
 from .ignore import Ignored
 
 IN_SYNC = "in_sync"

@@ -16,10 +16,10 @@ from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
-from .._fleet.kinds import CONTAINERS, VMS, ListKind
 from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
+from .._kinds.registry import CONTAINERS, VMS, ListKind
 from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, describe_task, is_of_earlier_guest

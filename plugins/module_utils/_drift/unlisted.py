@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
-from .._facts.kinds import word_of
+from .._kinds.words import word_of
 from .model import OfflineNode, Unlisted
 
 

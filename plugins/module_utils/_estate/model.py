@@ -12,7 +12,7 @@ from typing import Any
 
 from .._cluster.quota import Figures
 from .._guest.model import Actual
-from .._vm.kind import VM
+from .._kinds.words import VM
 
 PRESENT = "present"
 

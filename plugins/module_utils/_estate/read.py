@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
 from .._cluster.tenant import tenant_of
 from .._cluster.visible import is_in_use
-from .._container.kind import CONTAINER
 from .._core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
 from .._core.parallel import side_by_side
-from .._facts.kinds import TYPES, kind_of_row
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
-from .._vm.kind import VM
+from .._kinds.words import CONTAINER, TYPES, VM, kind_of_row
 from .model import UnreadNode, UnreadVm
 from .scope import ExportScope, require_there
 

@@ -19,7 +19,7 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
-from .._vm.kind import VM
+from .._kinds.words import VM
 from .document import estate_of
 from .guests.container import describe_container
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.quantities import readable_size
-from .._vm.kind import VM
+from .._kinds.words import VM
 
 Row = Mapping[str, Any]
 

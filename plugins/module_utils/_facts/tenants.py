@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._cluster.tenant import parse_tags, tenants_of
-from .._vm.kind import VM
+from .._kinds.words import VM
 from .nodes import counts, of_type, other_guests, total, without_templates
 
 Row = Mapping[str, Any]

@@ -22,8 +22,8 @@ from .._guest.kind import Kind
 from .._guest.live.creation import CREATION_LOCKS, await_name, owner_tags
 from .._guest.marker import split_notes
 from .._guest.model import LIKELY
+from .._kinds.registry import list_of
 from .items import PruneScope
-from .kinds import list_of
 
 if TYPE_CHECKING:
     from .._api.client import Client

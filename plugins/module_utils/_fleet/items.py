@@ -14,10 +14,10 @@ from .._cluster.tenant import tenant_tag
 from .._core import validate
 from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed
+from .._guest.desired.classes import class_options
 from .._guest.desired.layers import lay_over
+from .._kinds.registry import LISTS, VMS, ListKind
 from .._spec.fleet import with_defaults
-from .._vm.desired.presets import class_options
-from .kinds import LISTS, VMS, ListKind
 from .listed import (
     ListEntry,
     Mistakes,
@@ -143,7 +143,7 @@ def read_estate(
     for entry in chosen:
         try:
             own = params_of[entry.kind.option]
-            layers = inherited(own, entry.settings, entry.kind.specs)
+            layers = inherited(own, entry.settings, entry.kind)
             items.append(_item(entry, read(layers, entry.options, entry.kind), client))
         except FleetError as error:
             mistakes.note(entry.kind, entry.index, entry.options, error)
@@ -205,7 +205,7 @@ def merge(
     if label:
         named = class_options(label, _classes_of(shared, own), specs)
     bare = kind.without_left_out
-    layers: list[Mapping[str, Any]] = [bare(shared), named, bare(own)]
+    layers: list[Mapping[str, Any]] = [bare(shared), VMS.without_left_out(named), bare(own)]
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = lay_over(merged, layer)

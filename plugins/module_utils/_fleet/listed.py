@@ -14,7 +14,7 @@ from .._cluster.tenant import PREFIX, tenant_tag
 from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed, category_class
 from .._core.failures.several import Failed, causes_of
-from .kinds import LISTS, ListKind
+from .._kinds.registry import LISTS, ListKind
 from .tenants import TenantSettings, read_settings, settings_of, site_of
 
 

@@ -25,9 +25,9 @@ from .._guest.flow.placed import Numbered
 from .._guest.live.find import find
 from .._guest.model import Actual, Guest
 from .._guest.plan.capacity import Capacity
+from .._kinds.registry import VMS, ListKind, list_of
 from .creation_in_progress import find_creations_in_progress, is_creation_in, within
 from .items import PruneScope, VmItem, removal_of
-from .kinds import VMS, ListKind, list_of
 from .listed import ListEntry
 from .reservations import PlanningView, row_of
 

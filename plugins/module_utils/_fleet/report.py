@@ -15,8 +15,8 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
+from .._kinds.registry import LISTS, ListKind
 from .execute import VmOutcome
-from .kinds import LISTS, ListKind
 from .listed import read_tenants
 from .pace.reboots import restarts
 from .summary import ACTIONS, lines_of

@@ -15,9 +15,9 @@ from .._core import validate
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
+from .._kinds.registry import LISTS
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
-from .kinds import LISTS
 from .pace.concurrency import ConcurrencyLimits
 from .plan import (
     Planned,

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.arguments.options import hidden_values
+from .._guest.desired.classes import class_secrets
 from .._spec.fleet import CONTAINER_SPECS, VM_SPECS
-from .._vm.desired.presets import class_secrets
 
 
 def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from .._core.errors import FleetError
 from .._core.failures.several import Failed, by_cause
 from .._core.shown import first_of
-from .kinds import list_of_key
+from .._kinds.registry import list_of_key
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
 # Of a task's log this many lines are shown, the last ones.

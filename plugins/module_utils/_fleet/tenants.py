@@ -13,9 +13,8 @@ from typing import Any
 from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
 from .._guest.desired.layers import lay_over
-from .._spec.fleet import VM_SPECS, GuestSpecs
+from .._kinds.registry import VMS, ListKind
 from .._spec.tenants import OF_VMS, read_estate_tenants
-from .._vm.desired.values import without_left_out
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def _settings(tenant: str, options: Mapping[str, Any]) -> TenantSettings:
         )
     own = {name: options.get(name) for name in OF_VMS}
     return TenantSettings(
-        site=str(options.get("site") or ""), options=lay_over(without_left_out(defaults), own)
+        site=str(options.get("site") or ""), options=lay_over(VMS.without_left_out(defaults), own)
     )
 
 
@@ -78,16 +77,16 @@ def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSe
 
 
 def inherited(
-    params: Mapping[str, Any], settings: TenantSettings, specs: GuestSpecs = VM_SPECS
+    params: Mapping[str, Any], settings: TenantSettings, kind: ListKind = VMS
 ) -> Mapping[str, Any]:
     """Return the options for the guests of one tenant: its own settings override the shared
     options.
     """
     if not settings.options:
         return params
-    shared = {name: params.get(name) for name in specs.shared}
-    own = specs.own(settings.options)
-    return {**params, **lay_over(without_left_out(shared), own)}
+    shared = {name: params.get(name) for name in kind.specs.shared}
+    own = kind.specs.own(settings.options)
+    return {**params, **lay_over(VMS.without_left_out(shared), own)}
 
 
 def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:

@@ -5,7 +5,8 @@
 """The kinds of guests and their differences: virtual machines and containers (pure).
 
 Code that serves both asks the kind of a guest for the differences. A guest carries its kind as a
-value; there is no registry of kinds.
+value. All kinds are in C(_kinds/words.py), and all that can be done with them in
+C(_kinds/registry.py); rooms below know none of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, ClassVar, Protocol
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
 from .._schema.formats import Schema
+from .addresses import Address
 from .identity import Identity
 
 
@@ -104,6 +106,12 @@ class Kind(Protocol):
 
     def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
         """Return the bridges of its NICs."""
+
+    def is_privileged(self, config: Mapping[str, str]) -> bool:
+        """Return whether its root user is that of the node."""
+
+    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
+        """Return the static addresses of its NICs, in the order of the NICs."""
 
     def memory_volume(
         self, config: Mapping[str, str], cluster: ClusterState, node: str

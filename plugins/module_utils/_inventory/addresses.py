@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._container.live.addresses import configured_addresses
-from .._facts.kinds import CT, VIRTUAL_MACHINE
-from .._guest.addresses import Address, agent_is_on, cloud_init_addresses
+from .._guest.addresses import Address, agent_is_on
+from .._kinds.words import CONTAINER, CT, VIRTUAL_MACHINE, VM
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,13 @@ SOURCES: Mapping[str, AddressSource] = {
         name="agent",
         path=("agent", "network-get-interfaces"),
         find_obstacle=_agent_obstacle,
-        configured=cloud_init_addresses,
+        configured=VM.addresses_in,
     ),
     CT: AddressSource(
         name="interfaces",
         path=("interfaces",),
         find_obstacle=_no_obstacle,
-        configured=configured_addresses,
+        configured=CONTAINER.addresses_in,
     ),
 }
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from .._core import propstring
-from .._facts.kinds import CT, VIRTUAL_MACHINE
+from .._kinds.words import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
 from .kinds import NODE
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._cluster.tenant import PREFIX
-from .._facts.kinds import CT, VIRTUAL_MACHINE
+from .._kinds.words import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
 
 PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}

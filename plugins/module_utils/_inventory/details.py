@@ -12,8 +12,8 @@ from typing import Any
 from .._api.client import Client
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .._facts.kinds import GUESTS
 from .._guest.addresses import Address, AddressRule, agent_addresses, choose_address, nic_macs
+from .._kinds.words import GUESTS
 from .addresses import SOURCES, node_addresses
 from .hosts import InventoryGuest
 from .kinds import NODE

@@ -19,7 +19,7 @@ from .._cluster.tenant import owns, tenant_tag
 from .._core.errors import ConfigurationError, Conflict, UnknownVm
 from .._core.quantities import whole_number
 from .._guest.describe import describe_row
-from .._vm.kind import VM
+from .._kinds.words import VM
 from .listing import Rows, listed
 from .names import listed_on, with_figures
 

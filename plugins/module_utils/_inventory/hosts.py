@@ -17,8 +17,8 @@ from typing import Any
 
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from .._core.shown import first_of
-from .._facts.kinds import GUESTS, VIRTUAL_MACHINE
 from .._guest.addresses import is_own
+from .._kinds.words import GUESTS, VIRTUAL_MACHINE
 from .kinds import NODE, kind_of, listed_name, vmid_name
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os", "kind")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .._facts.kinds import CT, GUESTS, VIRTUAL_MACHINE, word_of
+from .._kinds.words import CT, GUESTS, VIRTUAL_MACHINE, word_of
 
 NODE = "node"
 KINDS = (VIRTUAL_MACHINE, CT, NODE)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import ApiError
-from .._vm.kind import VM
+from .._kinds.words import VM
 
 Rows = list[dict[str, Any]]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import NetworkError, NodeUnhealthy
-from .._facts.kinds import GUESTS
 from .._guest.kind import Kind
+from .._kinds.words import GUESTS
 from .kinds import is_guest, kind_of
 from .listing import Rows, checked_rows
 

@@ -14,7 +14,7 @@ from .._api.settings import ReadFile, named_site, resolve, site_names
 from .._cluster.state import NODES_AT_ONCE
 from .._core.errors import ConfigurationError, FleetError
 from .._core.parallel import side_by_side
-from .._facts.kinds import GUESTS
+from .._kinds.words import GUESTS
 from .listing import Rows, checked_rows
 from .names import listed_on, lists_to_ask, with_figures
 

@@ -19,8 +19,7 @@ from .._cluster.restoring import seems_bare
 from .._cluster.state import cluster_state_of
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
 from .._core.shown import counted
-from .._facts.kinds import VIRTUAL_MACHINE
-from .._vm.kind import VM
+from .._kinds.words import VIRTUAL_MACHINE, VM
 from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
 from .hosts import InventoryGuest, guest_of, read_guests

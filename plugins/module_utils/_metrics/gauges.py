@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.quota import KINDS, figures_by_vm, total
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of, tenant_tag
-from .._facts.kinds import GUESTS, word_of
+from .._kinds.words import GUESTS, word_of
 from .._protection.model import Copies
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE

@@ -14,9 +14,9 @@ from .._cluster.state import VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import disk_sizes, read_contents
 from .._cluster.tenant import tenant_of
 from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
-from .._facts.kinds import TYPES, contents_of
 from .._facts.nodes import NodeFacts, report
 from .._facts.partial_read import node_states, standing
+from .._kinds.words import TYPES, contents_of
 from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges

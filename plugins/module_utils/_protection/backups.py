@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.storages.contents import Contents, read_contents
 from .._core.errors import FleetError, PermissionDenied
-from .._facts.kinds import label_of
+from .._kinds.words import VM, label_of
 from .._tasks.read import read_removals
-from .._vm.kind import VM
 from .model import Copies
 from .privileges import Privileges
 

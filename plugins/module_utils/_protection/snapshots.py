@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError, NodeUnhealthy
 from .._core.parallel import side_by_side
-from .._facts.kinds import label_of
+from .._kinds.words import label_of
 from .._snapshot.read import tree_of
 from .model import Copies
 

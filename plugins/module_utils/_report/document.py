@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.times import iso, seconds
 from .._drift.document import document_of as drift_of
-from .._facts.kinds import CT, VIRTUAL_MACHINE
+from .._kinds.words import CT, VIRTUAL_MACHINE
 from .costs import costs_of, csv_of, sum_of
 from .guests import guests_of
 from .history import History, entry_of, extended, growth_of, trend_of

@@ -13,12 +13,11 @@ from .._cluster.quota import Figures
 from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
-from .._facts.kinds import word_of
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
+from .._kinds.words import VM, word_of
 from .._protection.model import Copies
 from .._snapshot.model import Snapshot
-from .._vm.kind import VM
 from .model import DAY, ReportOptions, SiteReading, VmReading
 
 OK = "ok"

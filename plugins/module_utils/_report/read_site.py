@@ -18,11 +18,11 @@ from .._core.parallel import side_by_side
 from .._drift.model import DriftReading, DriftScope
 from .._drift.read_site import read_site
 from .._facts.cluster_info import run as read_cluster
-from .._facts.kinds import TYPES, contents_of, kind_of_row
 from .._facts.node_info import run as read_nodes
 from .._facts.partial_read import PartialRead
 from .._fleet.items import Estate
 from .._guest.live.read import read_wherever
+from .._kinds.words import TYPES, contents_of, kind_of_row
 from .._protection.backups import read_backups
 from .._protection.model import Copies
 from .._protection.privileges import Privileges

@@ -12,9 +12,9 @@ from typing import Any
 
 from .._core.quantities import readable_size
 from .._drift.model import DRIFTED, MISSING, PENDING, UNKNOWN, UNWANTED
-from .._facts.kinds import CT
 from .._facts.node_info import read_rules
 from .._facts.nodes import storage_faults
+from .._kinds.words import CT
 from .guests import NONE, OLD
 from .model import DAY, ReportOptions, Row
 

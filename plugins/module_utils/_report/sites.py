@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._cluster.state import VmRow
-from .._facts.kinds import VIRTUAL_MACHINE, word_of
+from .._kinds.words import VIRTUAL_MACHINE, word_of
 from .._protection.privileges import Privileges
 from .model import Row, SiteReading
 

@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.restoring import is_bare, require_no_restore, require_restored
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.tenant import parse_tags
-from .._container.kind import CONTAINER
 from .._core.errors import FleetError, NotFound
 from .._guest.identity import Identity
 from .._guest.kind import Kind
-from .._vm.kind import VM
+from .._kinds.words import VM, kind_of_row
 from .model import Snapshot, SnapshotDisk, SnapshotVm, Tree
 from .storages import FILES, disks_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-KINDS: Mapping[str, Kind] = {kind.type: kind for kind in (VM, CONTAINER)}
 
 
 def read_vm(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
@@ -43,7 +40,7 @@ def read_vm(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
 
 
 def _read(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
-    kind = KINDS[row.type]
+    kind = kind_of_row(row)
     attempted = f"Could not read {kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
     rows = client.get(*row.path, "snapshot", attempted=attempted)
     # PVE takes a snapshot of the running state, without pending changes. It is read last: the first

@@ -20,13 +20,14 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.identity import require_name, require_same_creation, require_same_disks
+from .._kinds.words import TYPES, kind_of_row
 from .._resource.engine import apply_plan
 from .._resource.result import diff_of
 from .describe import describe_vm
 from .desired import read_desired
 from .model import ACTION_OF_LOCK, ROLL_BACK, START, TAKE, DesiredSnapshots, SnapshotVm, Tree
 from .plan import plan_snapshots
-from .read import KINDS, chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
+from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
 from .restart import require_same_power, runs_or_starts
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
@@ -90,7 +91,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         client=client,
         desired=desired,
         owner=owner_of(params),
-        cluster=fetch_cluster_state(client, KINDS),
+        cluster=fetch_cluster_state(client, TYPES),
         check_mode=check_mode,
         timeout=validate.count(params.get("task_timeout"), 300, "task_timeout"),
     )
@@ -169,7 +170,7 @@ def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
     except FleetError as error:
         known = None
         if context.owner.may_see(row, error):
-            kind = KINDS[row.type]
+            kind = kind_of_row(row)
             name = row.name or f"{kind.noun} {row.vmid}"
             known = SnapshotVm(kind, row.vmid, row.node, name, Tree(), tags=row.tags)
         return SnapshotOutcome(target.label, known, error=error)

@@ -15,9 +15,10 @@ from .._core.errors import FleetError, ForeignTenant, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.kind import Kind
+from .._kinds.words import TYPES
 from .describe import describe_vm
 from .model import SnapshotVm
-from .read import KINDS, read_vm
+from .read import read_vm
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import disks_of
 
@@ -34,7 +35,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     the only one, the task fails.
     """
     by_selection = is_selection(params)
-    cluster = fetch_cluster_state(client, KINDS)
+    cluster = fetch_cluster_state(client, TYPES)
     owner = owner_of(params)
     chosen = targets(client, cluster, params)
     details = bool(params.get("details"))

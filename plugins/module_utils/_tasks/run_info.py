@@ -21,7 +21,7 @@ from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
-from .._vm.kind import VM
+from .._kinds.words import VM
 from .query import Query, read_query
 from .read import found_in, read_removals, read_tasks
 from .row import Task, describe_task, is_of_earlier_guest, task_of

@@ -18,11 +18,11 @@ from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
+from .._kinds.words import VM
 from .._preflight.needs import Question, Subjects, holds, questions
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Precheck
-from .._vm.kind import VM
 from .facts import TenantFacts, own_rights
 from .marks import is_established, not_marked
 from .model import Tenant

@@ -12,7 +12,6 @@ from typing import Any
 
 from .._cluster.quota import Figures, excess, figures_by_vm, total
 from .._cluster.state import VmRow
-from .._container.config.actual import is_privileged
 from .._guest.model import Actual
 from .facts import TenantFacts, other_rights
 from .login.token import current_token
@@ -61,7 +60,7 @@ def privileged_among(
     """Yield a sentence about each privileged container, with its VMID."""
     for row in sorted(containers, key=attrgetter("vmid")):
         actual = guests.get(row.vmid)
-        if actual is not None and is_privileged(actual.target):
+        if actual is not None and actual.kind.is_privileged(actual.target):
             label = f"Container {actual.name} ({row.vmid})"
             yield f"{label} is privileged, which {tenant.label} must not have", row.vmid
 

@@ -20,13 +20,12 @@ from .._cluster.state import ClusterState, VmRow, cluster_state_of
 from .._cluster.tenant import owns, parse_tags
 from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
-from .._facts.kinds import kind_of_row
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
+from .._kinds.words import VM, kind_of_row
 from .._pool.table import POOL
 from .._resource.run import read_values
 from .._resource.table import Table
-from .._vm.kind import VM
 from .model import Tenant
 
 if TYPE_CHECKING:

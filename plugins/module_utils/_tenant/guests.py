@@ -14,7 +14,7 @@ from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
 from .._cluster.tenant import owns, tenants_of
 from .._core.errors import Conflict
-from .._fleet.kinds import list_of
+from .._kinds.registry import list_of
 from .facts import TenantFacts
 from .marks import has_pool_alone
 from .model import Tenant

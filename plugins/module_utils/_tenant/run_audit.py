@@ -17,8 +17,8 @@ from .._cluster.storages.contents import Contents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.result import Result
-from .._facts.kinds import contents_of
 from .._guest.model import Actual
+from .._kinds.words import contents_of
 from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
 from .audit import (

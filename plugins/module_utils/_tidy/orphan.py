@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._fleet.kinds import list_of
 from .._guest.actual import unconverted_disks
 from .._guest.model import Actual
+from .._kinds.registry import list_of
 
 REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
 # Locks that belong to a chosen state, or to a backup.

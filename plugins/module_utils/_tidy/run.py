@@ -23,7 +23,6 @@ from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.items import removal_of
-from .._fleet.kinds import LISTS, list_of
 from .._guest.flow.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
 from .._guest.live.creation import (
@@ -36,6 +35,7 @@ from .._guest.live.creation import (
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.plan.removal import plan_absent
+from .._kinds.registry import LISTS, list_of
 from .._resource.plan import Plan, Step
 from .orphan import REMOVE, Orphan, orphans_of
 

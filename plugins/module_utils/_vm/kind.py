@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
+from .._guest.addresses import Address, cloud_init_addresses
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
@@ -71,6 +72,12 @@ class VmKind(Kind):
 
     def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
         return bridges_of(config)
+
+    def is_privileged(self, config: Mapping[str, str]) -> bool:
+        return False
+
+    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
+        return cloud_init_addresses(config)
 
     def memory_volume(
         self, config: Mapping[str, str], cluster: ClusterState, node: str

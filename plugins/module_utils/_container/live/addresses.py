@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import ApiError, GuestNotReady, NetworkError, NotSupported, PermissionDenied
 from ..._core.poll import poll
-from ..._core.quantities import whole_number
-from ..._guest.addresses import Address, agent_addresses, is_useful, nic_macs, report_of
+from ..._guest.addresses import Address, agent_addresses, nic_macs, report_of
 from ..._guest.model import Actual
 from ..._guest.settings import GuestRequest
-from ..config.actual import nics
+from ..config.addresses import configured_addresses
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The sources of addresses in results.
+# The source of addresses in results.
 _RUNNING = "interfaces"
-_CONFIGURED = "config"
 _FIRST_PAUSE = 0.5  # seconds
 
 
@@ -89,19 +87,3 @@ def _require_address(
         next_step="Look at its console, or raise wait_timeout; the container is complete and runs",
         reason="waiting for address",
     )
-
-
-def configured_addresses(config: Mapping[str, str]) -> list[Address]:
-    """Return the static addresses of C(netN), in the order of the NICs."""
-    found: list[Address] = []
-    cards = nics(config)
-    for key in sorted(cards, key=lambda slot: int(slot.removeprefix("net"))):
-        nic = cards[key]
-        for family in ("ip", "ip6"):
-            text, _slash, prefix = nic.get(family, "").partition("/")
-            if not is_useful(text):
-                continue
-            mac = nic.get("hwaddr", "").lower()
-            interface = nic.get("name", key)
-            found.append(Address(text, whole_number(prefix), interface, mac, _CONFIGURED))
-    return found

@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._container.kind import CONTAINER
 from ..._core.errors import TaskTimeout
-from ..._vm.kind import VM
+from ..._kinds.words import TYPES
 
 Resource = tuple[str, str]
 """A resource that a task uses: its kind (all, node, storage, template) and its name."""
@@ -24,7 +23,7 @@ Resource = tuple[str, str]
 CALM = 2.0
 
 # The end of the path of a request that creates a guest, by kind.
-_CREATIONS = ((VM.type,), (CONTAINER.type,))
+_CREATIONS = tuple((pve_type,) for pve_type in TYPES)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..._core.errors import StrayGuests
 from ..._core.result import Result
 from ..._fleet.creation_in_progress import find_creations_in_progress
 from ..._fleet.items import PruneScope
-from ..._fleet.kinds import LISTS
+from ..._kinds.registry import LISTS
 from ..._pool.precheck import precheck_pool
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api

@@ -23,9 +23,9 @@ from ..._core.errors import ConfigurationError, StrayGuests
 from ..._core.failures.several import Failed, failure_of_several
 from ..._core.result import Result
 from ..._fleet.items import read_estate
-from ..._fleet.kinds import LISTS, list_of, list_of_key
 from ..._fleet.report import row_of
 from ..._fleet.run import SiteWork, work_on
+from ..._kinds.registry import LISTS, list_of, list_of_key
 from ..._pool.table import POOL
 from ..._resource.decide import read_desired
 from ..._resource.table import Members

@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All kinds of guests, and their words in results (pure)."""
+"""All kinds of guests, and their words in results (pure).
+
+Rooms that work on guests of any kind get the kinds here, and all that can be done with them from
+`registry.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,19 @@ from .._cluster.state import VmRow
 from .._container.kind import CONTAINER
 from .._guest.kind import Kind
 from .._vm.kind import VM
+
+__all__ = (
+    "CONTAINER",
+    "CT",
+    "GUESTS",
+    "TYPES",
+    "VIRTUAL_MACHINE",
+    "VM",
+    "contents_of",
+    "kind_of_row",
+    "label_of",
+    "word_of",
+)
 
 # The words of options, groups, labels and results.
 VIRTUAL_MACHINE = "vm"

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lists of module vms: which kind of guests each has, and how its items are read."""
+"""The registry of the kinds of guests: all that a run needs to bring one to its desired state.
+
+Each kind has a list of module vms: `ListKind` also says how its items are read.
+"""
 
 from __future__ import annotations
 
