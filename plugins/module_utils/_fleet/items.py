@@ -204,8 +204,7 @@ def merge(
     named: Mapping[str, Any] = {}
     if label:
         named = class_options(label, _classes_of(shared, own), specs)
-    bare = kind.without_left_out
-    layers: list[Mapping[str, Any]] = [bare(shared), VMS.without_left_out(named), bare(own)]
+    layers = [kind.without_left_out(options) for options in (shared, named, own)]
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = lay_over(merged, layer)

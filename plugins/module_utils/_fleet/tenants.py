@@ -86,7 +86,7 @@ def inherited(
         return params
     shared = {name: params.get(name) for name in kind.specs.shared}
     own = kind.specs.own(settings.options)
-    return {**params, **lay_over(VMS.without_left_out(shared), own)}
+    return {**params, **lay_over(kind.without_left_out(shared), own)}
 
 
 def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:

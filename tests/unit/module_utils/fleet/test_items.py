@@ -21,6 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import (
     read_scope,
     removal_of,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._kinds.registry import CONTAINERS
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from tests.unit.module_utils.vm.vm_cases import Judge
@@ -204,3 +205,11 @@ def test_a_vm_that_is_pruned_is_stopped_as_the_task_says() -> None:
     # the list does not lift the protection of a VM that is not in the list
     assert found["protection"] is None
     assert found["cores"] is None
+
+
+def test_an_empty_text_in_the_class_of_a_container_removes_its_option() -> None:
+    """As among its own options; a VM has no such option."""
+    classes = {"small": {"timezone": "", "memory": ""}}
+    options = merge({"classes": classes, "class": "small"}, {"name": "web"}, CONTAINERS)
+    assert options["timezone"] == ""
+    assert options["memory"] is None
