@@ -104,6 +104,18 @@ def test_a_container_moves_with_a_restart_and_its_local_volumes(node: Client) ->
     assert len(node.get("/nodes/pve2/storage/local/content", content="rootdir", vmid=200)) == 1
 
 
+def test_a_failed_migration_starts_the_container_on_its_node(node: Client) -> None:
+    """LXC/Migrate.pm, final_cleanup: the lock is removed, and what ran is started again."""
+    path = make(node)
+    node.ok("POST", f"{path}/status/start")
+    node.sim.fault(task="vzmigrate", fail="no route to host")
+    upid = node.post(f"{path}/migrate", target="pve2", restart=1)
+    assert node.wait(upid) == "migration aborted"
+    assert any("start container on source node" in line for line in node.task_log(upid))
+    assert node.get(f"{path}/status/current")["status"] == "running"
+    assert "lock" not in node.config(path)
+
+
 def test_a_volume_that_moves_stays_as_unused(node: Client) -> None:
     """API2/LXC.pm, move_volume: without `delete` the source is kept."""
     path = make(node)

@@ -150,7 +150,7 @@ class _Migration:
         self._log(f"migration finished successfully (duration {duration})")
 
     async def _migrate(self) -> None:
-        """Check, copy the volumes, hand the configuration over, start it again."""
+        """Check, move, and start it again; a failed move starts it on its old node."""
         ctx, container = self.ctx, self.container
         check_lock(container)
         ran = container.run is not None
@@ -160,20 +160,45 @@ class _Migration:
         if ran:
             self._log(f"shutdown CT {container.vmid}")
             stop(ctx, container)
+        try:
+            await self._move()
+        except PveError as error:
+            self._clean_up(error)
+            if ran:
+                self._log("start container on source node")
+                launch(ctx, container)
+            raise
+        if ran:
+            self._log("start container on target node")
+            launch(ctx, container)
+
+    async def _move(self) -> None:
+        """Copy the volumes and hand the configuration over (LXC/Migrate.pm, phase1)."""
+        ctx, container = self.ctx, self.container
         ip = ctx.cluster.nodes[self.target].ip
         self._log(f"starting migration of CT {container.vmid} to node '{self.target}' ({ip})")
-        self._check_volumes()
         container.conf["lock"] = "migrate"
         ctx.cluster.write(container)
+        self._check_volumes()
         await self.task.transfer()
         self._copy()
         self._log("start final cleanup")
         container.node = self.target
         container.conf.pop("lock", None)
         ctx.cluster.write(container)
-        if ran:
-            self._log("start container on target node")
-            launch(ctx, container)
+
+    def _clean_up(self, error: PveError) -> None:
+        """Remove the lock of a move that failed (LXC/Migrate.pm, phase1_cleanup and
+        final_cleanup).
+        """
+        self._log(f"ERROR: {error.text}")
+        self._log("aborting phase 1 - cleanup resources")
+        self._log("start final cleanup")
+        self.container.conf.pop("lock", None)
+        try:
+            self.ctx.cluster.write(self.container)
+        except PveError as fault:
+            self._log(f"ERROR: {fault.text}")
 
     def _check_mounts(self) -> None:
         """Source: LXC/Migrate.pm, prepare."""

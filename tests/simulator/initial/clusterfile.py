@@ -31,6 +31,7 @@ from ..volumes.drives import (
     split_volid,
     with_mac,
 )
+from ..volumes.mounts import is_mount
 from ..volumes.volumes import formats, own_key, parse_volname, set_active
 
 DISK = 270553174016
@@ -417,9 +418,7 @@ class Builder:
         self._list(item)
 
     def add_container(self, item: dict[str, Any], where: str) -> None:
-        """Make a container with the volume of its root file system from an entry of
-        `containers`.
-        """
+        """Make a container with its volumes from an entry of `containers`."""
         cluster = self.cluster
         vmid, node = self._place(item, where)
         options = self.sim.schema.methods[("PUT", "/nodes/{node}/lxc/{vmid}/config")].props
@@ -427,7 +426,8 @@ class Builder:
         conf = {"hostname": f"CT{vmid}", "memory": "512", "swap": "512", "unprivileged": "1"}
         conf.update(self._checked(item, options, where))
         container = Container(vmid, node, conf)
-        self._root(container, where)
+        for option in filter(is_mount, conf):
+            self._fill(container, option, where)
         container.file()
         if item.get("running"):
             info = cluster.nodes[node]
@@ -436,14 +436,16 @@ class Builder:
         cluster.containers[vmid] = container
         self._list(item)
 
-    def _root(self, container: Container, where: str) -> None:
-        parts = split_volid(container.conf.get("rootfs", "").partition(",")[0])
+    def _fill(self, container: Container, option: str, where: str) -> None:
+        """Make the volume of the root file system or of a mount point."""
+        value = container.conf[option]
+        parts = split_volid(value.partition(",")[0])
         if parts is None:
             return
         if parts[0] not in self.cluster.storages:
-            raise broken(where, f"rootfs: there is no storage '{parts[0]}'")
+            raise broken(where, f"{option}: there is no storage '{parts[0]}'")
         storage = self.cluster.storages[parts[0]]
-        size = parse_size(container.conf["rootfs"].partition("size=")[2].partition(",")[0])
+        size = parse_size(value.partition("size=")[2].partition(",")[0])
         key = own_key(storage, parts[1])
         # Listed as `rootdir`: its number is a container's (pve-storage, Plugin.pm, list_volumes).
         storage.on(container.node)[key] = Volume(
