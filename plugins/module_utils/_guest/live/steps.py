@@ -16,13 +16,12 @@ from ..._core.errors import (
     FleetError,
     HotplugRefused,
     NetworkError,
-    TaskTimeout,
 )
-from ..._core.poll import poll
-from ..._resource.execute import Sent, Steps, Verdict
+from ..._resource.execute import Sent, Steps, Verdict, attempted
 from ..._resource.plan import Plan, Step
 from ..kind import Kind
 from ..plan.isolation import FIREWALL
+from .conversion import Conversion
 from .ha import await_manager
 from .read import is_elsewhere
 
@@ -49,9 +48,7 @@ class GuestSteps(Steps):
 
     def send(self, step: Step) -> Sent:
         if step.action == "template" and not step.is_task:
-            sent = super().send(step)
-            self._await_template(step)
-            return sent
+            return self._convert(step)
         if step.method == FIREWALL:
             self.isolate(self.client, step)
             return Sent()
@@ -60,20 +57,24 @@ class GuestSteps(Steps):
         self.put_file(self.client, step)
         return Sent()
 
-    def _await_template(self, step: Step) -> None:
-        """Wait until a conversion is complete whose task PVE does not name (pve-container:
-        API2/LXC.pm, template).
-        """
-        path = (*step.path[:-1], "config")
-        for _left in poll(self.client.clock, self.time_for(step), longest=1.0):
-            if str(self.client.get(*path).get("template") or "") == "1":
-                return
-        raise TaskTimeout(
-            attempted=f"Could not {step.summary[0].lower()}{step.summary[1:]}",
-            answer=f"it is not a template after {self.time_for(step):g} s",
-            next_step="Look at the task list of the node, then run this again",
-            reason="task still runs",
+    def _convert(self, step: Step) -> Sent:
+        """Send a conversion, and wait for its task, which the answer does not name."""
+        conversion = Conversion(self.client, self.kind, step)
+        self.client.write(
+            step.method,
+            *step.path,
+            data=step.data,
+            attempted=attempted(step.summary),
+            confirm=conversion.running_task,
         )
+        upid = conversion.accepted_task()
+        if upid is None:
+            conversion.await_config(self.time_for(step))
+            return Sent()
+        result = self.client.wait(
+            upid, timeout=self.time_for(step), attempted=attempted(step.summary)
+        )
+        return self.after_task(step, result)
 
     def after_task(self, step: Step, result: TaskResult) -> Sent:
         await_manager(self.client, self.kind, step, result, self.time_for(step))
