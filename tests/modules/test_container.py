@@ -164,6 +164,60 @@ def test_storage_class_gets_the_allocation_it_asks_for_or_an_error(
     assert config(lab, container)["mp0"].startswith("odd:")
 
 
+def test_mount_point_moves_and_grows_in_one_task(lab: Lab) -> None:
+    mounts = [{"path": "/data", "size": "2G", "storage": "ceph"}]
+    container = made(lab, name="ct1", mounts=mounts, **SMALL)
+    made(lab, name="ct1", mounts=[{"name": "mp0", "storage": "local-lvm", "size": "3G"}])
+    found = config(lab, container)["mp0"]
+    assert found.startswith("local-lvm:")
+    assert "size=3G" in found
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(("nth", "moment"), [(1, "after"), (2, "before"), (2, "after")])
+def test_volume_of_a_removed_mount_point_is_destroyed(lab: Lab, nth: int, moment: str) -> None:
+    """PVE unmounts it by one request and destroys it by another one (pve-container:
+    LXC/Config.pm, vmconfig_apply_pending).
+    """
+    mounts = [{"path": "/data", "size": "2G", "storage": "ceph"}]
+    container = do(lab, "container", name="ct1", mounts=mounts, **SMALL)["container"]
+    lab.simulator.fault(method="PUT", path="/config$", nth=nth, drop=moment)
+    do(lab, "container", name="ct1", mounts=[{"name": "mp0", "state": "absent"}])
+    assert not {"mp0", "unused0"} & config(lab, container).keys()
+
+
+def test_unused_volume_of_an_earlier_mount_point_is_kept(lab: Lab) -> None:
+    mounts = [
+        {"path": "/old", "size": "1G", "storage": "ceph"},
+        {"path": "/data", "size": "2G", "storage": "ceph"},
+    ]
+    container = do(lab, "container", name="ct1", mounts=mounts, **SMALL)["container"]
+    made(lab, name="ct1", mounts=[{"name": "mp0", "state": "detached"}])
+    made(lab, name="ct1", mounts=[{"name": "mp1", "state": "absent"}])
+    found = config(lab, container)
+    assert "unused0" in found
+    assert not {"mp0", "mp1", "unused1"} & found.keys()
+
+
+def test_failed_conversion_has_the_cause_of_its_task(lab: Lab) -> None:
+    """The answer to a conversion is null, and its task runs (pve-container: API2/LXC.pm,
+    template).
+    """
+    do(lab, "container", name="ct1", **SMALL)
+    lab.simulator.fault(task="vztemplate", fail="lvconvert failed")
+    result = lab.run("container", name="ct1", state="template")
+    assert result["error"]["category"] == "TaskFailed"
+    assert "lvconvert failed" in result["msg"]
+
+
+def test_conversion_whose_task_is_not_listed_is_awaited(lab: Lab) -> None:
+    """A node forgets its tasks when it starts again."""
+    container = do(lab, "container", name="ct1", **SMALL)["container"]
+    lab.simulator.fault(method="GET", path="/tasks$", steer=[["DELETE", "/tasks", None]])
+    do(lab, "container", name="ct1", state="template")
+    assert config(lab, container)["template"] == 1
+
+
 def test_container_is_migrated(lab: Lab) -> None:
     container = made(lab, name="ct1", node="pve1", state="started", **SMALL)
     moved = made(lab, name="ct1", node="pve2", state="started")

@@ -19,8 +19,11 @@ from tests.faults.scenarios import (
     TENANT,
     VMID,
     Scenario,
+    container,
     machine,
+    of_container,
     snapshot,
+    snapshot_of_container,
     vm,
 )
 from tests.faults.table import baseline, open_table
@@ -101,7 +104,55 @@ DISTURBING: dict[str, tuple[Scenario, str]] = {
         "/status/shutdown",
     ),
 }
-TASKS = {**FINAL, **DISTURBING}
+MOUNT = f"ceph:vm-{VMID}-disk-1,mp=/data,size=1G"
+# The same of containers: first the tasks that cannot be undone.
+FINAL_CT: dict[str, tuple[Scenario, str]] = {
+    "removal of a container": (
+        of_container("removal of a container", container(), state="absent"),
+        f"/lxc/{VMID}",
+    ),
+    "container template": (
+        of_container("container template", container(), state="template"),
+        "/template",
+    ),
+    "mount point": (
+        of_container(
+            "mount point", container(mp0=MOUNT), mounts=[{"name": "mp0", "state": "absent"}]
+        ),
+        "/config",
+    ),
+    "growth of a container": (
+        of_container("growth of a container", container(), rootfs={"size": "5G"}),
+        "/resize",
+    ),
+    "rollback of a container": (
+        snapshot_of_container(
+            "rollback of a container", "one", running=True, snapshot="one", state="rolled_back"
+        ),
+        "/rollback",
+    ),
+}
+DISTURBING_CT: dict[str, tuple[Scenario, str]] = {
+    "container shutdown": (
+        of_container("container shutdown", container(True), state="stopped"),
+        "/status/shutdown",
+    ),
+    "container reboot": (
+        of_container("container reboot", container(True), state="restarted"),
+        "/status/reboot",
+    ),
+    "container migration": (
+        of_container("container migration", container(True), node="pve1", migrate=True),
+        "/migrate",
+    ),
+    "move of a volume": (
+        of_container("move of a volume", container(), rootfs={"storage": "local-lvm"}),
+        "/move_volume",
+    ),
+    "pool of a container": (of_container("pool", container(), pool="acme"), "/pools"),
+}
+OF_CONTAINERS = {**FINAL_CT, **DISTURBING_CT}
+TASKS = {**FINAL, **DISTURBING, **OF_CONTAINERS}
 
 
 def _another(**config: Any) -> list[list[Any]]:
@@ -110,8 +161,8 @@ def _another(**config: Any) -> list[list[Any]]:
     return [["DELETE", PATH, None], ["POST", PATH, entry]]
 
 
-def _config(**config: Any) -> list[list[Any]]:
-    return [["PUT", PATH, {"config": config}]]
+def _config(kind: str = "/vms", **config: Any) -> list[list[Any]]:
+    return [["PUT", f"{kind}/{VMID}", {"config": config}]]
 
 
 # What happens to the VM, and what of it the message says.
@@ -128,6 +179,15 @@ EVENTS: dict[str, tuple[list[list[Any]], str]] = {
         "its disks have changed: scsi0",
     ),
 }
+# A container has neither a uuid nor a time of creation (pve-container: LXC/Config.pm).
+CONTAINER_EVENTS: dict[str, tuple[list[list[Any]], str]] = {
+    "renamed": (_config("/containers", hostname="renamed"), "renamed"),
+    "given away": (_config("/containers", tags="tenant_globex"), "foreign tenant"),
+    "another volume": (
+        _config("/containers", mp5="ceph:vm-20199-disk-0,mp=/other,size=1G"),
+        "its disks have changed: mp5",
+    ),
+}
 # One snapshot is removed by the first write: the look before it is the one that the plan is made
 # from, and what happens before that look is part of the plan.
 PLANNED_FROM_IT = {("snapshot", event) for event in ("replaced", "another disk", "exchanged disk")}
@@ -135,6 +195,8 @@ CASES = [
     (name, event) for name in FINAL for event in EVENTS if (name, event) not in PLANNED_FROM_IT
 ]
 CASES += [(name, event) for name in DISTURBING for event in ("replaced", "renamed", "given away")]
+CASES += [(name, event) for name in FINAL_CT for event in CONTAINER_EVENTS]
+CASES += [(name, event) for name in DISTURBING_CT for event in ("renamed", "given away")]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +216,8 @@ def final_write(lab: Lab, name: str) -> Write:
 def test_what_is_not_the_vm_of_the_plan_any_more_is_not_destroyed(
     cluster: Lab, name: str, event: str
 ) -> None:
-    steer, answer = EVENTS[event]
+    events = CONTAINER_EVENTS if name in OF_CONTAINERS else EVENTS
+    steer, answer = events[event]
     scenario, _path = TASKS[name]
     write = final_write(cluster, name)
     assert write.look is not None, "the VM was not read right before"
@@ -184,7 +247,8 @@ def test_the_look_comes_right_before_the_write(cluster: Lab, name: str) -> None:
     )
     before = log[at - 1]
     assert before["method"] == "GET"
-    assert before["path"].endswith((f"/qemu/{VMID}/config", f"/qemu/{VMID}/pending")), before
+    kind = "lxc" if name in OF_CONTAINERS else "qemu"
+    assert before["path"].endswith((f"/{kind}/{VMID}/config", f"/{kind}/{VMID}/pending")), before
 
 
 RENAMED: list[tuple[str, dict[str, Any]]] = [

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..._core.errors import Conflict
 from ..._guest.config.change import Change
+from ..._guest.hardware import Disk
 from ..._guest.model import Actual
 from ..._guest.plan.planner import GuestPlanner
 from ..._guest.plan.refusals import require_one_tenant, require_unprotected
@@ -24,6 +25,7 @@ from ..._guest.plan.steps import (
     migration,
     require_migration_allowed,
     switch_protection,
+    with_digest,
 )
 from ..._resource.plan import Step
 from ..config.actual import mounts, volumes_in
@@ -82,12 +84,29 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         protection = update.change.sets.get("protection")
         taken = {*update.change.drives.removed, *update.change.drives.detached}
         if protection is None or not taken:
-            return [*_options(update, first=True), *_removals(update)]
+            return _options_and_removals(update, first=True)
         rest = update.without("protection")
         switch = switch_protection(update.actual, protection)
         if protection == "0":
-            return [switch, *_options(rest, first=False), *_removals(rest)]
-        return [*_options(rest, first=True), *_removals(rest), switch]
+            return [switch, *_options_and_removals(rest, first=False)]
+        return [*_options_and_removals(rest, first=True), switch]
+
+    def still_desired(
+        self, desired: DesiredContainer, first: Actual, current: Actual
+    ) -> DesiredContainer:
+        """Return the container with the slots in which unmounted volumes are now: PVE unmounts a
+        volume in one request, and destroys it in another one.
+        """
+        before = volumes_in(first.target)
+        unused: dict[str, str] = {}
+        for slot, volume in volumes_in(current.target).items():
+            if slot.startswith("unused"):
+                unused[volume] = slot
+        disks: list[Disk] = []
+        for disk in desired.hardware.disks:
+            slot = unused.get(before.get(disk.slot, ""), disk.slot)
+            disks.append(replace(disk, slot=slot) if disk.state == "absent" else disk)
+        return desired.with_hardware(disks=tuple(disks))
 
     def moved_disks(self, update: Update[DesiredContainer]) -> list[Step]:
         actual = update.actual
@@ -118,10 +137,18 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         return waits_for_stop(key, live.get(key), update.after.get(key), live)
 
 
-def _options(update: Update[DesiredContainer], *, first: bool) -> list[Step]:
-    if not update.change.sets and not update.change.deletes:
-        return []
-    return [update.write_options(first=first)]
+def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> list[Step]:
+    """Return the steps that write options and then destroy volumes.
+
+    `first` is whether nothing is written before: only then does the digest hold.
+    """
+    removals = _removals(update)
+    if update.change.sets or update.change.deletes:
+        return [update.write_options(first=first), *removals]
+    if first and removals:
+        unmount = removals[0]
+        removals[0] = replace(unmount, data=with_digest(unmount.data, update.actual))
+    return removals
 
 
 def _mounts_removed(update: Update[DesiredContainer]) -> set[str]:
@@ -145,7 +172,8 @@ def _removals(update: Update[DesiredContainer]) -> list[Step]:
             unused = next(f"unused{n}" for n in range(256) if f"unused{n}" not in used)
             used.add(unused)
         summary = f"Remove {unused} and its volume from {actual.label}"
-        steps.append(config_step(actual, summary, {"delete": unused}))
+        step = config_step(actual, summary, {"delete": unused})
+        steps.append(replace(step, action="remove_volume"))
     return steps
 
 

@@ -86,6 +86,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
         current = self._guest.read_same(done)
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = replace(desired, guest=power.after_stop(desired.guest))
+        desired = self.flow.planner.still_desired(desired, self.actual, current)
         rest = self.flow.planner.plan_update(
             desired,
             current,

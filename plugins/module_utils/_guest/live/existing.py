@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Actions that take a guest from its users: it is read once more before them.
 _ENDS = frozenset(("stop", "shutdown", "destroy"))
 # Actions on a guest that stays which cannot be undone.
-_FINAL = frozenset(("template", "resize"))
+_FINAL = frozenset(("template", "resize", "remove_volume"))
 # Actions that interrupt a guest, move it, or give others rights on it. PVE applies them to any
 # guest with the VMID: it compares no digest for these (qemu-server: API2/Qemu.pm).
 _DISTURBS = frozenset(
@@ -37,6 +37,11 @@ def status_before_end(step: Step) -> str | None:
     if step.action not in _ENDS:
         return None
     return "stopped" if step.action == "destroy" else "running"
+
+
+def _slot_of(step: Step) -> str:
+    """Return the slot of a step that moves or grows a disk, or a volume of a container."""
+    return str(step.data.get("disk") or step.data.get("volume"))
 
 
 class ExistingGuest:
@@ -90,7 +95,7 @@ class ExistingGuest:
         require_own(desired, current, known)
         if not is_final:
             require_named(desired, known, current, self._written)
-            self._moved.add(str(step.data.get("disk")))
+            self._moved.add(_slot_of(step))
             return
         require_untouched(desired, known, current, self._slots_written_before(step))
         if step.action == "template":  # a base volume has another name
@@ -103,7 +108,7 @@ class ExistingGuest:
         """Return the options that may differ from the plan's reading: all options that the run
         writes, except a disk that only grows.
         """
-        slot = str(step.data.get("disk"))
+        slot = _slot_of(step)
         is_there = slot in self._known.identity.volumes
         if step.action != "resize" or slot in self._moved or not is_there:
             return self._written

@@ -113,6 +113,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     ) -> None:
         """Add to the values before and after what the configuration does not show."""
 
+    def still_desired(self, desired: AnyDesired, first: Actual, current: Actual) -> AnyDesired:
+        """Return the desired guest for the rest of a plan; `first` is the guest before it."""
+        return desired
+
     # -- what they share
 
     def changes(
