@@ -78,7 +78,7 @@ class Write:
 
 _ALLOCATING = (
     *("qmclone", "qmcreate", "qmmove", "resize", "download", "qmsnapshot"),
-    *("vzclone", "vzcreate", "vzsnapshot"),
+    *("vzclone", "vzcreate", "vzsnapshot", "move_volume"),
 )
 
 Rules = Callable[[Write], list[dict[str, Any]]]
@@ -470,12 +470,32 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
             " snapshot_rollback), and has stopped the container by then"
         ),
     ),
+    *(
+        (
+            scenario,
+            ("quorum lost",),
+            (
+                "the volume has its new size, and the configuration the old one; PVE refuses to set"
+                " the size that the volume has (pve-container: API2/LXC.pm, resize_vm)"
+            ),
+        )
+        for scenario in ("grow a container", "move and grow a mount point")
+    ),
     (
-        "grow a container",
+        "remove a mount point",
+        ("refused", "status 503 for long", "locked for long", "node down", "quorum lost"),
+        (
+            "PVE unmounts a volume in one request and destroys it in another one; no later run"
+            " knows which unused volume is left of it (pve-container: LXC/Config.pm,"
+            " vmconfig_apply_pending)"
+        ),
+    ),
+    (
+        "convert a container into a template",
         ("quorum lost",),
         (
-            "the volume has its new size, and the configuration the old one; PVE refuses to set"
-            " the size that the volume has (pve-container: API2/LXC.pm, resize_vm)"
+            "the volumes are base volumes, and the configuration has their old names"
+            " (pve-container: LXC.pm, template_create)"
         ),
     ),
     (

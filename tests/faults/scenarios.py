@@ -29,6 +29,9 @@ _UPLOAD = {"storage": "local", "node": "pve1", "src": __file__, "filename": "fau
 _DISK: Mapping[str, Any] = {"volume": "local-lvm:vm-20999-faulty", "node": "pve1"}
 _CT_SOURCE = "debian-13-standard"
 _CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
+# A template of containers, and the options of a mount point beside the root file system.
+CT_TEMPLATE = 9010
+_CT_MOUNT = f"ceph:vm-{VMID}-disk-1,mp=/data,size=1G"
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
 _KEY = {"type": "usb", "name": "faulty"}
@@ -159,6 +162,20 @@ def container(running: bool = False, **config: Any) -> dict[int, dict[str, Any]]
         **config,
     }
     return {VMID: {"node": "pve2", "running": running, "config": whole}}
+
+
+def container_template() -> dict[int, dict[str, Any]]:
+    """Return a template that new containers are cloned from."""
+    whole = {
+        "hostname": "ct-base",
+        "cores": 1,
+        "memory": 512,
+        "rootfs": f"ceph:base-{CT_TEMPLATE}-disk-0,size=2G",
+        "net0": "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:02,type=veth",
+        "unprivileged": 1,
+        "template": 1,
+    }
+    return {CT_TEMPLATE: {"node": "pve1", "config": whole}}
 
 
 def of_container(
@@ -328,6 +345,35 @@ SCENARIOS: tuple[Scenario, ...] = (
         container(running=True),
         features={"nesting": True},
         reboot="if_needed",
+    ),
+    of_container("restart a container", container(running=True), state="restarted"),
+    of_container(
+        "restart a container by force", container(running=True), state="restarted", force=True
+    ),
+    of_container("migrate a container", container(), node="pve1", migrate=True),
+    of_container(
+        "migrate a container while it runs", container(running=True), node="pve1", migrate=True
+    ),
+    of_container("move a root file system", container(), rootfs={"storage": "local-lvm"}),
+    of_container(
+        "move and grow a mount point",
+        container(mp0=_CT_MOUNT),
+        mounts=[{"name": "mp0", "storage": "local-lvm", "size": "3G"}],
+    ),
+    of_container(
+        "remove a mount point",
+        container(mp0=_CT_MOUNT),
+        mounts=[{"name": "mp0", "state": "absent"}],
+    ),
+    of_container("convert a container into a template", container(), state="template"),
+    of_container("clone a container", container_template(), source="ct-base", cores=2),
+    of_container(
+        "clone a container in full",
+        container_template(),
+        source="ct-base",
+        full=True,
+        node="pve2",
+        state="started",
     ),
     of_container("remove a container", container(running=True), state="absent", force=True),
     snapshot_of_container("take a snapshot of a container", snapshot="one"),

@@ -14,7 +14,7 @@ from tests.fast_time import fast_time
 from tests.modules.estate_lab import Lab, open_lab
 
 from .faults import FAULTS, KNOWN, Fault, Write, read_faults, theirs
-from .scenarios import BYSTANDERS, SCENARIOS, VMID, Scenario
+from .scenarios import BYSTANDERS, CT_TEMPLATE, SCENARIOS, VMID, Scenario
 from .world import World, read_world
 
 # Seconds of virtual time that a run may take: the time-out of a task and of its lock, and retries.
@@ -42,7 +42,9 @@ _TASKS = {
     ("POST", "/nodes/{node}/lxc"): "vzcreate",
     ("POST", "/nodes/{node}/lxc/{vmid}/clone"): "vzclone",
     ("PUT", "/nodes/{node}/lxc/{vmid}/resize"): "resize",
+    ("POST", "/nodes/{node}/lxc/{vmid}/move_volume"): "move_volume",
     ("POST", "/nodes/{node}/lxc/{vmid}/migrate"): "vzmigrate",
+    ("POST", "/nodes/{node}/lxc/{vmid}/template"): "vztemplate",
     ("DELETE", "/nodes/{node}/lxc/{vmid}"): "vzdestroy",
     ("POST", "/nodes/{node}/lxc/{vmid}/status/start"): "vzstart",
     ("POST", "/nodes/{node}/lxc/{vmid}/status/stop"): "vzstop",
@@ -56,6 +58,10 @@ _TASKS = {
     ("POST", "/access/domains/{realm}/sync"): "auth-realm-sync",
     ("DELETE", "/nodes/{node}/storage/{storage}/content/{volume}"): "imgdel",
 }
+
+
+# A clone is about the new guest, not about the template in its path.
+_SOURCES = (9000, CT_TEMPLATE)
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         assert row["status"] == 200, f"{scenario.key}: {row}"
         number = len(writes)
         about = _number_in(row["path"])
-        if about is None or about == 9000:
+        if about is None or about in _SOURCES:
             about = vmid
         task = _TASKS.get((row["method"], row["route"]))
         if task == "qmcreate" and scenario.module == "restore":

@@ -35,13 +35,11 @@ ELSEWHERE = {
     ("_connection/agent.py", "_run"): "tests/plays/test_connections.py",
     ("_connection/agent.py", "_write_part"): "tests/plays/test_connections.py",
     ("_connection/agent.py", "ping"): "tests/plays/test_connections.py",
-    # Not in the table yet: containers, and what follows a failure of another write.
-    ("_container/plan/planner.py", "moved_disks"): "test_container.py",
+    # What follows a failure of another write.
     ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
     # It stands for the writes of a firewall, which are in the table.
     ("_guest/plan/isolation.py", "isolate"): "test_isolation.py",
-    # What follows a failure of another write.
     ("_sdn/resource.py", "_release"): "test_sdn.py",
     ("_sdn/resource.py", "_roll_back_lock"): "test_sdn.py",
     ("_node/network/plan.py", "discard_step"): "test_node_network.py",
