@@ -16,20 +16,25 @@ options:
   tasks:
     description:
       - What the playbook will do.
-      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone) creates
-        them from O(templates). V(vm_disks) adds, grows and moves disks. V(vm_agent) reads
-        addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
-        O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their
-        mapping, and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads
-        storages, which every choice of one needs. V(pool) creates, changes and deletes pools,
-        V(pool_members) puts VMs into them and takes them out. V(group), V(user), V(role)
-        and V(token) create, change and delete groups of users, users, roles and API tokens.
-        V(acl) gives and takes roles on O(pool) or any pool.
-      - The name of a module stands for all of its tasks. V(vm) and V(vms) are V(vm_create),
-        V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is V(vm_clone),
-        V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is V(image_download),
-        V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info), and V(metrics_info)
-        and V(report_info) are V(metrics).
+      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone)
+        creates them from O(templates). V(container_create) creates containers from files
+        of templates, V(container_clone) from containers. V(vm_disks) adds, grows and
+        moves disks. V(vm_agent) reads addresses from guests, as O(pve.fleet.vm#module:wait_for)
+        does. V(vm_startup) sets O(pve.fleet.vm#module:startup), V(vm_mapping) attaches
+        devices of a node by their mapping, and V(tenant) creates users, roles, pools
+        and ACLs. V(storage_info) reads storages, which every choice of one needs. V(pool)
+        creates, changes and deletes pools, V(pool_members) puts VMs into them and takes
+        them out. V(group), V(user), V(role) and V(token) create, change and delete groups
+        of users, users, roles and API tokens. V(acl) gives and takes roles on O(pool)
+        or any pool.
+      - Tasks whose names begin with C(vm) are about containers as well, except V(vm_create),
+        V(vm_clone) and V(vm_update).
+      - The name of a module stands for all of its tasks. V(container) is V(container_create),
+        V(container_update), V(vm_disks), V(vm_power) and V(vm_delete). V(vm) and V(vms)
+        are V(vm_create), V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone)
+        is V(vm_clone), V(vm_update), V(vm_disks) and V(vm_power), V(storage_download)
+        is V(image_download), V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info),
+        and V(metrics_info) and V(report_info) are V(metrics).
     type: list
     elements: str
     choices:
@@ -49,7 +54,10 @@ options:
       - cluster_options
       - cluster_options_info
       - container
+      - container_clone
+      - container_create
       - container_info
+      - container_update
       - cpu_model
       - cpu_model_info
       - drift_info
@@ -130,13 +138,17 @@ options:
     default: []
   vms:
     description:
-      - VMs that the tasks use, by exact name or VMID. They must exist.
+      - VMs and containers that the tasks use, by exact name or VMID. They must exist.
       - By default, the tasks must be possible on all VMs, or on those in O(pool).
     type: list
     elements: str
     default: []
   templates:
-    description: Templates or VMs to clone, by exact name or VMID. They must exist.
+    description:
+      - Templates, VMs and containers to clone, by exact name or VMID. They must exist.
+      - With V(container_create) in O(tasks), also files of container templates, as in
+        O(pve.fleet.container#module:source). Each of O(nodes), or else any node, must
+        have them.
     type: list
     elements: str
     default: []
@@ -160,13 +172,14 @@ options:
         type: str
         required: true
       content:
-        description: Content type that it must allow, such as V(images), V(iso), V(import)
-          or V(snippets).
+        description: Content type that it must allow, such as V(images) for disks of VMs,
+          V(rootdir) for volumes of containers, V(vztmpl) for container templates, V(iso),
+          V(import) or V(snippets).
         type: str
         default: images
       node:
-        description: Node on which it must be available. By default, each of O(nodes), or
-          else any node.
+        description: Node on which it must be available. By default, each of O(nodes),
+          or else any node.
         type: str
   bridges:
     description: Bridges or VNets that the tasks use. They must exist on each of O(nodes),
@@ -183,8 +196,8 @@ options:
     default: '8.0'
   tenant:
     description:
-      - Tenant of whose VMs everything is listed that interrupted runs left unfinished, as
-        M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
+      - Tenant of whose VMs everything is listed that interrupted runs left unfinished,
+        as M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
       - This takes one request for each VM that has the tenant's tag or that of no tenant.
     type: str
   tenant_prefix:

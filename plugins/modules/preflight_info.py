@@ -47,6 +47,18 @@ EXAMPLES = r"""
     bridges: [vmbr0]
   register: preflight
 
+- name: Check that containers of the tenant can be created from a template
+  pve.fleet.preflight_info:
+    tasks: [container_create, vm_power]
+    templates: [debian-13-standard]
+    pool: acme
+    nodes: [pve1, pve2]
+    storages:
+      - name: ceph
+        content: rootdir
+    bridges: [vmbr0]
+  register: preflight
+
 - name: List what interrupted runs left of a tenant's VMs
   pve.fleet.preflight_info:
     tenant: acme

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, settle, take
@@ -202,11 +203,38 @@ UNUSED = {
 }
 
 
-def user_without(lab: Lab, number: int, missing: tuple[str, str] | None) -> dict[str, Any]:
+# The same of a user who creates containers from the file of a template (pve-container: API2/LXC.pm,
+# create_vm; LXC.pm, check_ct_modify_config_perm; pve-storage: Storage.pm, check_volume_access).
+HELD_FOR_CONTAINERS: dict[str, str] = {
+    "/storage/local": "Datastore.Audit",
+    "/pool/globex": (
+        "VM.Allocate VM.Audit VM.Config.CPU VM.Config.Memory VM.Config.Disk VM.Config.Network"
+        " VM.Config.Options VM.PowerMgmt Pool.Audit"
+    ),
+    "/storage/ceph": "Datastore.AllocateSpace Datastore.Audit",
+    "/sdn/zones/localnetwork/vmbr0": "SDN.Use",
+}
+DEBIAN = "debian-13-standard"
+CONTAINER: dict[str, Any] = {
+    "source": DEBIAN,
+    "pool": "globex",
+    "node": "pve1",
+    "cores": 1,
+    "memory": "1G",
+    "rootfs": {"storage": "ceph", "size": "4G"},
+    "nics": [{"bridge": "vmbr0"}],
+    "tty": 3,
+    "state": "started",
+}
+
+
+def user_without(
+    lab: Lab, number: int, all_held: dict[str, str], missing: tuple[str, str] | None
+) -> dict[str, Any]:
     """Make a user who holds all of it but one privilege on one path; return its connection."""
     user = f"clone{number}@pve"
     lab.client.write("POST", "access", "users", data={"userid": user})
-    for place, (path, held) in enumerate(HELD.items()):
+    for place, (path, held) in enumerate(all_held.items()):
         privileges = [one for one in held.split() if (path, one) != missing]
         if privileges:
             role = f"Clone{number}x{place}"
@@ -220,22 +248,41 @@ def user_without(lab: Lab, number: int, missing: tuple[str, str] | None) -> dict
     return {**lab.connection, "token_id": made["full-tokenid"], "token_secret": made["value"]}
 
 
-def test_every_privilege_that_a_clone_needs_is_foreseen(lab: Lab) -> None:
-    """One privilege less, and both say so: the table before, and the clone itself."""
+@pytest.mark.parametrize(
+    ("module", "options", "held", "template", "unused"),
+    [
+        ("clone", CLONE, HELD, "9000", UNUSED),
+        ("container", CONTAINER, HELD_FOR_CONTAINERS, DEBIAN, set()),
+    ],
+    ids=["clone", "container"],
+)
+def test_every_privilege_that_a_new_guest_needs_is_foreseen(
+    lab: Lab,
+    module: str,
+    options: dict[str, Any],
+    held: dict[str, str],
+    template: str,
+    unused: set[str],
+) -> None:
+    """One privilege less, and both say so: the table before, and the task itself."""
+    lab.simulator.reset()
+    tasks = {"clone": ["vm_clone", "vm_power"], "container": ["container_create", "vm_power"]}
+    content = {"clone": "images", "container": "rootdir"}[module]
     wanted: dict[str, Any] = {
-        "tasks": ["vm_clone", "vm_power"],
-        "templates": ["9000"],
+        "tasks": tasks[module],
+        "templates": [template],
         "pool": "globex",
         "nodes": ["pve1"],
+        "storages": [{"name": "ceph", "content": content}],
+        "bridges": ["vmbr0"],
     }
-    wanted |= {"storages": [{"name": "ceph"}], "bridges": ["vmbr0"]}
-    everything = [(path, one) for path, held in HELD.items() for one in held.split()]
+    everything = [(path, one) for path, text in held.items() for one in text.split()]
     said: dict[str, tuple[bool, bool]] = {}
     for number, missing in enumerate([None, *everything]):
-        connection = user_without(lab, number, missing)
+        connection = user_without(lab, number, held, missing)
         result = run_module("preflight_info", {**connection, **wanted})
         done = run_module(
-            "clone", {**connection, **CLONE, "name": f"rights{number}", "vmid": 30000 + number}
+            module, {**connection, **options, "name": f"rights{number}", "vmid": 30000 + number}
         )
         said[" on ".join(reversed(missing)) if missing else "all"] = (
             result["passed"],
@@ -243,7 +290,65 @@ def test_every_privilege_that_a_clone_needs_is_foreseen(lab: Lab) -> None:
         )
     assert said.pop("all") == (True, True)
     assert {which for which, (passed, _done) in said.items() if passed} == set()
-    assert {which for which, (_passed, done) in said.items() if done} == UNUSED
+    assert {which for which, (_passed, done) in said.items() if done} == unused
+
+
+FILE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+
+
+def templates_of(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    rows = [row for row in result["checks"] if row["check"] == "template"]
+    return {row["subject"]: (row["status"], row["detail"]) for row in rows}
+
+
+def test_files_of_container_templates_are_found_by_name_and_by_volume(lab: Lab) -> None:
+    lab.simulator.reset()
+    names = [DEBIAN, FILE, "debian-13", "ubuntu-99"]
+    result = preflight(lab, tasks=["container"], templates=names, nodes=["pve1"])
+    rows = templates_of(result)
+    assert rows[DEBIAN] == rows[FILE]
+    assert rows[FILE][0] == "pass"
+    assert rows[FILE][1].startswith(f"{FILE} on pve1")
+    assert rows["debian-13"] == ("pass", "VM 9000 on pve1")
+    assert rows["ubuntu-99"][0] == "fail"
+    assert FILE.partition("/")[2] in rows["ubuntu-99"][1]
+    shown = statuses(result, "privilege")
+    assert shown["Datastore.Audit or Datastore.AllocateSpace on /storage/local"] == "pass"
+    # Tasks on VMs use no files of container templates, and read no storage for them.
+    lab.simulator.reset_log()
+    assert templates_of(preflight(lab, tasks=["vm_clone"], templates=[DEBIAN]))[DEBIAN][0] == "fail"
+    assert not [entry for entry in lab.simulator.log() if "/content" in entry["path"]]
+
+
+def test_file_that_a_named_node_lacks_fails(lab: Lab) -> None:
+    lab.simulator.reset()
+    lab.client.task("DELETE", "nodes", "pve2", "storage", "local", "content", FILE)
+    options: dict[str, Any] = {"tasks": ["container_create"], "templates": [DEBIAN]}
+    result = preflight(lab, **options, nodes=["pve1", "pve2"])
+    (row,) = result["failed_checks"]
+    assert row["subject"] == DEBIAN
+    assert "Download it to pve2 too" in row["next_step"]
+    assert preflight(lab, **options, nodes=["pve1"])["passed"]
+
+
+def test_containers_are_found_as_vms_are(lab: Lab) -> None:
+    lab.simulator.reset()
+    add_container(lab, 700, hostname="ct1")
+    add_container(lab, 701, hostname="golden", template=1)
+    result = preflight(
+        lab,
+        tasks=["container_clone", "container_update"],
+        vms=["ct1"],
+        templates=["golden"],
+        storages=[{"name": "ceph", "content": "rootdir"}, {"name": "local", "content": "vztmpl"}],
+    )
+    assert result["passed"], result["table"]
+    assert statuses(result, "storage") == {"ceph (rootdir)": "pass", "local (vztmpl)": "pass"}
+    assert templates_of(result)["golden"] == ("pass", "container 701 on pve1")
+    shown = statuses(result, "privilege")
+    assert shown["VM.Clone on /vms/701"] == shown["VM.Config.CPU on /vms/700"] == "pass"
+    wrong = preflight(lab, storages=[{"name": "ceph", "content": "vztmpl"}])
+    assert statuses(wrong, "storage") == {"ceph (vztmpl)": "fail"}
 
 
 def test_no_quorum_fails(lab: Lab) -> None:

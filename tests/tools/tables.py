@@ -34,6 +34,7 @@ PLACES: Mapping[str, str] = {
     kinds.TEMPLATE: "the template",
     kinds.STORAGE: "the storages of disks",
     kinds.IMAGES: "the storage of the file",
+    kinds.TEMPLATE_STORAGE: "the storage of the container template",
     kinds.BRIDGE: "`/sdn/zones/localnetwork`",
     kinds.NODE: "`/nodes`",
     kinds.POOL: "`/pool/POOL`",

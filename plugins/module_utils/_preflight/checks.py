@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
+from .._facts.kinds import label_of
 from .needs import Held, Question, holds
 
 PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"
@@ -185,7 +186,7 @@ def vm_rows(kind: str, found: Iterable[NamedVm]) -> list[Row]:
             step = "Check the spelling, and that the caller has VM.Audit on it"
             rows.append(row(kind, name, FAIL, reason, step))
             continue
-        detail = f"VM {vm.vmid} on {vm.node}"
+        detail = f"{label_of(vm)} on {vm.node}"
         if kind == "template" and not vm.template:
             detail += ", not a template: it can only be cloned in full"
         rows.append(row(kind, name, PASS, detail))

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
+from .._cluster.storages.contents import read_contents
 from .._core import validate
 from .._core.arguments.options import check_options
 from .._core.errors import AuthenticationError, FleetError, ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.quantities import whole_number
 from .._core.result import Result
+from .._facts.kinds import TYPES
 from .._facts.partial_read import PartialRead, listed_states, standing
 from .._kinds.words import VM as VM_KIND
 from .._spec.generated.preflight_info import storages_item_spec
@@ -37,9 +39,10 @@ from .checks import (
     version_row,
     vm_rows,
 )
-from .need import TEMPLATE, VM
-from .needs import Held, Question, Subjects, questions
+from .need import TEMPLATE, TEMPLATE_STORAGE, VM
+from .needs import Held, Question, Subjects, questions, tasks_of
 from .orphans import find_orphans
+from .template_files import CONTENT, FoundFile, file_rows, find_file, missing_row
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 _WORKERS = 8
 _VERSION = re.compile(r"^\d+(\.\d+)*$")
 _IMAGES = frozenset({"images", "rootdir"})
+_CREATES = "container_create"  # the task that uses files of templates
 
 Version = tuple[int, int]
 Find = Callable[..., "VmRow | None"]
@@ -178,7 +182,7 @@ def _checks(
             _skipped("it cannot be checked without the listing of the cluster"),
         ]
         return rows, []
-    cluster = cluster_state_of(listing, {VM_KIND.type})
+    cluster = cluster_state_of(listing, TYPES)
     status = standing(read.read("cluster status", "cluster", "status"))
     states = _node_states(read, cluster, status["members"])
     unread = {one["part"]: one["reason"] for one in read.missing}
@@ -192,27 +196,14 @@ def _checks(
     rows += _bridges(params, read, states)
     templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
     vms, cluster = _find_all(client, cluster, _given(params, "vms"), _find_any)
-    rows += vm_rows("template", templates)
+    guests, files, more = _template_files(params, client, cluster, templates)
+    rows += vm_rows("template", guests)
+    rows += more
     rows += vm_rows("vm", vms)
     pool = params.get("pool")
     if pool:
         rows.append(_pool_row(read, cluster, pool))
-    vmids = {VM: _vmids(vms), TEMPLATE: _vmids(templates)}
-    unfound = set()
-    if vms and not vmids[VM]:
-        unfound.add(VM)
-    if templates and not vmids[TEMPLATE]:
-        unfound.add(TEMPLATE)
-    subjects = Subjects(
-        vms=vmids[VM],
-        templates=vmids[TEMPLATE],
-        storages=_names(storages, for_disks=True),
-        image_storages=_names(storages, for_disks=False),
-        bridges=tuple(_given(params, "bridges")),
-        nodes=tuple(nodes),
-        pool=pool,
-        unfound=frozenset(unfound),
-    )
+    subjects = _subjects(params, vms, templates, files)
     requested = questions(_given(params, "tasks"), subjects, version)
     rows += _privileges(client, requested)
     unfinished: list[dict[str, Any]] = []
@@ -220,6 +211,61 @@ def _checks(
         found, unfinished = find_orphans(params, client, cluster)
         rows += found
     return rows, unfinished
+
+
+def _template_files(
+    params: Mapping[str, Any], client: Client, cluster: ClusterState, templates: list[NamedVm]
+) -> tuple[list[NamedVm], list[FoundFile], list[Row]]:
+    """Return the templates that are guests, or could only be one; those that are files; and the
+    rows of the others.
+
+    One request for each storage with container templates, if a template is not a guest.
+    """
+    guests = [one for one in templates if _is_guest(one, params)]
+    others = [one.name for one in templates if one not in guests]
+    if not others:
+        return guests, [], []
+    contents = read_contents(client, cluster, CONTENT)
+    found = {name: find_file(name, contents) for name in others}
+    files = [file for file in found.values() if file is not None]
+    rows = file_rows(files, _given(params, "nodes"))
+    rows += [missing_row(name, contents) for name, file in found.items() if file is None]
+    return guests, files, rows
+
+
+def _is_guest(one: NamedVm, params: Mapping[str, Any]) -> bool:
+    """Return whether a template is a guest, or must be one: no task uses the files of templates."""
+    if one.row is not None or one.error is not None or whole_number(one.name) is not None:
+        return True
+    return _CREATES not in tasks_of(_given(params, "tasks"))
+
+
+def _subjects(
+    params: Mapping[str, Any], vms: list[NamedVm], templates: list[NamedVm], files: list[FoundFile]
+) -> Subjects:
+    """Return the objects on which privileges are checked."""
+    storages = _given(params, "storages")
+    vmids = {VM: _vmids(vms), TEMPLATE: _vmids(templates)}
+    with_files = dict.fromkeys(file.storage for file in files)
+    with_files |= dict.fromkeys(one["name"] for one in storages if one.get("content") == CONTENT)
+    unfound = set()
+    if vms and not vmids[VM]:
+        unfound.add(VM)
+    if templates and not vmids[TEMPLATE]:
+        unfound.add(TEMPLATE)
+    if templates and not with_files:
+        unfound.add(TEMPLATE_STORAGE)
+    return Subjects(
+        vms=vmids[VM],
+        templates=vmids[TEMPLATE],
+        storages=_names(storages, for_disks=True),
+        image_storages=_names(storages, for_disks=False),
+        template_storages=tuple(with_files),
+        bridges=tuple(_given(params, "bridges")),
+        nodes=tuple(_given(params, "nodes")),
+        pool=params.get("pool"),
+        unfound=frozenset(unfound),
+    )
 
 
 def _node_states(

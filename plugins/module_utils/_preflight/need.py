@@ -6,7 +6,7 @@
 
 The needs are declared with the modules. Their facts are the permission checks of PVE's API schema.
 If a call checks more than the schema says (the options, storages and bridges of a new VM), they
-come from qemu-server.
+come from qemu-server and pve-container.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ NEW_VM = "new VM"
 TEMPLATE = "template"
 STORAGE = "storage"
 IMAGES = "image storage"
+TEMPLATE_STORAGE = "template storage"
 BRIDGE = "bridge"
 NODE = "node"
 POOL = "pool"

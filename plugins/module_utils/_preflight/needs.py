@@ -26,6 +26,7 @@ from .need import (
     ROOT,
     STORAGE,
     TEMPLATE,
+    TEMPLATE_STORAGE,
     VM,
     Need,
     Version,
@@ -45,6 +46,7 @@ class Subjects:
     templates: tuple[int, ...] = ()
     storages: tuple[str, ...] = ()
     image_storages: tuple[str, ...] = ()
+    template_storages: tuple[str, ...] = ()
     bridges: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     pool: str | None = None
@@ -121,6 +123,7 @@ _PATH_ABOVE = {
     TEMPLATE: "/vms",
     STORAGE: "/storage",
     IMAGES: "/storage",
+    TEMPLATE_STORAGE: "/storage",
     BRIDGE: _BRIDGE_PATH,
     NODE: "/nodes",
     POOL: "/pool",
@@ -144,6 +147,7 @@ def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
         TEMPLATE: ("/vms", subjects.templates),
         STORAGE: ("/storage", subjects.storages),
         IMAGES: ("/storage", subjects.image_storages),
+        TEMPLATE_STORAGE: ("/storage", subjects.template_storages),
         BRIDGE: (_BRIDGE_PATH, subjects.bridges),
         NODE: ("/nodes", subjects.nodes),
     }
