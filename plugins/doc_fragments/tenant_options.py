@@ -46,22 +46,23 @@ options:
     type: str
   operations:
     description:
-      - What the tenant may do with the VMs in its pool. Its roles have
-        exactly the privileges that M(pve.fleet.preflight_info) checks for
-        the tasks behind it.
+      - What the tenant may do with the VMs and containers in its pool.
+        Its roles have exactly the privileges that M(pve.fleet.preflight_info)
+        checks for the tasks behind it.
       - V(read) is part of each of the others. V(operate) is to start and
         stop VMs, to open consoles and to ask guest agents. V(provision)
-        is to create, clone, change, migrate and remove VMs. V(snapshot)
-        is to create, remove and roll back to snapshots. V(images) is to
-        download and upload files to O(image_storages). V(backup) is to
-        list and create backups, and to remove those of its own VMs, on
-        O(storages).
+        is to create, clone, change, migrate and remove VMs and containers.
+        V(snapshot) is to create, remove and roll back to snapshots. V(images)
+        is to download and upload files to O(image_storages). V(backup)
+        is to list and create backups, and to remove those of its own VMs,
+        on O(storages).
     type: list
     elements: str
     choices: [read, operate, provision, snapshot, images, backup]
     default: [read, operate, provision, snapshot]
   templates:
-    description: Templates that the tenant may clone, by name or VMID.
+    description: Templates of VMs and containers that the tenant may clone,
+      by name or VMID.
     type: list
     elements: str
     default: []
@@ -72,8 +73,12 @@ options:
     elements: str
     default: []
   image_storages:
-    description: Storages on which the tenant may put images, with V(images)
-      in O(operations).
+    description:
+      - Storages with files that the tenant may use with V(provision) in
+        O(operations), such as container templates and ISOs. With V(images),
+        it may also put files there.
+      - A storage in O(storages) needs no entry here for its files to be
+        used.
     type: list
     elements: str
     default: []

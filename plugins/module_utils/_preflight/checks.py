@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
-from .._facts.kinds import label_of
+from .._kinds.words import label_of
 from .needs import Held, Question, holds
 
 PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"

@@ -19,9 +19,8 @@ from .._core.errors import AuthenticationError, FleetError, ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.quantities import whole_number
 from .._core.result import Result
-from .._facts.kinds import TYPES
 from .._facts.partial_read import PartialRead, listed_states, standing
-from .._kinds.words import VM as VM_KIND
+from .._kinds.words import TYPES
 from .._spec.generated.preflight_info import storages_item_spec
 from .checks import (
     FAIL,

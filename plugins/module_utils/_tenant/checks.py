@@ -18,7 +18,7 @@ from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
-from .._kinds.words import VM
+from .._kinds.words import kind_of_row
 from .._preflight.needs import Question, Subjects, holds, questions
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
@@ -37,10 +37,12 @@ _TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
 def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> ClusterState:
-    """Return the cluster state with the names of all VMs if a template is given by its name."""
+    """Return the cluster state with the guests of both kinds, and with the names of all if a
+    template is given by its name.
+    """
     if all(whole_number(text) is not None for text in tenant.templates):
-        return facts.cluster
-    return with_names(client, facts.cluster, missing=True)
+        return facts.of_both_kinds
+    return with_names(client, facts.of_both_kinds, missing=True)
 
 
 def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
@@ -63,7 +65,7 @@ def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
 
 
 def _find_vm(cluster: ClusterState, text: str) -> VmRow | None:
-    """Return the VM of a VMID, or the template of a name, or None."""
+    """Return the guest of a VMID, or the template of a name, or None."""
     number = whole_number(text)
     if number is not None:
         return find_template(cluster, vmid=number)
@@ -90,7 +92,8 @@ def bridges_of_templates(
     client: Client, tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> list[str]:
     """Return a warning for each template whose bridges the tenant was not given, so that Proxmox VE
-    refuses to clone it (qemu-server: PVE/API2/Qemu.pm, clone_vm).
+    refuses to clone it (qemu-server: PVE/API2/Qemu.pm, clone_vm; pve-container: API2/LXC.pm,
+    clone_vm).
 
     One request for each template that the tenant does not have yet.
     """
@@ -102,8 +105,9 @@ def bridges_of_templates(
     for name, vmid in templates.items():
         if f"/vms/{vmid}" in given:
             continue
-        config = client.get(*facts.cluster.vms[vmid].path, "config")
-        missing = ", ".join(sorted({*VM.bridges_in(config)} - known))
+        row = facts.of_both_kinds.vms[vmid]
+        config = client.get(*row.path, "config")
+        missing = ", ".join(sorted({*kind_of_row(row).bridges_in(config)} - known))
         if missing:
             text = f"Template {name} has a NIC on {missing}, which {tenant.label} was not given"
             warnings.append(f"{text}: Proxmox VE refuses to clone it. Add it to bridges")

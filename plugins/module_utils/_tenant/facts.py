@@ -22,7 +22,7 @@ from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
-from .._kinds.words import VM, kind_of_row
+from .._kinds.words import TYPES, VM, kind_of_row
 from .._pool.table import POOL
 from .._resource.run import read_values
 from .._resource.table import Table
@@ -76,7 +76,8 @@ class TenantFacts:
     @property
     def of_both_kinds(self) -> ClusterState:
         """The cluster state with the VMs and containers as one, as a quota counts them."""
-        return replace(self.cluster, vms={**self.cluster.others, **self.cluster.vms})
+        vms = {**self.cluster.others, **self.cluster.vms}
+        return replace(self.cluster, vms=vms, others={}, types=TYPES)
 
     def tokens_of(self, user: str) -> dict[str, Row]:
         """Return the tokens of a user by name."""
