@@ -15,7 +15,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import containers, fleets, inventories, report, results, single_tasks, slices, soak
+from tests.bench import (
+    containers,
+    fleets,
+    infrastructure,
+    inventories,
+    report,
+    results,
+    single_tasks,
+    slices,
+    soak,
+)
 from tests.bench.command import other_work
 from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
 from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
@@ -48,6 +58,8 @@ PARTS: dict[str, PART] = {
     "inv5000_addr": inventories.inv5000_addr,
     "inv5000_incremental": inventories.inv5000_incremental,
     "inv10000": inventories.inv10000,
+    "cluster120": infrastructure.cluster120,
+    "upload1g": infrastructure.upload1g,
     "soak": soak.part,
 }
 

@@ -156,6 +156,19 @@ KEYS: dict[str, Key] = {
     "inv10000_peak_mib": Key(
         "inv10000", "Inventory of 10,000 VMs with groups: memory", 500, unit="MiB"
     ),
+    "cluster120_noop_requests": Key(
+        "cluster120", "A cluster file of 120 resources unchanged: requests", 30
+    ),
+    "cluster120_noop_seconds": Key(
+        "cluster120", "A cluster file of 120 resources unchanged: time", 1.5, unit="s"
+    ),
+    "upload1g_over_curl": Key("upload1g", "1 GiB uploaded: our time over that of curl", 1.1),
+    "upload1g_grown_mib": Key(
+        "upload1g",
+        "1 GiB uploaded: memory of the controller over that of an upload of 1 MiB",
+        16,
+        unit="MiB",
+    ),
     "soak_grown_mib": Key(
         "soak", "2,000 tasks in one process: growth of its memory", 2, unit="MiB"
     ),
