@@ -72,12 +72,13 @@ findings:
       description: V(no_tenant), V(several_tenants), V(unknown_tenant), V(outside_pool),
         V(foreign_pool), V(foreign_volume), V(unreferenced_volume), V(foreign_token), V(old_token),
         V(no_expiry), V(expires_soon), V(expired_token), V(unknown_user), V(wide_rights),
-        V(wide_role), V(over_quota), V(privileged_container), or V(unknown) for what could
-        not be checked.
+        V(wide_role), V(over_quota), V(privileged_container), V(shared_rule), or V(unknown)
+        for what could not be checked.
       type: str
       sample: no_tenant
     tenant: {description: 'The tenant that it is about, null for none.', type: str, sample: acme}
-    subject: {description: 'VMID, token, path, role or kind of quota.', type: str, sample: '100'}
+    subject: {description: 'VMID, token, path, role, HA rule or kind of quota.', type: str,
+      sample: '100'}
     message: {description: A sentence., type: str, sample: VM web1 (100) has no tenant}
 report:
   description: Lines to print.

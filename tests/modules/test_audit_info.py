@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import requests
 
-from tests.modules.access_lab import do
+from tests.modules.access_lab import do, limited
 from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.tenant_lab import RIGHTS, made
@@ -112,6 +112,20 @@ def test_each_kind_is_found(lab: Lab) -> None:
     assert "9000" not in {subject for _kind, subject in found}
     without = {kind for kind, _subject in kinds(lab, volumes=False, max_token_age=36500)}
     assert not without & {"foreign_volume", "old_token", "over_quota", "unknown_tenant"}
+
+
+def test_an_ha_rule_with_guests_of_several_tenants(lab: Lab) -> None:
+    in_order(lab)
+    for number, name in enumerate(TENANTS):
+        do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
+        do(lab, "vm", name=name, vmid=600 + number, tenant=name, pool=name, memory="1G")
+        do(lab, "ha_resource", sid=f"vm:{600 + number}", request_state="stopped")
+    rule = {"type": "resource-affinity", "affinity": "negative"}
+    do(lab, "ha_rule", name="apart", **rule, resources=["vm:600", "vm:601"])
+    assert kinds(lab, tenants=TENANTS) == {("shared_rule", "apart")}
+    login = limited(lab, "blind", {"/vms": "PVEAuditor"})
+    found = do(lab, "audit_info", tenants={}, volumes=False, **login)["findings"]
+    assert ("unknown", "HA rules") in {(one["kind"], one["subject"]) for one in found}
 
 
 def test_containers_are_checked_like_vms(lab: Lab) -> None:

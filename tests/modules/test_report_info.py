@@ -220,7 +220,7 @@ def test_drift_is_that_of_drift_info(lab: Lab) -> None:
 
 
 def test_a_report_with_a_cluster_file(lab: Lab) -> None:
-    group = {"name": "editors", "comment": "Editors"}
+    group: dict[str, Any] = {"name": "editors", "comment": "Editors"}
     lab.run("pool_info", **ROOT)
     report = gathered(lab, estate={"cluster": {"groups": [group]}})["report"]
     assert risks(report)["cluster_drift"] == ["groups editors is missing"]

@@ -20,7 +20,7 @@ from .contradictions import GROUP, Rule, find_contradictions, rule_of
 from .rule import HA_RULE
 from .sids import KINDS, vmid_of
 
-_RULES_SINCE = (9, 0)
+RULES_SINCE = (9, 0)
 _OTHER_KIND = {"vm": "ct", "ct": "vm"}
 
 
@@ -55,7 +55,7 @@ def precheck_rule(
     """
     name = desired.keys["name"]
     attempted = f"{HA_RULE.label(desired.keys)} was not {_verb(change)}"
-    rules = _read_rules(client)
+    rules = read_rules(client)
     if change.deletes:
         if tenant is not None:
             require_owned(rules[name]["resources"], tenant, read_facts(client), attempted)
@@ -78,7 +78,8 @@ def _verb(change: ResourceChange) -> str:
     return "deleted" if change.deletes else "changed"
 
 
-def _read_rules(client: Api) -> dict[str, Values]:
+def read_rules(client: Api) -> dict[str, Values]:
+    """Return the HA rules by name; one request. Proxmox VE 8 has none."""
     rows = client.get("cluster", "ha", "rules", attempted="Could not list the HA rules") or []
     return {str(row["rule"]): HA_RULE.values(row) for row in rows}
 
@@ -178,8 +179,8 @@ def precheck_resource(
         require_owned([name], tenant, facts, attempted)
     if change.sets.get("group"):
         require_group(change.sets["group"], _read_groups(client), attempted)
-    if change.deletes and client.version() >= _RULES_SINCE:
-        return _leaves_rules(name, _read_rules(client))
+    if change.deletes and client.version() >= RULES_SINCE:
+        return _leaves_rules(name, read_rules(client))
     return ()
 
 

@@ -18,6 +18,7 @@ from .._cluster.storages.contents import Contents
 from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
 from .._guest.model import Actual
+from .._ha.sids import vmid_of
 from .._protection.privileges import Privileges
 from .describe import over_quota, privileged_among
 from .facts import TenantFacts, entries_of, other_rights
@@ -185,6 +186,22 @@ def find_unreferenced(
         for volid in sorted(volids):
             text = f"does not refer to volume {volid}, which has its VMID"
             yield guest.finding("unreferenced_volume", name, text)
+
+
+def find_shared_rules(
+    rules: Mapping[str, Iterable[str]], facts: TenantFacts, prefix: str
+) -> Iterator[Finding]:
+    """Yield the HA rules whose guests belong to several tenants; `rules` has their resources."""
+    guests = {guest.vmid: guest for guest in _guests(facts)}
+    for name, sids in sorted(rules.items()):
+        owners: set[str] = set()
+        for sid in sids:
+            guest = guests.get(vmid_of(sid))
+            owners.update(tenants_of(guest.tags, prefix) if guest is not None else ())
+        if len(owners) > 1:
+            names = ", ".join(sorted(owner.removeprefix(prefix) for owner in owners))
+            text = f"HA rule {name} has guests of several tenants: {names}"
+            yield Finding("shared_rule", None, name, text)
 
 
 def find_unlisted(contents: Contents) -> Iterator[Finding]:

@@ -16,17 +16,21 @@ from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.storages.contents import Contents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
+from .._core.errors import PermissionDenied
 from .._core.result import Result
 from .._guest.model import Actual
+from .._ha.checks import RULES_SINCE, read_rules
 from .._kinds.words import contents_of
 from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
 from .audit import (
+    UNKNOWN,
     Finding,
     find_foreign_volumes,
     find_guest_faults,
     find_hidden,
     find_privileged,
+    find_shared_rules,
     find_tenant_faults,
     find_unknown_subjects,
     find_unlisted,
@@ -34,7 +38,7 @@ from .audit import (
     find_unreferenced,
 )
 from .checks import find_templates, with_template_names
-from .facts import forbidden_to_be_privileged, read_facts, read_guests
+from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests
 from .leaving.unreferenced import read_unreferenced, suspects
 from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
 from .model import Tenant, read_tenant
@@ -60,6 +64,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     found = list(find_guest_faults(facts, by_tag, prefix))
     held = Privileges(client.get("access", "permissions") or {})
     found += find_hidden(held, volumes=params["volumes"])
+    found += _rule_faults(reader, facts, prefix)
     if params["volumes"]:
         # The volumes first: a volume that is allocated afterwards cannot look unreferenced.
         contents = _read_disks(client, facts.of_both_kinds)
@@ -98,6 +103,18 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         "report": _lines(found),
     }
     return Result(False, values)
+
+
+def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]:
+    """Return the HA rules with guests of several tenants; one request."""
+    if client.version() < RULES_SINCE:
+        return []
+    try:
+        rules = read_rules(client)
+    except PermissionDenied as error:
+        return [Finding(UNKNOWN, None, "HA rules", error.message)]
+    members = {name: values["resources"] for name, values in rules.items()}
+    return list(find_shared_rules(members, facts, prefix))
 
 
 def _described(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:
