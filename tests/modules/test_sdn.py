@@ -336,3 +336,27 @@ def test_version_8_has_no_lock(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "are unchanged" in result["msg"]
     after = do(lab, "sdn_info")
     assert (after["sdn"], after["pending"]) == (before, [])
+
+
+def test_a_change_of_another_run_is_planned_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run applies a change between the reading of this run and its lock."""
+    do(lab, "sdn", zones=[ZONE])
+    prepare, others = sdn_run.prepare, []
+
+    def prepared(work: Any) -> SdnTransaction:
+        transaction = prepare(work)
+        if not others:
+            others.append(GREEN)
+            lab.client.write(
+                "POST", *ROOT, "vnets", data={"vnet": "red", "zone": "teams", "tag": 9}
+            )
+            lab.client.task("PUT", *ROOT)
+        return transaction
+
+    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    result = do(lab, "sdn", vnets=[BLUE])
+    assert result["changed"]
+    assert running(lab, "vnets") == ["blue", "red"]
+    require_free(lab)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tenant of a VM, named by exactly one tag; its network objects have its name too (pure)."""
+"""The tenant of a VM, which exactly one tag names, and the names of its network objects (pure)."""
 
 from __future__ import annotations
 

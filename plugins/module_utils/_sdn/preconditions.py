@@ -28,6 +28,7 @@ from .model import (
     Surroundings,
 )
 
+PENDING = "pending changes"
 _LARGEST_VLAN = 4094
 _LARGEST_VXLAN = 16777215
 _VLAN, _VXLAN = ("vlan", "qinq"), ("vxlan", "evpn")
@@ -41,7 +42,7 @@ def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
             attempted="The SDN configuration was not changed",
             answer=f"it has pending changes of others: {', '.join(pending)}",
             next_step="Apply them or roll them back, then run this again",
-            reason="pending changes",
+            reason=PENDING,
             details={"pending": list(pending)},
             dispatched=False,
         )

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import fetch_cluster_state
@@ -37,10 +37,10 @@ _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
 
 
-def read_sdn(client: Client, *, subnets: bool = False, servers: bool = False) -> Reading:
-    """Return the running objects; the subnets of all VNets and the servers only if asked.
+def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
+    """Return the running objects; the subnets of all VNets only if asked.
 
-    Three requests, one for each VNet with subnets, and two for the servers.
+    Three requests, and one for each VNet with subnets.
     """
     running: dict[str, Mapping[str, Entry]] = {}
     pending: list[str] = []
@@ -49,11 +49,14 @@ def read_sdn(client: Client, *, subnets: bool = False, servers: bool = False) ->
         running[kind] = running_of(kind, rows)
         pending += pending_of(kind, rows)
     running[SUBNETS] = {}
-    if servers:
-        for kind in (IPAMS, DNS):
-            running[kind] = section_of(kind, client.get(*ROOT, kind))
     reading = Reading(running, tuple(pending))
     return with_subnets(client, reading) if subnets else reading
+
+
+def with_servers(client: Client, reading: Reading) -> Reading:
+    """Return a reading with the IPAMs and name servers; two requests."""
+    servers = {kind: section_of(kind, client.get(*ROOT, kind)) for kind in (IPAMS, DNS)}
+    return Reading({**reading.running, **servers}, reading.pending)
 
 
 def with_subnets(client: Client, reading: Reading) -> Reading:
@@ -90,8 +93,13 @@ def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapp
     return section_of(kind, client.get(*ROOT, kind))
 
 
-def read_surroundings(client: Client, running: Sections, after: Sections) -> Surroundings:
-    """Return nodes, bridges and guests, as far as the changes concern them."""
+def read_surroundings(
+    client: Client, running: Sections, after: Sections, leaving: Collection[int] = ()
+) -> Surroundings:
+    """Return nodes, bridges and guests, as far as the changes concern them.
+
+    `leaving` are guests that are removed before.
+    """
     changed = [one for name, one in after[ZONES].items() if running[ZONES].get(name) != one]
     nodes: frozenset[str] = frozenset()
     bridges: dict[str, frozenset[str]] = {}
@@ -104,7 +112,7 @@ def read_surroundings(client: Client, running: Sections, after: Sections) -> Sur
                 zip(online, side_by_side(_bridges_of(client), online, _WORKERS), strict=True)
             )
     gone = running[VNETS].keys() - after[VNETS].keys()
-    return Surroundings(nodes, bridges, _users(client, gone) if gone else {})
+    return Surroundings(nodes, bridges, _users(client, gone, leaving) if gone else {})
 
 
 def _nodes(client: Client) -> list[Mapping[str, Any]]:
@@ -125,10 +133,12 @@ def _bridges_of(client: Client) -> Any:
     return read_one
 
 
-def _users(client: Client, vnets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _users(
+    client: Client, vnets: Iterable[str], leaving: Collection[int]
+) -> dict[str, tuple[str, ...]]:
     """Return the guests whose NICs use each VNet; one request for each guest."""
     state = fetch_cluster_state(client, set(_KINDS))
-    rows = list(state.vms.values())
+    rows = [row for row in state.vms.values() if row.vmid not in leaving]
     configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
     for row, config in zip(rows, configs, strict=True):

@@ -21,6 +21,7 @@ from .._resource.result import diff_of, result_of
 from .forms import view_of
 from .model import PENDING_SECTIONS, Sections
 from .plan import APPLY, LOCK, RELEASE, ROOT, ObjectStep, object_steps
+from .preconditions import PENDING
 from .read import online_nodes, read_configured, read_dry_run, read_sdn, read_status
 from .token_file import TokenFile
 
@@ -31,6 +32,8 @@ _WRONG_TOKEN = "invalid lock token"
 _HAS_PENDING = "pending changes"
 _WORKERS = 4
 _PENDING = "pending"
+CHANGED = "changed since"
+_COMPARED = ("zones", "vnets", "subnets", "controllers")
 
 
 class SdnTransaction(Resource[Result]):
@@ -86,7 +89,23 @@ class SdnTransaction(Resource[Result]):
                 raise
             self._take_over(step, error)
         self._keep_token(step)
+        self._require_unchanged(step)
         return Sent()
+
+    def _require_unchanged(self, step: Step) -> None:
+        """Raise Conflict if another run applied a change since the plan was made.
+
+        A tag or an ID that the plan chose may be in use now. Nobody else writes from here on.
+        """
+        subnets = bool(self.running["subnets"] or self.after["subnets"])
+        running = read_sdn(self.client, subnets=subnets).running
+        if any(running[kind] != self.running[kind] for kind in _COMPARED):
+            raise Conflict(
+                attempted=attempted(step.summary),
+                answer="another run has changed SDN since the plan was made",
+                next_step="Run this again",
+                reason=CHANGED,
+            )
 
     def _keep_token(self, step: Step) -> None:
         try:
@@ -280,7 +299,7 @@ def _pending(step: Step) -> Conflict:
         attempted=attempted(step.summary),
         answer="the configuration has pending changes of others",
         next_step="Apply them or roll them back, then run this again",
-        reason="pending changes",
+        reason=PENDING,
     )
 
 

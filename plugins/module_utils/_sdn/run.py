@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError
+from .._core.errors import FleetError, Locked
+from .._core.poll import poll
 from .._core.result import Result
 from .._resource.engine import apply_plan
 from .forms import read_desired
 from .model import DNS, IPAMS, SUBNETS, VNETS, ZONES, Sections
 from .plan import after_plan, plan_sdn
-from .preconditions import require_no_pending, require_valid
-from .read import read_outdated, read_sdn, read_surroundings, with_subnets
-from .resource import SdnTransaction
+from .preconditions import PENDING, require_no_pending, require_valid
+from .read import read_outdated, read_sdn, read_surroundings, with_servers, with_subnets
+from .resource import CHANGED, SdnTransaction
 from .token_file import token_file
 
 if TYPE_CHECKING:
@@ -25,21 +27,82 @@ if TYPE_CHECKING:
 
 _SERVER_OPTIONS = ("ipam", "dns", "reversedns")
 _FIRST_WITH_LOCK = (9, 0)
+_MOST_LOSSES = 5
+# PVE's answers about a tag or an ID that another run took (pve-network: Zones/VlanPlugin.pm and
+# VxlanPlugin.pm, vnet_update_hook; API2/Network/SDN/Vnets.pm).
+_TAKEN = ("already exist", "already defined")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring SDN to the desired state; check mode writes nothing."""
+    return converge(SdnWork(client, lambda _running: params), check_mode)
+
+
+@dataclass(frozen=True)
+class SdnWork:
+    """A change of SDN: `params_of` returns its options from the running objects.
+
+    `leaving` are guests that are removed before. `wait` are the seconds for the lock of others.
+    """
+
+    client: Client
+    params_of: Callable[[Sections], Mapping[str, Any]]
+    leaving: frozenset[int] = frozenset()
+    needs_all_subnets: bool = False
+    wait: int = 0
+
+
+def converge(work: SdnWork, check_mode: bool) -> Result:
+    """Plan and carry out a change, again from a new reading if another run was faster."""
+    for _loss in range(_MOST_LOSSES):
+        try:
+            return _when_free(work, check_mode)
+        except FleetError as error:
+            if not is_lost(error):
+                raise
+    return _when_free(work, check_mode)
+
+
+def _when_free(work: SdnWork, check_mode: bool) -> Result:
+    """Plan and carry out a change once no other run is in the middle of one."""
+    for remaining in poll(work.client.clock, work.wait):
+        try:
+            return carry_out(prepare(work), check_mode)
+        except FleetError as error:
+            if remaining <= 0 or not is_busy(error):
+                raise
+    return carry_out(prepare(work), check_mode)
+
+
+def is_busy(error: FleetError) -> bool:
+    """Return whether another run is in the middle of a change (pure)."""
+    return isinstance(error, Locked) or error.reason == PENDING
+
+
+def is_lost(error: FleetError) -> bool:
+    """Return whether another run has changed SDN since it was read (pure)."""
+    return error.reason == CHANGED or any(text in error.answer for text in _TAKEN)
+
+
+def prepare(work: SdnWork) -> SdnTransaction:
+    """Return the transaction with its plan. Raises FleetError for a refusal."""
+    client = work.client
     token = token_file(client)
     is_interrupted = bool(token.read())
-    reading = read_sdn(client, servers=_needs_servers(params))
-    if needs_subnets(params, reading.running):
+    reading = read_sdn(client)
+    if work.needs_all_subnets:
+        reading = with_subnets(client, reading)
+    params = work.params_of(reading.running)
+    if _needs_servers(params):
+        reading = with_servers(client, reading)
+    if needs_subnets(params, reading.running) and not work.needs_all_subnets:
         reading = with_subnets(client, reading)
     require_no_pending(reading.pending, is_interrupted)
     running = reading.running
     after = after_plan(running, read_desired(params, running))
     is_changed = any(running[kind] != after[kind] for kind in after)
     if is_changed:
-        _require_valid(client, running, after)
+        require_valid(running, after, read_surroundings(client, running, after, work.leaving))
     plan = plan_sdn(
         running,
         after,
@@ -47,17 +110,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         must_apply=not is_changed and bool(running[ZONES]) and bool(read_outdated(client)),
         is_interrupted=is_interrupted,
     )
-    transaction = SdnTransaction(client, running, after, plan, token)
+    return SdnTransaction(client, running, after, plan, token)
+
+
+def carry_out(transaction: SdnTransaction, check_mode: bool) -> Result:
+    """Carry a transaction out, or roll it back and raise the error."""
     try:
         return apply_plan(transaction, check_mode)
     except FleetError as error:
         raise transaction.roll_back(error) from error
-
-
-def _require_valid(client: Client, running: Sections, after: Sections) -> None:
-    """Raise FleetError for changes that are not valid."""
-    around = read_surroundings(client, running, after)
-    require_valid(running, after, around)
 
 
 def needs_subnets(params: Mapping[str, Any], running: Sections) -> bool:

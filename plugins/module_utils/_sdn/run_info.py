@@ -13,7 +13,7 @@ from .._core.result import Result
 from .forms import view_of
 from .model import IPAMS
 from .plan import ROOT
-from .read import online_nodes, read_sdn, read_status
+from .read import online_nodes, read_sdn, read_status, with_servers
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -28,7 +28,7 @@ def no_options() -> dict[str, Any]:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return SDN as it runs. Nothing is written, in check mode or out of it."""
-    reading = read_sdn(client, subnets=True, servers=True)
+    reading = with_servers(client, read_sdn(client, subnets=True))
     leases = []
     for ipam in sorted(reading.running[IPAMS]):
         if reading.running[IPAMS][ipam].get("type") != "pve":
