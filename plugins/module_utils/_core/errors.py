@@ -221,6 +221,14 @@ class DigestChanged(Conflict):
     """The configuration has changed since the request was prepared."""
 
 
+class Overtaken(Conflict):
+    """Another run has applied a change since the plan was made."""
+
+
+class PendingChanges(Conflict):
+    """The configuration has changes that another run or user has not applied."""
+
+
 class HotplugRefused(Conflict):
     """The guest did not take the change while it runs; PVE keeps it for the next stop."""
 

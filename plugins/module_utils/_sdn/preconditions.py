@@ -13,7 +13,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from .._core.errors import Conflict, FleetError
+from .._core.errors import Conflict, FleetError, PendingChanges
 from .forms import ranges_of, refused
 from .model import (
     CONTROLLERS,
@@ -28,7 +28,6 @@ from .model import (
     Surroundings,
 )
 
-PENDING = "pending changes"
 _LARGEST_VLAN = 4094
 _LARGEST_VXLAN = 16777215
 _VLAN, _VXLAN = ("vlan", "qinq"), ("vxlan", "evpn")
@@ -38,11 +37,11 @@ _REFERENCES = (("controller", CONTROLLERS), ("ipam", IPAMS), ("dns", DNS), ("rev
 def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
     """Raise Conflict for pending changes of others, which an apply would apply too."""
     if pending and not is_own:
-        raise Conflict(
+        raise PendingChanges(
             attempted="The SDN configuration was not changed",
             answer=f"it has pending changes of others: {', '.join(pending)}",
             next_step="Apply them or roll them back, then run this again",
-            reason=PENDING,
+            reason="pending changes",
             details={"pending": list(pending)},
             dispatched=False,
         )

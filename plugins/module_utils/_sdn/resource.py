@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import ConfigurationError, Conflict, FleetError, Locked, TaskFailed
+from .._core.errors import (
+    ConfigurationError,
+    FleetError,
+    Locked,
+    Overtaken,
+    PendingChanges,
+    TaskFailed,
+)
 from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
@@ -21,7 +28,6 @@ from .._resource.result import diff_of, result_of
 from .forms import view_of
 from .model import PENDING_SECTIONS, Sections
 from .plan import APPLY, LOCK, RELEASE, ROOT, ObjectStep, object_steps
-from .preconditions import PENDING
 from .read import online_nodes, read_configured, read_dry_run, read_sdn, read_status
 from .token_file import TokenFile
 
@@ -32,7 +38,6 @@ _WRONG_TOKEN = "invalid lock token"
 _HAS_PENDING = "pending changes"
 _WORKERS = 4
 _PENDING = "pending"
-CHANGED = "changed since"
 _COMPARED = ("zones", "vnets", "subnets", "controllers")
 
 
@@ -100,11 +105,11 @@ class SdnTransaction(Resource[Result]):
         subnets = bool(self.running["subnets"] or self.after["subnets"])
         running = read_sdn(self.client, subnets=subnets).running
         if any(running[kind] != self.running[kind] for kind in _COMPARED):
-            raise Conflict(
+            raise Overtaken(
                 attempted=attempted(step.summary),
                 answer="another run has changed SDN since the plan was made",
                 next_step="Run this again",
-                reason=CHANGED,
+                reason="changed since",
             )
 
     def _keep_token(self, step: Step) -> None:
@@ -294,12 +299,12 @@ def replace_next_step(error: FleetError, text: str) -> FleetError:
     return error.on(next_step=next_step)
 
 
-def _pending(step: Step) -> Conflict:
-    return Conflict(
+def _pending(step: Step) -> PendingChanges:
+    return PendingChanges(
         attempted=attempted(step.summary),
         answer="the configuration has pending changes of others",
         next_step="Apply them or roll them back, then run this again",
-        reason=PENDING,
+        reason="pending changes",
     )
 
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError, Locked
+from .._core.errors import FleetError, Locked, Overtaken, PendingChanges
 from .._core.poll import poll
 from .._core.result import Result
 from .._resource.engine import apply_plan
 from .forms import read_desired
 from .model import DNS, IPAMS, SUBNETS, VNETS, ZONES, Sections
 from .plan import after_plan, plan_sdn
-from .preconditions import PENDING, require_no_pending, require_valid
+from .preconditions import require_no_pending, require_valid
 from .read import read_outdated, read_sdn, read_surroundings, with_servers, with_subnets
-from .resource import CHANGED, SdnTransaction
+from .resource import SdnTransaction
 from .token_file import token_file
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def _when_free(work: SdnWork, check_mode: bool) -> Result:
 
 def is_busy(error: FleetError) -> bool:
     """Return whether another run is in the middle of a change (pure)."""
-    return isinstance(error, Locked) or error.reason == PENDING
+    return isinstance(error, (Locked, PendingChanges))
 
 
 def is_lost(error: FleetError) -> bool:
     """Return whether another run has changed SDN since it was read (pure)."""
-    return error.reason == CHANGED or any(text in error.answer for text in _TAKEN)
+    return isinstance(error, Overtaken) or any(text in error.answer for text in _TAKEN)
 
 
 def prepare(work: SdnWork) -> SdnTransaction:
