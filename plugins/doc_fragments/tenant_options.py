@@ -88,6 +88,43 @@ options:
     type: list
     elements: str
     default: []
+  networks:
+    description:
+      - Own networks of the tenant by their names. Each becomes a VNet with
+        the mark of the tenant in its alias, and the tenant gets C(SDN.Use)
+        on it. The ID of the VNet follows from the tenant and the name,
+        see RV(tenant.networks).
+      - Keys are C(zone), which must exist and makes the entry an own network,
+        C(tag) or C(tag_range) (the first and the last tag of a range, of
+        which the first free one is taken), C(subnet), C(gateway), C(snat),
+        C(dhcp_ranges) and C(dhcp_dns_server) as in M(pve.fleet.sdn), and
+        C(state), V(present) or V(absent). Options of a NIC, as in O(pve.fleet.vm#module:networks),
+        apply to the NICs of guests.
+      - An entry without C(zone) is a named network of O(pve.fleet.vm#module:networks),
+        and ignored here.
+      - A network that is not listed stays. A VNet that a guest uses is
+        not removed.
+    type: dict
+    default: {}
+  isolation:
+    description:
+      - V(own) lets only guests of the tenant and of its O(peers) reach
+        its guests on its networks. V(shared) lets guests of all tenants
+        reach them. V(none) sets no firewall. It needs O(networks) with
+        C(subnet).
+      - V(own) and V(shared) create a security group, which guests on the
+        networks get with filters of MAC and IP addresses when M(pve.fleet.vm),
+        M(pve.fleet.container) or M(pve.fleet.vms) create or change them.
+      - By default, V(own) with O(networks), else nothing is changed.
+    type: str
+    choices: [own, shared, none]
+  peers:
+    description: Other tenants by name whose guests may reach the guests
+      of this one. Without networks of such a tenant, nothing is opened
+      yet.
+    type: list
+    elements: str
+    default: []
   nodes:
     description:
       - Nodes whose state the tenant may see, which the placement of VMs

@@ -415,6 +415,7 @@ options:
       - Named networks for O(nics[].network), each the name of a bridge, or
         a dictionary with C(bridge) and any of C(vlan), C(trunks), C(firewall),
         C(mtu), C(rate), C(queues), C(model), C(gateway), C(gateway6), C(link_down).
+      - An entry with C(zone) is a VNet of O(tenant), see O(pve.fleet.tenant#module:networks).
       - V(lan) and V(default) are C(vmbr0), V(dmz) is C(vmbr1), V(mgmt) and
         V(management) are C(vmbr2) unless given here.
     type: dict

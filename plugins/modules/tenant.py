@@ -61,6 +61,25 @@ EXAMPLES = r"""
     state: rotated
     credentials_file: "{{ playbook_dir }}/initech.sites.yml"
 
+- name: Create the zone of the networks of tenants
+  pve.fleet.sdn:
+    zones:
+      - {name: teams, type: vlan, bridge: vmbr0}
+
+- name: Switch the firewall of the cluster on
+  pve.fleet.firewall:
+    scope: cluster
+    options: {enable: true}
+
+- name: Create a tenant with a network of its own, which another tenant may reach
+  pve.fleet.tenant:
+    name: hooli
+    networks:
+      front: {zone: teams, tag_range: [1000, 1999], subnet: 10.1.0.0/24, gateway: 10.1.0.1}
+    isolation: own
+    peers: [initech]
+    credentials_file: "{{ playbook_dir }}/hooli.sites.yml"
+
 - name: Remove it with its VMs
   pve.fleet.tenant:
     name: initech
@@ -70,8 +89,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tenant:
-  description: The tenant as it is afterwards, or in check mode as it would be, and null when it is
-    removed.
+  description: The tenant as it is afterwards, or in check mode as it would be, and null when
+    it is removed.
   returned: success
   type: dict
   contains:
@@ -91,6 +110,16 @@ tenant:
       description: Roles by path.
       type: dict
       sample: {/vms/9000: [tenant_acme.template]}
+    networks:
+      description: The own networks that the task lists, with the VNet, the zone, the tag and
+        the subnet of each.
+      type: list
+      elements: dict
+      sample: [{name: front, vnet: tqpzjk5a, zone: teams, tag: 101, subnet: 10.1.0.0/24}]
+    isolation: {description: 'The isolation of its guests, null if the task lists no networks.',
+      type: str, sample: own}
+    security_group: {description: 'Name of its security group, null without one.', type: str,
+      sample: tenant_acme}
     usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
         vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 credentials:

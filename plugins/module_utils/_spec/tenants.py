@@ -27,6 +27,8 @@ OF_VMS = (
     "storage_classes",
     "class",
 )
+# Options of module tenant beside `networks`, which stand there for its guests, too.
+OF_NETWORKS = ("isolation", "peers")
 # Options of module tenant that are in `access`.
 _OF_ACCESS = (
     "operations",
@@ -80,6 +82,7 @@ def _spec() -> dict[str, dict[str, Any]]:
     of_access = without_defaults(tenant_spec())
     return {
         **{name: of_guests[name] for name in OF_VMS},
+        **{name: of_access[name] for name in OF_NETWORKS},
         "site": {"type": "str"},
         "comment": {"type": "str"},
         "access": {"type": "dict", "options": {name: of_access[name] for name in _OF_ACCESS}},

@@ -17,6 +17,8 @@ from .._core import validate
 from .._core.errors import ValidationFailed
 from .._core.marks import with_mark
 from .._resource.values import expiry
+from .network.desired import read_networking
+from .network.model import Networking
 from .rights import KINDS
 
 # A tenant's name is part of a tag, a role, a user and a file.
@@ -57,6 +59,14 @@ class Tenant:
     names_token: bool = False  # whether the task names the token
     adopt: bool = False
     allow_self: bool = False
+    networking: Networking | None = None  # None if the task describes no networks
+
+    @property
+    def vnets(self) -> tuple[str, ...]:
+        """Its own VNets as ZONE/VNET."""
+        if self.networking is None:
+            return ()
+        return tuple(network.path for network in self.networking.wanted)
 
     @property
     def tag(self) -> str:
@@ -161,6 +171,7 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         names_token=bool(params.get("token")),
         adopt=bool(params.get("adopt")),
         allow_self=bool(params.get("allow_self")),
+        networking=read_networking(params, tenant_tag(name, prefix), prefix),
     )
 
 
