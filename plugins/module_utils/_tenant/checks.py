@@ -181,11 +181,14 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: TenantFacts) -> Prec
 
 
 def lacking_privileges(
-    client: Client, tenant: Tenant, planned: Sequence[PlannedResource]
+    client: Client, tenant: Tenant, planned: Sequence[PlannedResource], more: Iterable[str] = ()
 ) -> list[str]:
-    """Return the privileges for the planned changes that the caller lacks, as text."""
+    """Return the privileges for the planned changes that the caller lacks, as text.
+
+    `more` are other tasks of preflight that are part of the plan.
+    """
     kinds = {one.kind for one in planned}
-    tasks = sorted(_TASKS & kinds)
+    tasks = sorted({*(_TASKS & kinds), *more})
     lacking: list[str] = []
     for question in questions(tasks, Subjects(pool=tenant.pool), client.version()):
         if not holds(question, held_on(client, question.path)):

@@ -42,6 +42,7 @@ from .login.token import (
 from .login.token_age import warnings_of as token_warnings
 from .marks import require_own_user
 from .model import Tenant, read_tenant
+from .network.work import PlannedNetworks, described_networks, plan_networks
 from .own_loss import own_warnings
 from .tenant_resources import (
     TenantResource,
@@ -93,7 +94,8 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     unusable = bridges_of_templates(reader, tenant, facts, templates)
     lost, token = plan_token(tenant, facts, reader, keeper.stored)
     whole = [*planned, *lost, *token]
-    require_privileges(tenant, lacking_privileges(reader, tenant, whole))
+    networks = plan_networks(tenant, reader)
+    require_privileges(tenant, lacking_privileges(reader, tenant, whole, networks.kinds))
     is_new = any(creates(one.resource) for one in token)
     repair = None if is_new else keeper.find_repair()
     own = own_warnings(tenant, client.login, facts, [*planned, *lost])
@@ -101,29 +103,51 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     final: TenantFacts | None = facts
     if repair is not None and not check_mode:
         report.run(partial(keeper.repair, repair))
-    if whole and not check_mode:
+    if (whole or networks.parts) and not check_mode:
         if is_new:
             report.run(partial(keeper.reserve, client.connection, again=bool(lost)))
-        _write_resources([*planned, *lost], client, report, keeper)
+        _write_resources([*planned, *lost], networks, client, report, keeper)
         for one in token:
             login = write_token(tenant, one.resource, client, report, keeper)
         final = read_result(client, report, login)
     values = {
-        "tenant": describe(tenant, final, templates) if final is not None else None,
+        "tenant": _described(tenant, final, templates, networks),
         "credentials": login,
         "vms": [],
-        "plan": [*([repair.summary] if repair else []), *summaries(whole)],
+        "plan": [*([repair.summary] if repair else []), *_lines(whole, token, networks)],
         "done": report.done,
     }
-    lines = [*unusable, *warnings_of(whole), *report.warnings]
+    lines = [*unusable, *warnings_of(whole), *networks.warnings, *report.warnings]
     lines += repair.warnings if repair else ()
     if final is not None:
         lines += notes(tenant, final)
         lines += _privileged_notes(tenant, final, reader)
         name = current_token(tenant, final)
         lines += token_warnings(tenant, final, name, client.clock.time())
-    diff = with_repair(diff_of(whole), keeper.label, repair)
-    return Result(bool(whole or repair), values, diff, tuple(dict.fromkeys(lines)))
+    diff = with_repair(networks.with_diff(diff_of(whole)), keeper.label, repair)
+    return Result(
+        bool(whole or networks.parts or repair), values, diff, tuple(dict.fromkeys(lines))
+    )
+
+
+def _described(
+    tenant: Tenant,
+    final: TenantFacts | None,
+    templates: Mapping[str, int],
+    networks: PlannedNetworks,
+) -> dict[str, Any] | None:
+    """Return the tenant as the module reports it; None if it could not be read afterwards."""
+    if final is None:
+        return None
+    return {**describe(tenant, final, templates), **described_networks(tenant, networks)}
+
+
+def _lines(
+    whole: Sequence[PlannedResource], token: Sequence[PlannedResource], networks: PlannedNetworks
+) -> list[str]:
+    """Return the steps in the order of the work: the token comes last."""
+    before = [one for one in whole if one not in token]
+    return [*summaries(before), *networks.summaries, *summaries(token)]
 
 
 def _privileged_notes(tenant: Tenant, facts: TenantFacts, client: Client) -> list[str]:
@@ -134,11 +158,17 @@ def _privileged_notes(tenant: Tenant, facts: TenantFacts, client: Client) -> lis
 
 
 def _write_resources(
-    planned: Sequence[PlannedResource], client: Client, report: Report, keeper: Keeper
+    planned: Sequence[PlannedResource],
+    networks: PlannedNetworks,
+    client: Client,
+    report: Report,
+    keeper: Keeper,
 ) -> None:
     """Write the resources before the token. After a failure the file is no longer reserved."""
     try:
         execute_resources(planned, client, report)
+        for part in networks.parts:
+            report.run(partial(part.write, client))
     except FleetError:
         keeper.release()
         raise

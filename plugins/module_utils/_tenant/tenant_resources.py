@@ -121,7 +121,7 @@ def _paths(tenant: Tenant, templates: Mapping[str, int]) -> dict[str, list[str]]
         ".template": [f"/vms/{vmid}" for vmid in templates.values()],
         ".storage": [f"/storage/{name}" for name in tenant.storages],
         ".images": [f"/storage/{name}" for name in tenant.image_storages],
-        ".network": [bridge_path(name) for name in tenant.bridges],
+        ".network": [bridge_path(name) for name in (*tenant.bridges, *tenant.vnets)],
         ".node": [f"/nodes/{name}" for name in tenant.nodes],
     }
 

@@ -49,6 +49,7 @@ from ..login.credentials import Keeper
 from ..login.token import absent_token_resource
 from ..marks import Leaving, is_established, leaving_of, require_established, stray_tokens
 from ..model import Tenant
+from ..network.work import plan_removal
 from ..own_loss import own_warnings
 from ..tenant_resources import TenantResource, rights_on, tag_resource
 from ..work import (
@@ -92,13 +93,14 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     removed = leaving_of(tenant, facts, strays)
     planned = plan_resources(_resources(tenant, facts, removed, reader), reader)
     planned += plan_resources(_pool_resources(tenant, removed, staying, leaving), reader)
+    networks = plan_removal(tenant, [row.vmid for row in leaving], reader)
     foreseen = _work_on_vms(tenant, params, leaving, client, check_mode=True)
     _all_removed(tenant, foreseen)
     rows = _removed_rows(foreseen)
-    changed = bool(rows or planned or keeper.summary_of_removal)
+    changed = bool(rows or planned or networks.parts or keeper.summary_of_removal)
     if changed and not check_mode:
         _require_confirmed(tenant, params, leaving)
-    require_privileges(tenant, lacking_privileges(reader, tenant, planned))
+    require_privileges(tenant, lacking_privileges(reader, tenant, planned, networks.kinds))
     own = own_warnings(tenant, client.login, facts, planned)
     report = Report(blinds=bool(own), warnings=own)
     if changed and not check_mode:
@@ -106,6 +108,8 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         report.done += _lines(work, "done")
         try:
             report.run(lambda: _all_removed(tenant, work))
+            for part in networks.parts:
+                report.run(partial(part.write, client))
             execute_resources(planned, client, report)
             if not own:
                 report.run(partial(require_no_remaining_guests, tenant, facts, leaving, client))
@@ -119,12 +123,18 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         "tenant": None,
         "credentials": None,
         "vms": [_which(row) for row in rows],
-        "plan": [*_lines(foreseen, "plan"), *summaries(planned), *keeper.summary_of_removal],
+        "plan": [
+            *_lines(foreseen, "plan"),
+            *networks.summaries,
+            *summaries(planned),
+            *keeper.summary_of_removal,
+        ],
         "done": report.done,
     }
     kept = [f"Kept: {line}" for line in staying.strays]
-    warnings = (*report.warnings, *removed.kept, *kept, *about_file)
-    return Result(changed, values, _diff(rows, planned, keeper), warnings)
+    warnings = (*report.warnings, *removed.kept, *kept, *networks.warnings, *about_file)
+    diff = networks.with_diff(_diff(rows, planned, keeper))
+    return Result(changed, values, diff, warnings)
 
 
 def _which(row: Mapping[str, Any]) -> dict[str, Any]:

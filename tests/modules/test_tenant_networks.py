@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Networks of a tenant: VNets, tags, isolation, and their removal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
+from tests.modules.access_lab import do, refused
+from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import RIGHTS, state_of
+from tests.modules.test_tenant import foreseen_and_done
+
+ZONE = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
+FRONT = {"zone": "teams", "tag_range": [100, 199], "subnet": "10.1.0.0/24"}
+INITECH: dict[str, Any] = {"name": "initech", **RIGHTS, "networks": {"front": FRONT}}
+GONE: dict[str, Any] = {"name": "initech", "state": "absent", "confirm": "initech"}
+VNET = vnet_id("tenant_initech", "front")
+GROUP = group_name("tenant_initech")
+
+
+@pytest.fixture
+def lab(unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A cluster with a zone, and with its firewall on."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    do(unused, "sdn", zones=[ZONE])
+    do(unused, "firewall", scope="cluster", options={"enable": True})
+    return unused
+
+
+def networks_of(lab: Lab) -> dict[str, Any]:
+    """Return SDN as it runs and the firewall of the cluster."""
+    sdn = do(lab, "sdn_info")
+    firewall = do(lab, "firewall_info", scope="cluster")
+    return {"sdn": sdn["sdn"], "firewall": firewall["firewall"], "groups": firewall["groups"]}
+
+
+def test_created_as_foreseen_and_removed_without_a_trace(lab: Lab) -> None:
+    before, networks = state_of(lab), networks_of(lab)
+    result = foreseen_and_done(lab, **INITECH)
+    assert result["tenant"]["networks"] == [
+        {"name": "front", "vnet": VNET, "zone": "teams", "tag": 100, "subnet": "10.1.0.0/24"}
+    ]
+    assert result["tenant"]["isolation"] == "own"
+    assert result["tenant"]["security_group"] == GROUP
+    assert f"/sdn/zones/teams/{VNET}" in result["tenant"]["rights"]
+    rules = lab.client.get("cluster", "firewall", "groups", GROUP)
+    assert [(rule["action"], rule["source"]) for rule in rules] == [
+        ("ACCEPT", f"+dc/{GROUP}"),
+        ("DROP", "+dc/fleet-tenants"),
+    ]
+    (site,) = result["credentials"]["sites"]
+    login = {key: site[key] for key in ("host", "ca_path", "token_id", "token_secret")}
+    own = {"tenant": "initech", "pool": "initech", **login}
+    nics = [{"network": "front", "ip": "dhcp"}]
+    made = do(lab, "vm", **own, name="app1", source="debian-13", state="started", nics=nics)
+    assert any(line.startswith("Isolate net0") for line in made["done"])
+    removal = foreseen_and_done(lab, **GONE)
+    steps = removal["plan"]
+    order = [
+        next(place for place, step in enumerate(steps) if step.startswith(start))
+        for start in (
+            "Stop VM",
+            f"Remove security group '{GROUP}'",
+            f"Remove IP set '{GROUP}'",
+            "Remove subnet",
+            f"Remove VNet '{VNET}'",
+            "Delete pool",
+        )
+    ]
+    assert order == sorted(order)
+    assert state_of(lab) == before
+    after = networks_of(lab)
+    every = [one for one in after["firewall"]["ip_sets"] if one["name"] == "fleet-tenants"]
+    assert every[0]["members"] == []
+    after["firewall"]["ip_sets"] = networks["firewall"]["ip_sets"]
+    assert after == networks
+
+
+def test_each_tenant_gets_another_tag(lab: Lab) -> None:
+    do(lab, "tenant", **INITECH)
+    other = {**INITECH, "name": "hooli", "networks": {"front": {**FRONT, "subnet": "10.2.0.0/24"}}}
+    result = do(lab, "tenant", **other)
+    assert result["tenant"]["networks"][0]["tag"] == 101
+    assert not do(lab, "tenant", **other)["changed"]
+
+
+def test_two_runs_never_take_one_tag(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run creates a VNet with the tag that this one chose, before this one has the lock."""
+    prepare, taken = sdn_run.prepare, []
+
+    def prepared(work: Any) -> Any:
+        transaction = prepare(work)
+        if work.wait and not taken:
+            taken.append(True)
+            vnet = {"vnet": "other", "zone": "teams", "tag": 100}
+            lab.client.write("POST", "cluster", "sdn", "vnets", data=vnet)
+            lab.client.task("PUT", "cluster", "sdn")
+        return transaction
+
+    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    do(lab, "tenant", **INITECH)
+    rows = lab.client.get("cluster", "sdn", "vnets")
+    assert {row["vnet"]: row["tag"] for row in rows} == {"other": 100, VNET: 101}
+
+
+def test_peers_and_isolation_are_changed(lab: Lab) -> None:
+    do(lab, "tenant", **INITECH)
+    result = foreseen_and_done(lab, **INITECH, peers=["hooli"])
+    assert "Peer tenant_hooli has no networks yet: nothing is opened to it" in result["warnings"]
+    rules = lab.client.get("cluster", "firewall", "groups", GROUP)
+    assert rules[1]["source"] == "+dc/tenant_hooli"
+    foreseen_and_done(lab, **INITECH, isolation="shared")
+    rules = lab.client.get("cluster", "firewall", "groups", GROUP)
+    assert [(rule["action"], rule["source"]) for rule in rules] == [("ACCEPT", "+dc/fleet-tenants")]
+    foreseen_and_done(lab, **INITECH, isolation="none")
+    assert GROUP not in [row["group"] for row in lab.client.get("cluster", "firewall", "groups")]
+
+
+def test_another_subnet_and_a_removed_network(lab: Lab) -> None:
+    do(lab, "tenant", **INITECH)
+    moved = {"front": {**FRONT, "subnet": "10.9.0.0/24"}}
+    foreseen_and_done(lab, **{**INITECH, "networks": moved})
+    members = lab.client.get("cluster", "firewall", "ipset", GROUP)
+    assert [row["cidr"] for row in members] == ["10.9.0.0/24"]
+    assert [row["cidr"] for row in do(lab, "sdn_info")["sdn"]["subnets"]] == ["10.9.0.0/24"]
+    gone = {"front": {**FRONT, "state": "absent"}}
+    result = foreseen_and_done(lab, **{**INITECH, "networks": gone})
+    assert f"/sdn/zones/teams/{VNET}" not in result["tenant"]["rights"]
+    assert do(lab, "sdn_info")["sdn"]["vnets"] == []
+
+
+@pytest.mark.parametrize(
+    ("networks", "more", "message"),
+    [
+        ({"front": {"zone": "nope", "subnet": "10.1.0.0/24"}}, {}, "there is no zone 'nope'"),
+        ({"front": {"zone": "teams", "subnet": "10.1.0.0/24"}}, {}, "needs a tag"),
+        ({"front": {"zone": "teams", "tag": 5}}, {}, "it has no subnet"),
+        ({"lan": FRONT}, {}, "the name means a bridge"),
+        ({"front": {**FRONT, "subnet": "10.1.0.5/24"}}, {}, "is not a network"),
+        ({"front": {**FRONT, "tag_range": [9]}}, {}, "is not a range"),
+        ({}, {"isolation": "own"}, "the tenant has no network with a zone"),
+        ({"front": FRONT}, {"peers": ["initech"]}, "it names the tenant itself"),
+    ],
+)
+def test_refused_before_any_write(
+    lab: Lab, networks: Any, more: dict[str, Any], message: str
+) -> None:
+    lab.simulator.reset_log()
+    error = refused(lab, "tenant", **{**INITECH, "networks": networks, **more})
+    assert message in str(error)
+    assert lab.simulator.writes() == []
+
+
+def test_overlaps_with_another_tenant_are_refused(lab: Lab) -> None:
+    do(lab, "sdn", zones=[{"name": "others", "type": "vlan", "bridge": "vmbr1"}])
+    do(lab, "tenant", **INITECH)
+    other = {"front": {**FRONT, "zone": "others", "subnet": "10.1.0.128/25"}}
+    error = refused(lab, "tenant", **{**INITECH, "name": "hooli", "networks": other})
+    assert "it overlaps 10.1.0.0/24 of another tenant" in str(error)
+
+
+def test_a_firewall_that_is_off_is_refused(lab: Lab) -> None:
+    do(lab, "firewall", scope="cluster", options={"enable": False})
+    error = refused(lab, "tenant", **INITECH)
+    assert "the firewall of the cluster is off" in str(error)
+    do(lab, "tenant", **INITECH, isolation="none")
+
+
+def test_a_vnet_of_others_is_refused(lab: Lab) -> None:
+    do(lab, "sdn", vnets=[{"name": VNET, "zone": "teams", "tag": 7}])
+    assert "exists without the mark of the tenant" in str(refused(lab, "tenant", **INITECH))
+
+
+def test_a_long_name_makes_a_valid_and_stable_id(lab: Lab) -> None:
+    name = "the-department-of-further-tests"
+    result = do(lab, "tenant", **{**INITECH, "name": name})
+    vnet = result["tenant"]["networks"][0]["vnet"]
+    assert vnet == vnet_id(f"tenant_{name}", "front")
+    assert len(vnet) == 8
+    assert len(result["tenant"]["security_group"]) == 18
+    assert not do(lab, "tenant", **{**INITECH, "name": name})["changed"]
