@@ -343,7 +343,8 @@ def test_a_change_of_another_run_is_planned_again(
 ) -> None:
     """Another run applies a change between the reading of this run and its lock."""
     do(lab, "sdn", zones=[ZONE])
-    prepare, others = sdn_run.prepare, []
+    prepare = sdn_run.prepare
+    others: list[Any] = []
 
     def prepared(work: Any) -> SdnTransaction:
         transaction = prepare(work)

@@ -94,7 +94,8 @@ def test_each_tenant_gets_another_tag(lab: Lab) -> None:
 
 def test_two_runs_never_take_one_tag(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run creates a VNet with the tag that this one chose, before this one has the lock."""
-    prepare, taken = sdn_run.prepare, []
+    prepare = sdn_run.prepare
+    taken: list[bool] = []
 
     def prepared(work: Any) -> Any:
         transaction = prepare(work)

@@ -1,0 +1,155 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Guests of two tenants never reach each other, unless that is declared.
+
+Each pair of guests is judged by an evaluator that was written from the source of pve-firewall
+(`tests/iptables_oracle.py`) and reads the cluster as it is: it imports nothing of the collection.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import iptables_oracle
+from tests.iptables_oracle import Oracle, Packet, Tap, read_cluster, read_taps
+from tests.modules.access_lab import do
+from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import RIGHTS
+
+TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+NETS = {"initech": "10.1.0", "hooli": "10.2.0", "globex2": "10.3.0"}
+KINDS = (("tcp", 22), ("tcp", 443), ("udp", 53), ("icmp", 8))
+
+
+def tenant(lab: Lab, name: str, **options: Any) -> dict[str, Any]:
+    network = {"zone": "teams", "tag_range": [100, 199], "subnet": f"{NETS[name]}.0/24"}
+    rights = {**RIGHTS, "storages": ["ceph", "local"]}
+    return do(lab, "tenant", name=name, **rights, networks={"front": network}, **options)
+
+
+def populate(lab: Lab, name: str, **options: Any) -> None:
+    """Create a tenant, and with its own token a VM with DHCP, one with an address, a container."""
+    (site,) = tenant(lab, name, **options)["credentials"]["sites"]
+    login = {key: site[key] for key in ("host", "ca_path", "token_id", "token_secret")}
+    own = {"tenant": name, "pool": name, **login}
+    dhcp, static = [{"network": "front", "ip": "dhcp"}], f"{NETS[name]}.20/24"
+    do(lab, "vm", **own, name=f"{name}-vm1", source="debian-13", nics=dhcp)
+    fixed = [{"network": "front", "ip": static}]
+    do(lab, "vm", **own, name=f"{name}-vm2", source="debian-13", nics=fixed)
+    container = {"source": TEMPLATE, "default_storage": "ceph"}
+    nics = [{"network": "front", "ip": f"{NETS[name]}.30/24"}]
+    do(lab, "container", **own, **container, name=f"{name}-ct1", nics=nics)
+
+
+@pytest.fixture
+def lab(unused: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    do(unused, "sdn", zones=[{"name": "teams", "type": "vlan", "bridge": "vmbr0"}])
+    do(unused, "firewall", scope="cluster", options={"enable": True})
+    return unused
+
+
+class World:
+    """The guests of tenants in the cluster, with an address of each."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.oracle = Oracle(read_cluster(lab.client.get))
+        self.taps: dict[str, Tap] = {}
+        for row in lab.client.get("cluster", "resources"):
+            name = str(row.get("name") or "")
+            if name.partition("-")[0] in NETS and row.get("type") in ("qemu", "lxc"):
+                (self.taps[name],) = read_taps(lab.client.get, row)
+
+    def address(self, name: str) -> str:
+        last = {"vm1": 10, "vm2": 20, "ct1": 30}[name.partition("-")[2]]
+        return f"{NETS[name.partition('-')[0]]}.{last}"
+
+    def reaches(self, source: str, dest: str, spoofed: str = "", mac: str = "") -> Iterator[bool]:
+        """Yield whether each kind of packet gets from one guest to another."""
+        for proto, port in KINDS:
+            packet = Packet(
+                spoofed or self.address(source),
+                self.address(dest),
+                mac or self.taps[source].mac,
+                proto,
+                port,
+            )
+            yield self.oracle.reaches(self.taps[source], self.taps[dest], packet)
+
+    def reachable(self) -> set[tuple[str, str]]:
+        """Return the pairs of tenants of which any guest reaches any guest with any packet, also
+        with the address or the MAC of another guest.
+        """
+        found = set()
+        for source, dest in permutations(self.taps, 2):
+            pair = (source.partition("-")[0], dest.partition("-")[0])
+            attempts = [list(self.reaches(source, dest))]
+            if pair[0] != pair[1]:
+                for other in self.taps:
+                    if other != source:
+                        attempts.append(list(self.reaches(source, dest, self.address(other))))
+                        mac = self.taps[other].mac
+                        attempts.append(list(self.reaches(source, dest, mac=mac)))
+            if any(any(answers) for answers in attempts):
+                found.add(pair)
+        return found
+
+
+def test_the_evaluator_imports_nothing_of_the_collection() -> None:
+    tree = ast.parse(Path(iptables_oracle.__file__).read_text(encoding="utf-8"))
+    names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not any("ansible" in str(name) for name in names)
+
+
+def test_no_guest_reaches_one_of_another_tenant(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    world = World(lab)
+    assert len(world.taps) == 6
+    pairs = list(permutations(world.taps, 2))
+    assert len(pairs) == 30
+    own = {("initech", "initech"), ("hooli", "hooli")}
+    assert world.reachable() == own
+    for source, dest in pairs:
+        is_own = source.partition("-")[0] == dest.partition("-")[0]
+        assert set(world.reaches(source, dest)) == {is_own}, (source, dest)
+    # A peer is let in, and not the other way round.
+    tenant(lab, "initech", peers=["hooli"])
+    assert World(lab).reachable() == own | {("hooli", "initech")}
+
+
+def test_shared_guests_are_reached_by_all_tenants(lab: Lab) -> None:
+    populate(lab, "initech", isolation="shared")
+    populate(lab, "hooli")
+    expected = {("initech", "initech"), ("hooli", "hooli"), ("hooli", "initech")}
+    assert World(lab).reachable() == expected
+
+
+def test_a_rule_of_a_guest_does_not_open_it_to_another_tenant(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    rules = [
+        {"type": "group", "action": "tenant_initech"},
+        {"type": "in", "action": "ACCEPT", "comment": "open to the world"},
+    ]
+    do(lab, "firewall", scope="guest", name="initech-vm1", rules=rules)
+    world = World(lab)
+    assert ("hooli", "initech") not in world.reachable()
+    # It is open to the world, and to the world only: before the group, it would be for all.
+    do(lab, "firewall", scope="guest", name="initech-vm1", rules=rules[::-1])
+    assert ("hooli", "initech") in World(lab).reachable()
+
+
+def test_the_evaluator_sees_a_guest_without_filters(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    do(lab, "firewall", scope="guest", name="initech-vm1", options={"enable": False})
+    assert ("hooli", "initech") in World(lab).reachable()
