@@ -57,7 +57,7 @@ def find_chosen(
         return _of_guest(client, cluster, desired, row, archives)
     if desired.vmid is not None:
         one = choose(desired, [one for one in archives if one.vmid == desired.vmid])
-        return _with_config(client, desired, one, None)
+        return with_config(client, desired, one, None)
     return _of_removed(client, cluster, desired, archives)
 
 
@@ -70,7 +70,7 @@ def _of_volume(
     row = cluster.vms.get(same[0].vmid or 0)
     if row is not None and (row.type != same[0].type or seems_bare(row)):
         row = None
-    return _with_config(client, desired, same[0], row)
+    return with_config(client, desired, same[0], row)
 
 
 def _of_guest(
@@ -89,7 +89,7 @@ def _of_guest(
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online, vmid=row.vmid)
     one = choose(desired, by_guest(own, [row], removals)[row.vmid])
-    return _with_config(client, desired, one, row)
+    return with_config(client, desired, one, row)
 
 
 def _of_removed(
@@ -115,9 +115,8 @@ def _of_removed(
     return Chosen(archive, config)
 
 
-def _with_config(
-    client: Client, desired: DesiredRestore, one: Archive, row: VmRow | None
-) -> Chosen:
+def with_config(client: Client, desired: DesiredRestore, one: Archive, row: VmRow | None) -> Chosen:
+    """Return an archive with its configuration. Raises FleetError if it cannot be used."""
     require_usable(desired, one)
     return Chosen(one, read_archive(client, one.volume, one.node), row)
 

@@ -54,10 +54,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
         result = overwrite(flow, context, desired, chosen, cluster)
         return reported(_with_guest(flow, result), _described(client, desired, chosen), (), ())
-    return _restore_new(client, desired, chosen, archives, check_mode)
+    return restore_new(client, desired, chosen, archives, check_mode)
 
 
-def _restore_new(
+def restore_new(
     client: Client,
     desired: DesiredRestore,
     chosen: Chosen,
