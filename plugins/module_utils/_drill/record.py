@@ -1,0 +1,164 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The record of drills: when each guest was last proven, and what each drill found (pure).
+
+C(docs/drill.schema.json) describes the document.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.errors import ValidationFailed
+from .._core.times import iso, seconds
+
+VERSION = 1
+PROVEN, FAILED, SKIPPED = "proven", "failed", "skipped"
+_MAX_DRILLS = 100
+_SHOWN = (
+    "vmid type name tenant outcome proof msg volume archive_time archive_age restore_seconds"
+    " boot_seconds node copy"
+).split()
+GuestKey = tuple[str, int, str]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The last proven restore of a guest. `time` is in seconds since the epoch; the others are
+    seconds, None if they were not measured.
+    """
+
+    time: int
+    proof: str = ""
+    archive_age: int | None = None
+    restore_seconds: int | None = None
+    boot_seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record so far: its guests and its drills as the document has them."""
+
+    guests: tuple[Mapping[str, Any], ...] = ()
+    drills: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def proofs(self) -> dict[GuestKey, Proof]:
+        """The last proven restore by guest. A reused VMID with another name is another guest."""
+        found: dict[GuestKey, Proof] = {}
+        for row in self.guests:
+            time = seconds(str(row.get("proven") or ""))
+            if time is None:
+                continue
+            found[key_of(row)] = Proof(
+                time=time,
+                proof=str(row.get("proof") or ""),
+                archive_age=row.get("archive_age"),
+                restore_seconds=row.get("restore_seconds"),
+                boot_seconds=row.get("boot_seconds"),
+            )
+        return found
+
+
+def key_of(row: Mapping[str, Any]) -> GuestKey:
+    """Return the key of a guest: kind, VMID and name."""
+    return str(row["type"]), int(row["vmid"]), str(row["name"])
+
+
+def read_record(text: str) -> Record:
+    """Return the record in a file, an empty one for an empty text.
+
+    Raises ValidationFailed for anything else that is not a record, so that no proof is lost.
+    """
+    if not text.strip():
+        return Record()
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise _not_a_record("it is not JSON") from None
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise _not_a_record(f"it does not have version {VERSION}")
+    guests, drills = document.get("guests"), document.get("drills")
+    if not isinstance(guests, list) or not isinstance(drills, list):
+        raise _not_a_record("it has no lists guests and drills")
+    for row in guests:
+        if not isinstance(row, dict) or not _has_key(row):
+            raise _not_a_record("an entry of guests lacks type, vmid or name")
+    return Record(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
+
+
+def _has_key(row: Mapping[str, Any]) -> bool:
+    vmid = row.get("vmid")
+    return isinstance(vmid, int) and {"type", "name"} <= row.keys()
+
+
+def _not_a_record(answer: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted="record was refused",
+        answer=answer,
+        next_step="Give the drill.json of an earlier drill, or move the file away",
+        reason="record",
+    )
+
+
+def extended(
+    record: Record, results: Sequence[Mapping[str, Any]], *, run: str, began: int, ended: int
+) -> dict[str, Any]:
+    """Return the document with another drill; times are in seconds since the epoch.
+
+    A guest keeps its last proven restore until a newer one, whatever later drills find.
+    """
+    guests = {key_of(row): dict(row) for row in record.guests}
+    rows = [{name: row.get(name) for name in _SHOWN} for row in results]
+    for row in rows:
+        known = guests.get(key_of(row), {})
+        guests[key_of(row)] = _guest(row, known, ended)
+    counts = {name: _count(rows, name) for name in (PROVEN, FAILED, SKIPPED)}
+    drill = {
+        "run": run,
+        "began": iso(began),
+        "ended": iso(ended),
+        **counts,
+        "recovery_time": _longest(rows),
+        "recovery_point": max((row["archive_age"] or 0 for row in _proven(rows)), default=None),
+        "results": rows,
+    }
+    return {
+        "version": VERSION,
+        "checked": iso(ended),
+        "guests": [guests[key] for key in sorted(guests)],
+        "drills": [*record.drills, drill][-_MAX_DRILLS:],
+    }
+
+
+def _guest(row: Mapping[str, Any], known: Mapping[str, Any], ended: int) -> dict[str, Any]:
+    guest = {name: row[name] for name in ("vmid", "type", "name", "tenant")}
+    guest["drilled"] = iso(ended)
+    guest["outcome"] = row["outcome"]
+    guest["msg"] = row["msg"]
+    source: Mapping[str, Any] = known
+    guest["proven"] = known.get("proven")
+    if row["outcome"] == PROVEN:
+        source, guest["proven"] = row, iso(ended)
+    for name in ("proof", "archive_age", "restore_seconds", "boot_seconds"):
+        guest[name] = source.get(name)
+    return guest
+
+
+def _count(rows: Iterable[Mapping[str, Any]], outcome: str) -> int:
+    return sum(1 for row in rows if row["outcome"] == outcome)
+
+
+def _proven(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["outcome"] == PROVEN]
+
+
+def _longest(rows: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return the longest time of a proven guest from the start of its restore to its proof."""
+    times = [(row["restore_seconds"] or 0) + (row["boot_seconds"] or 0) for row in _proven(rows)]
+    return max(times, default=None)
