@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Finds the copies of drills, and removes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.drill.copies import CopyNotes, find_copy, is_marked
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.view import ClusterView
+from .._core.errors import Conflict, NotFound
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._fleet.items import removal_of
+from .._fleet.kinds import list_of
+from .._guest.flow.context import RunContext
+from .._guest.flow.existing import RemovedGuest, apply_to_guest
+from .._guest.live.read import read_wherever
+from .._guest.model import Actual
+from .._guest.plan.removal import plan_absent
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_READERS = 10
+
+
+@dataclass(frozen=True)
+class FoundCopy:
+    """A copy of a drill, and what its notes say."""
+
+    actual: Actual
+    notes: CopyNotes
+
+
+class RemovedCopy(RemovedGuest[RunContext[Any]]):
+    """A copy with the plan of its removal."""
+
+    def _look(self, node: str, status: str | None = None) -> Actual:
+        """Return the copy as read now. Raises Conflict if it is not a copy of the same drill."""
+        current = super()._look(node, status)
+        if notes_of(current) == notes_of(self.actual):
+            return current
+        raise Conflict(
+            attempted=f"{current.label} was not removed",
+            answer="it is not a copy of this drill any more",
+            next_step="Look at it, and remove it by hand if it is one",
+            reason="not a copy",
+        )
+
+
+def notes_of(actual: Actual) -> CopyNotes | None:
+    """Return the drill of a guest if it is a copy (pure)."""
+    return find_copy(actual.target, actual.name, actual.notes, actual.marker.origin)
+
+
+def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
+    """Return the copies of drills, by VMID; one request for each guest with the tag of copies."""
+    rows = [row for row in cluster.guests if is_marked(row.tags)]
+
+    def read(row: VmRow) -> FoundCopy | None:
+        kind = list_of(row.type).kind
+        try:
+            actual = read_wherever(client, kind, row.vmid, row.node, pool=row.pool)
+        except NotFound:
+            return None
+        notes = notes_of(actual)
+        return None if notes is None else FoundCopy(actual, notes)
+
+    found = side_by_side(read, sorted(rows, key=lambda row: row.vmid), _READERS)
+    return list(filter(None, found))
+
+
+def is_to_remove(one: FoundCopy, runs: Collection[str], now: float, abandoned: int) -> bool:
+    """Return whether a copy is of one of these drills, or of a drill that was interrupted: it
+    began more than `abandoned` seconds ago (pure).
+    """
+    return one.notes.run in runs or now - one.notes.began > abandoned
+
+
+def remove_copy(client: Client, actual: Actual, *, timeout: int, check_mode: bool) -> Result:
+    """Stop a copy and remove it with its disks; in check mode return the plan."""
+    of = list_of(actual.kind.type)
+    params = {"task_timeout": timeout}
+    options = of.read(removal_of(params, actual.vmid, actual.name, of))
+    view = ClusterView(client, {actual.kind.type})
+    context = of.context(client, options.desired, options.settings, check_mode, view)
+    plan = plan_absent(options.desired, actual)
+    return apply_to_guest(RemovedCopy(of.flow, context, plan, actual))

@@ -1,0 +1,116 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans the rounds of a drill: which archive goes where, and which copies exist at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.state import ClusterState
+from .._core.errors import Conflict, FleetError, NodeUnhealthy, QuotaExceeded
+from .._fleet.plan import row_after, taken_by
+from .._fleet.reservations import PlanningView
+from .._guest.flow.flow import GuestPlan
+from .._restore.choose import Chosen
+from .._restore.desired import DesiredRestore
+from .._restore.run import context_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_NO_ROOM = (QuotaExceeded, NodeUnhealthy)
+
+
+@dataclass(frozen=True)
+class Copying:
+    """A guest to restore: its archive, and the restore that makes the copy."""
+
+    chosen: Chosen
+    restore: DesiredRestore
+
+
+@dataclass(frozen=True)
+class PlannedCopy:
+    """A copy with the place and the VMID that it would get now."""
+
+    copying: Copying
+    node: str
+    vmid: int
+    storages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The copies by round, and the guests that cannot be copied with the reason."""
+
+    rounds: tuple[tuple[PlannedCopy, ...], ...]
+    refused: tuple[tuple[Copying, FleetError], ...]
+
+
+def plan_rounds(
+    client: Client, cluster: ClusterState, tasks: Sequence[Copying], copies: int
+) -> Rounds:
+    """Return the rounds in which the guests are restored, with at most that number of copies in each.
+
+    Each round begins with the room of now, because the copies of the one before are removed. A
+    guest without room beside others waits for a later round; one without room alone is refused.
+    `client` must answer repeated questions from memory.
+    """
+    rounds: list[tuple[PlannedCopy, ...]] = []
+    refused: list[tuple[Copying, FleetError]] = []
+    queue = list(tasks)
+    while queue:
+        filled = _fill_round(client, cluster, queue, copies)
+        refused += filled.refused
+        queue = filled.later
+        if filled.planned:
+            rounds.append(tuple(filled.planned))
+    return Rounds(tuple(rounds), tuple(refused))
+
+
+@dataclass
+class _Round:
+    planned: list[PlannedCopy]
+    later: list[Copying]
+    refused: list[tuple[Copying, FleetError]]
+
+
+def _fill_round(
+    client: Client, cluster: ClusterState, queue: Sequence[Copying], copies: int
+) -> _Round:
+    view = PlanningView(client, cluster)
+    filled = _Round([], [], [])
+    for task in queue:
+        if len(filled.planned) == copies:
+            filled.later.append(task)
+            continue
+        try:
+            filled.planned.append(_plan_copy(client, view, task))
+        except _NO_ROOM as error:
+            if filled.planned:
+                filled.later.append(task)
+            else:
+                filled.refused.append((task, error))
+        except FleetError as error:
+            filled.refused.append((task, error))
+    return filled
+
+
+def _plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
+    """Return the planned copy, which takes its room in the view. Raises FleetError."""
+    kind = task.chosen.kind
+    flow, context = context_of(client, task.restore, task.chosen, task.restore.new_name, True)
+    context = replace(context, cluster_view=view.of(kind.type))
+    cluster = context.cluster_view.now()
+    plan: GuestPlan[Any] = flow.plan_missing(context, cluster, cluster)
+    draft, taken, row = plan.draft, taken_by(plan), row_after(plan)
+    if draft is None or taken is None or row is None:
+        raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
+    view.put(row)
+    view.take(taken)
+    storages = sorted(kind.storages_in(draft.placed.aim.config))
+    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)))
