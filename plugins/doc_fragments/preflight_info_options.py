@@ -61,6 +61,8 @@ options:
       - cpu_model
       - cpu_model_info
       - drift_info
+      - drill
+      - drill_info
       - estate_info
       - firewall
       - firewall_check

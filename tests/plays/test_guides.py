@@ -75,6 +75,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     },
     "docs/connections.md": {"yaml": PLACEHOLDERS, "console": OWN_CLUSTER},
     "docs/containers.md": {"yaml": By(IN_EXAMPLES)},
+    "docs/drill.md": {"yaml": By(IN_EXAMPLES)},
     "docs/drift.md": {
         "yaml": By(IN_EXAMPLES),
         "yml": OUTPUT,

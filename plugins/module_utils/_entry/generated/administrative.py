@@ -18,6 +18,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "cluster": "resources of the cluster",
     "cluster_options": "options of the cluster",
     "cpu_model": "CPU models",
+    "drill": "drills",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",

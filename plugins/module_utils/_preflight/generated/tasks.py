@@ -92,6 +92,28 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "cpu_model_info": (
         Need("mappings", ("Mapping.Audit", "Mapping.Use", "Mapping.Modify"), any_of=True),
     ),
+    "drill": (
+        Need(
+            "vm",
+            (
+                "VM.Audit",
+                "VM.Backup",
+                "VM.Allocate",
+                "VM.PowerMgmt",
+                "VM.Config.Options",
+                "VM.Config.Network",
+            ),
+        ),
+        Need(
+            "vm", ("VM.GuestAgent.Audit", "VM.GuestAgent.Unrestricted"), any_of=True, since=(9, 0)
+        ),
+        Need("vm", ("VM.Monitor",), until=(9, 0)),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
+    "drill_info": (
+        Need("vm", ("VM.Audit", "VM.Backup")),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
     "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
     "firewall_check": (Need("vm", ("VM.Audit",)),),
     "firewall_info": (Need("vm", ("VM.Audit",)),),

@@ -44,6 +44,8 @@ def preflight_info_spec() -> Spec:
                 "cpu_model",
                 "cpu_model_info",
                 "drift_info",
+                "drill",
+                "drill_info",
                 "estate_info",
                 "firewall",
                 "firewall_check",

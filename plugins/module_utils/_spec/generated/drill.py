@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules drill and drill_info.
+
+Written by `make options` from drill.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def copies_spec() -> Spec:
+    """Return the options of copies."""
+    return {
+        "copies": {"type": "int", "default": 3},
+        "storage": {"type": "str"},
+        "storage_map": {"type": "dict"},
+        "node": {"type": "str"},
+        "copy_pool": {"type": "str"},
+        "network": {"type": "str"},
+        "vmid_range": {"type": "list", "elements": "int", "default": [900000, 909999]},
+        "task_timeout": {
+            "type": "int",
+            "default": 10800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
+
+
+def plan_spec() -> Spec:
+    """Return the options of module drill_info beside the guests and the copies."""
+    return {
+        "record": {"type": "str", "default": ""},
+        "unproven_for": {"type": "str"},
+        "sample": {"type": "int"},
+        "storages": {"type": "list", "elements": "str"},
+    }
+
+
+def drill_spec() -> Spec:
+    """Return the options of module drill beside those of copies."""
+    return {
+        "run": {"type": "str", "required": True},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "state": {"type": "str", "choices": ["started", "absent"], "default": "started"},
+        "guests": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "vmid": {"type": "int", "required": True},
+                "archive": {"type": "str", "required": True},
+            },
+        },
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+        "settle": {"type": "int", "default": 10},
+        "abandoned_after": {"type": "str", "default": "12h"},
+    }

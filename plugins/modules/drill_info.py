@@ -1,0 +1,121 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from drill.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: drill_info
+short_description: Plan a drill of restores
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Chooses guests and their newest archives, and plans in which rounds they are restored as copies,
+    on which nodes and storages. Nothing is written.
+  - A round has at most O(copies) copies, and no more than there is room for. A guest without room
+    even alone is in RV(refused), also a guest without a usable archive and a guest whose copy would
+    use a device, a file or a program of its node.
+  - Beside the requests of M(pve.fleet.backup_info), it takes some for each guest.
+extends_documentation_fragment:
+  - pve.fleet.drill_options.plan
+  - pve.fleet.drill_options.copies
+  - pve.fleet.backup_options.choice
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.info
+seealso:
+  - module: pve.fleet.drill
+  - module: pve.fleet.backup_info
+"""
+
+EXAMPLES = r"""
+- name: Plan a drill of all guests
+  pve.fleet.drill_info:
+    copies: 5
+  register: plan
+
+- name: Show which archive goes where
+  ansible.builtin.debug:
+    msg: "{{ plan.report }}"
+
+- name: Choose ten guests that were not proven for 30 days
+  pve.fleet.drill_info:
+    unproven_for: 30d
+    sample: 10
+    record: "{{ lookup('ansible.builtin.file', 'drill.json', errors='ignore') or '' }}"
+"""
+
+RETURN = r"""
+run:
+  description: ID of the drill.
+  returned: success
+  type: str
+  sample: 3f9a01c2d4e5
+began:
+  description: When it was planned in seconds since the epoch.
+  returned: success
+  type: int
+  sample: 1795199733
+rounds:
+  description: The copies by round, each a list that O(pve.fleet.drill#module:guests) takes.
+  returned: success
+  type: list
+  elements: list
+  sample: [[{vmid: 15046, name: web1, copy: 900412, node: pve1, storages: [ceph]}]]
+refused:
+  description: Guests without a copy. Their C(outcome) is V(failed) without a usable archive, and
+    V(skipped) without room or if the copy would not be isolated.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    vmid: {description: VMID of the guest., type: int, sample: 15047}
+    type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
+    name: {description: Name of the guest., type: str, sample: db1}
+    tenant: {description: Its tenant., type: str, sample: acme}
+    outcome: {description: V(failed) or V(skipped)., type: str, sample: failed}
+    msg: {description: The reason., type: str, sample: 'No archive of guest 15047 was restored:
+        there is none.'}
+    archive: {description: Its newest archive., type: str, sample: null}
+copies:
+  description: The copies that exist now, of any drill.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    vmid: {description: VMID of the copy., type: int, sample: 900400}
+    name: {description: Its name., type: str, sample: drill-15001-11aa22-old1}
+    node: {description: Its node., type: str, sample: pve1}
+    run: {description: ID of its drill., type: str, sample: 11aa22334455}
+    began: {description: When it was made., type: str, sample: '2026-11-20T20:15:33Z'}
+report:
+  description: The plan in words.
+  returned: success
+  type: list
+  elements: str
+  sample: ['Guests to restore: 1, rounds: 1, without a copy: 0']
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._drill.run_info import run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_info_spec
+
+ENTRY = Entry(
+    run,
+    drill_info_spec(),
+    {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},
+    name="drill_info",
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules drill_info and drill: isolated copies that prove restores.
+
+The simulator follows qemu-server, PVE/API2/Qemu.pm (create_vm), and pve-container, PVE/API2/LXC.pm.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.modules.access_lab import do, refused
+from tests.modules.backup_lab import add_nas, container
+from tests.modules.estate_lab import Lab
+
+DISK: dict[str, Any] = {"disks": [{"name": "scsi0", "size": 1, "storage": "ceph"}]}
+WEB: dict[str, Any] = {"name": "web", "tenant": "acme", "pool": "acme", "memory": 256, **DISK}
+
+
+@pytest.fixture
+def lab(unused: Lab) -> Lab:
+    add_nas(unused)
+    return unused
+
+
+def back_up(lab: Lab, guest: dict[str, Any]) -> str:
+    data = {"vmid": guest["vmid"], "storage": "nas"}
+    lab.client.task("POST", "nodes", guest["node"], "vzdump", data=data)
+    path = ("nodes", guest["node"], "storage", "nas", "content")
+    rows = lab.client.get(*path, content="backup", vmid=guest["vmid"])
+    return str(max(rows, key=lambda row: row["ctime"])["volid"])
+
+
+@pytest.fixture
+def web(lab: Lab) -> dict[str, Any]:
+    """A running VM of tenant acme with an agent and a NIC, and its archive."""
+    nics = [{"bridge": "vmbr0", "vlan": 20}]
+    made: dict[str, Any] = do(lab, "vm", nics=nics, agent=True, onboot=True, **WEB)["vm"]
+    made["archive"] = back_up(lab, made)
+    return made
+
+
+def plan(lab: Lab, **options: Any) -> dict[str, Any]:
+    return do(lab, "drill_info", **{"tenant": "acme", **options})
+
+
+def start(lab: Lab, planned: dict[str, Any], **options: Any) -> dict[str, Any]:
+    guests = [{"vmid": row["vmid"], "archive": row["archive"]} for row in planned["rounds"][0]]
+    return lab.run("drill", run=planned["run"], guests=guests, settle=0, **options)
+
+
+def remove(lab: Lab, run: str, **options: Any) -> dict[str, Any]:
+    return do(lab, "drill", run=run, state="absent", **options)
+
+
+def vmids(lab: Lab) -> set[int]:
+    return {row["vmid"] for row in lab.client.get("cluster", "resources", type="vm")}
+
+
+def config(lab: Lab, guest: dict[str, Any], kind: str = "qemu") -> dict[str, Any]:
+    path = ("nodes", guest["node"], kind, guest["copy"], "config")
+    found: dict[str, Any] = lab.client.get(*path)
+    return found
+
+
+def test_a_copy_is_isolated_proven_and_removed(lab: Lab, web: dict[str, Any]) -> None:
+    before = vmids(lab)
+    lab.simulator.reset_log()
+    planned = plan(lab)
+    assert lab.simulator.writes() == []
+    foreseen = start(lab, planned, check=True)
+    assert lab.simulator.writes() == []
+    made = start(lab, planned)
+    (guest,) = made["guests"]
+    assert made["plan"] == made["done"] == foreseen["plan"]
+    (row,) = planned["rounds"][0]
+    assert (guest["copy"], guest["copy_name"]) == (row["copy"], row["copy_name"])
+    assert guest["outcome"] == "proven"
+    assert guest["proof"] == "agent"
+    assert guest["volume"] == web["archive"]
+    assert 0 <= guest["archive_age"] < 3600
+    assert guest["restore_seconds"] is not None
+    assert guest["boot_seconds"] is not None
+    assert 900000 <= guest["copy"] <= 909999
+    copy = config(lab, guest)
+    source = lab.config(web)
+    assert copy["tags"] == "fleet-drill;fleet-drill-of-acme"
+    assert "link_down=1" in copy["net0"]
+    assert copy["net0"].split(",")[0] != source["net0"].split(",")[0]
+    assert str(copy.get("onboot", "0")) == "0"
+    assert remove(lab, planned["run"], check=True)["plan"]
+    result = remove(lab, planned["run"])
+    assert result["changed"]
+    assert vmids(lab) == before
+    assert not remove(lab, planned["run"])["changed"]
+
+
+def test_a_container_is_proven(lab: Lab) -> None:
+    box = container(lab, hostname="box", tags="tenant_acme", net0="name=eth0,bridge=vmbr0")
+    back_up(lab, box)
+    planned = plan(lab, vms=[str(box["vmid"])])
+    made = start(lab, planned)
+    (guest,) = made["guests"]
+    assert (guest["outcome"], guest["proof"]) == ("proven", "started"), guest
+    copy = config(lab, guest, "lxc")
+    assert copy["tags"] == "fleet-drill;fleet-drill-of-acme"
+    assert "link_down=1" in copy["net0"]
+    remove(lab, planned["run"])
+    assert guest["copy"] not in vmids(lab)
+
+
+def test_a_silent_agent_fails_the_guest_and_the_copy_is_removed(
+    lab: Lab, web: dict[str, Any], fast: None
+) -> None:
+    planned = plan(lab)
+    (row,) = planned["rounds"][0]
+    lab.simulator.fault(
+        method="GET",
+        path=r"/agent/",
+        status=500,
+        message="QEMU guest agent is not running",
+        times=None,
+    )
+    made = start(lab, planned, wait_timeout=1)
+    assert made["failed"]
+    (guest,) = made["guests"]
+    assert guest["outcome"] == "failed"
+    assert guest["copy"] == row["copy"]
+    remove(lab, planned["run"])
+    assert row["copy"] not in vmids(lab)
+
+
+def test_a_failed_restore_leaves_no_copy(lab: Lab, web: dict[str, Any]) -> None:
+    before = vmids(lab)
+    planned = plan(lab)
+    lab.simulator.fault(task="qmrestore", fail="no space left on device")
+    made = start(lab, planned)
+    assert made["failed"]
+    assert "no space left on device" in made["guests"][0]["msg"]
+    assert vmids(lab) == before
+
+
+def test_a_drill_of_fifty_guests_with_room_for_three_works_in_rounds(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    """Storage local-lvm of node pve1 has room for three disks of 1 GiB."""
+    free = next(
+        row["maxdisk"] - row["disk"]
+        for row in lab.client.get("cluster", "resources", type="storage")
+        if (row["storage"], row["node"]) == ("local-lvm", "pve1")
+    )
+    filler = {"volid": "local-lvm:vm-900-disk-0", "new": True, "size": free - (7 << 29)}
+    names: list[str] = ["web"]
+    for index in range(4):
+        vm = do(lab, "vm", **{**WEB, "name": f"app{index}"})["vm"]
+        back_up(lab, vm)
+        names.append(vm["name"])
+    lab.simulator.steer("/volumes/pve1", filler)
+    planned = plan(lab, storage="local-lvm", node="pve1", copies=50)
+    sizes = [len(one) for one in planned["rounds"]]
+    assert sizes == [3, 2], planned["report"]
+    assert sorted(row["name"] for one in planned["rounds"] for row in one) == sorted(names)
+    lab.simulator.steer(
+        "/volumes/pve1", {**filler, "volid": "local-lvm:vm-901-disk-0", "size": 3 << 30}
+    )
+    none = plan(lab, storage="local-lvm", node="pve1", copies=50)
+    assert none["rounds"] == []
+    assert {row["outcome"] for row in none["refused"]} == {"skipped"}
+    assert "free" in none["refused"][0]["msg"]
+
+
+def test_copies_at_once_are_limited(lab: Lab, web: dict[str, Any]) -> None:
+    for index in range(3):
+        back_up(lab, do(lab, "vm", **{**WEB, "name": f"app{index}"})["vm"])
+    planned = plan(lab, copies=2)
+    assert [len(one) for one in planned["rounds"]] == [2, 2]
+    guests = [{"vmid": row["vmid"], "archive": row["archive"]} for row in planned["rounds"][0]]
+    error = refused(lab, "drill", run=planned["run"], guests=guests, copies=1)
+    assert "copies" in error["msg"]
+
+
+def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]) -> None:
+    bare = do(lab, "vm", **{**WEB, "name": "bare"})["vm"]
+    hooked = do(lab, "vm", **{**WEB, "name": "hooked"})["vm"]
+    lab.simulator.steer(f"/vms/{hooked['vmid']}", {"config": {"usb0": "host=1-2"}})
+    back_up(lab, hooked)
+    rows = {row["vmid"]: row for row in plan(lab)["refused"]}
+    assert rows[bare["vmid"]]["outcome"] == "failed"
+    assert "there is none" in rows[bare["vmid"]]["msg"]
+    assert rows[hooked["vmid"]]["outcome"] == "skipped"
+    assert "usb0" in rows[hooked["vmid"]]["msg"]
+
+
+def test_an_interrupted_drill_is_cleaned_up_by_the_next(lab: Lab, web: dict[str, Any]) -> None:
+    first = plan(lab)
+    copy = start(lab, first)["guests"][0]["copy"]
+    second = plan(lab)
+    assert [one["vmid"] for one in second["copies"]] == [copy]
+    # the copy of a drill that may still run is not touched
+    assert not remove(lab, second["run"])["changed"]
+    result = remove(lab, second["run"], abandoned_after="0s")
+    assert result["changed"]
+    assert copy not in vmids(lab)
+
+
+def test_a_guest_that_only_has_the_tag_is_not_removed(lab: Lab, web: dict[str, Any]) -> None:
+    do(lab, "vm", name="web", tenant="acme", tags=["fleet-drill"])
+    result = remove(lab, "00ff00", abandoned_after="0s")
+    assert not result["changed"]
+    assert web["vmid"] in vmids(lab)
+
+
+def test_only_guests_that_were_not_proven_are_chosen(lab: Lab, web: dict[str, Any]) -> None:
+    app = do(lab, "vm", **{**WEB, "name": "app"})["vm"]
+    back_up(lab, app)
+    proven = {"vmid": web["vmid"], "type": "qemu", "name": "web", "proven": "2020-01-01T00:00:00Z"}
+    record = json.dumps({"version": 1, "guests": [proven], "drills": []})
+    chosen = plan(lab, record=record, unproven_for="30d")
+    assert len(chosen["rounds"][0]) == 2
+    sampled = plan(lab, record=record, sample=1)
+    assert [row["name"] for row in sampled["rounds"][0]] == ["app"]
+    recent = {**proven, "proven": "2099-01-01T00:00:00Z"}
+    record = json.dumps({"version": 1, "guests": [recent], "drills": []})
+    due = plan(lab, record=record, unproven_for="30d")
+    assert [row["name"] for row in due["rounds"][0]] == ["app"]
+    assert "record" in refused(lab, "drill_info", record="[]")["msg"]
+
+
+def test_an_archive_of_another_guest_is_refused(lab: Lab, web: dict[str, Any]) -> None:
+    guests = [{"vmid": 9000, "archive": web["archive"]}]
+    before = vmids(lab)
+    made = lab.run("drill", run="00ff00", guests=guests)
+    assert made["failed"]
+    assert f"it is an archive of guest {web['vmid']}" in made["msg"]
+    assert vmids(lab) == before
+
+
+def test_a_network_connects_the_copies(lab: Lab, web: dict[str, Any]) -> None:
+    planned = plan(lab, network="vmbr1")
+    made = start(lab, planned, network="vmbr1")
+    (guest,) = made["guests"]
+    assert guest["outcome"] == "proven", guest
+    net = config(lab, guest)["net0"]
+    assert "bridge=vmbr1" in net
+    assert "tag=" not in net
+    assert "link_down" not in net
+    remove(lab, planned["run"])
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_lost_answer_leaves_no_copy(lab: Lab, web: dict[str, Any], moment: str) -> None:
+    before = vmids(lab)
+    planned = plan(lab)
+    lab.simulator.fault(method="POST", path="/qemu$", drop=moment)
+    made = start(lab, planned)
+    assert made["guests"][0]["outcome"] == "proven", made
+    lab.simulator.fault(method="DELETE", path=r"/qemu/\d+$", drop=moment)
+    remove(lab, planned["run"])
+    assert vmids(lab) == before
+
+
+def test_a_copy_counts_nowhere(lab: Lab, web: dict[str, Any]) -> None:
+    """Neither for quota, export, report, drift, metrics nor for jobs and backups."""
+    planned = plan(lab)
+    copy = start(lab, planned)["guests"][0]["copy"]
+    second = do(lab, "vm", **{**WEB, "name": "second", "quota": {"vms": 2}})["vm"]
+    report = do(lab, "report_info")["report"]
+    drift = do(lab, "drift_info", vms=[{"name": "web", "tenant": "acme"}], unlisted=True)
+    covered = do(lab, "backup_job_info")["guests"]
+    backups = do(lab, "backup_info")["guests"]
+    metrics = do(lab, "metrics_info")
+    exported = do(lab, "estate_info")
+    for document in (report["vms"], drift, covered, backups, metrics, exported):
+        assert str(copy) not in str(document)
+        assert str(second["vmid"]) in str(document) or "second" in str(document)
+    remove(lab, planned["run"])
