@@ -103,7 +103,8 @@ options:
         key: statuses
   tags:
     description:
-      - Show the guests with at least one of these tags only.
+      - Show the guests with at least one of these tags only. Copies of drills are shown with the
+        tag C(fleet-drill) only.
       - Environment variable E(PROXMOX_INVENTORY_TAGS), separated by commas or as JSON.
     type: list
     elements: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow
 from .._core import validate
 from .._core.errors import ConfigurationError, FleetError
@@ -40,7 +41,8 @@ def select(
 
 
 def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
-    """Return the guests with this tenant, these tags and this pool, by VMID (pure).
+    """Return the guests with this tenant, these tags and this pool, by VMID, without copies of
+    drills (pure).
 
     Raises ConfigurationError for a pool that does not exist.
     """
@@ -54,7 +56,7 @@ def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> 
             reason="unknown pool",
         )
     found: list[VmRow] = []
-    for row in cluster.vms.values():
+    for row in without_copies(cluster).vms.values():
         own_tags = {tag.lower() for tag in row.tags}
         if tags <= own_tags and owner.owns(row) and pool in (None, row.pool):
             found.append(row)

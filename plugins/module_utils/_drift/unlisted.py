@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from .._cluster.drill.copies import is_marked
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
 from .._kinds.words import word_of
@@ -17,14 +18,17 @@ from .model import OfflineNode, Unlisted
 def unlisted(
     cluster: ClusterState, listed: Collection[int], tenants: Collection[str], prefix: str
 ) -> list[VmRow]:
-    """Return the VMs that no item of the estate means, sorted by VMID, without templates.
+    """Return the VMs that no item of the estate means, sorted by VMID, without templates and
+    copies of drills.
 
     With `tenants`, only the VMs of these tenants.
     """
     found: list[VmRow] = []
     for vmid in sorted(cluster.vms.keys() - set(listed)):
         row = cluster.vms[vmid]
-        if not row.template and _is_of(row, tenants, prefix):
+        if row.template or is_marked(row.tags):
+            continue
+        if _is_of(row, tenants, prefix):
             found.append(row)
     return found
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._cluster.drill.copies import is_marked
 from .._cluster.lookup import require_known_tenant
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
@@ -39,6 +40,8 @@ class ExportScope:
 
     def _includes(self, row: VmRow) -> bool:
         if row.template and not self.templates:
+            return False
+        if is_marked(row.tags):
             return False
         if self.pool not in (None, row.pool):
             return False

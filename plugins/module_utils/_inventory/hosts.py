@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+from .._cluster.drill.copies import TAG, is_marked
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
 from .._core.shown import first_of
 from .._guest.addresses import is_own
@@ -103,13 +104,17 @@ class GuestFilter:
     templates: bool = True
 
     def takes(self, guest: InventoryGuest) -> bool:
-        """Return whether the guest is chosen. A value that the listing lacks never matches."""
+        """Return whether the guest is chosen. A value that the listing lacks never matches. A copy
+        of a drill is chosen by its tag only.
+        """
         if guest.template and not self.templates:
             return False
         if self.tags is not None:
             common = set(self.tags).intersection(guest.tags)
             if not common:
                 return False
+        if is_marked(guest.tags) and TAG not in (self.tags or ()):
+            return False
         values = (
             (self.tenants, guest.tenant),
             (self.nodes, guest.node),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._api.path_templates import count_requests
+from .._cluster.drill.copies import without_copies
 from .._cluster.state import VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import disk_sizes, read_contents
 from .._cluster.tenant import tenant_of
@@ -51,7 +52,8 @@ def _read_cluster(client: Client, wanted: MetricsOptions, site: Site) -> None:
     answer = client.get("version", attempted="Could not read the version") or {}
     site.version = answer.get("version")
     rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
-    cluster = with_names(client, cluster_state_of(rows, TYPES), missing=True)
+    listed = without_copies(cluster_state_of(rows, TYPES))
+    cluster = with_names(client, listed, missing=True)
     site.cluster = cluster
     _read_nodes(client, wanted, site, rows)
     held = _read_privileges(client, site)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
+from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import read_volumes
 from .._core.errors import FleetError
@@ -65,7 +66,7 @@ def _read_site(
 ) -> SiteReading:
     """Return the reading of a site. Raises FleetError if the listing cannot be read."""
     rows = client.get("cluster", "resources", attempted="Could not read the cluster")
-    state = _own_part(client, cluster_state_of(rows, TYPES))
+    state = without_copies(_own_part(client, cluster_state_of(rows, TYPES)))
     state = with_names(client, state, missing=True)
     facts = {**wanted.facts}
     if facts.get("max_vms_per_node") is None:

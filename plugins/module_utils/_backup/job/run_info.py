@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._cluster.drill.copies import without_copies
 from ..._cluster.state import fetch_cluster_state
 from ..._cluster.tenant import tenant_of
 from ..._core import validate
@@ -36,7 +37,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     shown = [
         BACKUP_JOB.show({"name": key}, jobs[key]) for key in sorted(jobs) if name in (None, key)
     ]
-    cluster = fetch_cluster_state(client, KINDS)
+    cluster = without_copies(fetch_cluster_state(client, KINDS))
     rows = [cluster.vms[vmid] for vmid in sorted(cluster.vms) if owner.owns(cluster.vms[vmid])]
     jobs_of = jobs_by_guest(jobs, rows)
     guests: list[dict[str, Any]] = []
