@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Guests that appear, disappear, move, or change their power state or tenant (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import tenant_of
+from .._facts.kinds import word_of
+from . import kinds
+from .event import Event, event_of
+from .model import KnownGuest, NodeAnswers, Position, Reading
+
+# The listing shows the state of up to ten seconds ago (pve-manager: PVE/Service/pvestatd.pm).
+_LAG = 20.0
+# Seconds for which a removed guest waits for the task that removed it.
+_UNSEEN = 3600.0
+_NOT_KNOWN = "unknown"
+_BACKUP_LOCK = "backup"
+# How a key that changed is reported: the type of the event, and the key of the old value.
+_CHANGES = (
+    ("tenant", kinds.GUEST_TENANT, "previous_tenant"),
+    ("node", kinds.GUEST_MOVED, "previous_node"),
+    ("status", kinds.GUEST_POWER, "previous_status"),
+)
+
+
+@dataclass(frozen=True)
+class GuestChanges:
+    """The known guests by VMID, those that were removed by a task still unseen, and the events."""
+
+    known: dict[int, KnownGuest]
+    removed: dict[int, float]
+    events: list[Event]
+
+
+def guest_changes(
+    before: Position, reading: Reading, cluster: ClusterState, prefix: str
+) -> GuestChanges:
+    """Return what changed about guests. The first reading gives no events."""
+    known: dict[int, KnownGuest] = {}
+    events: list[Event] = []
+    removals = new_removals(before, reading.tasks)
+    for vmid, row in sorted(cluster.vms.items()):
+        old = before.guests.get(vmid)
+        if old is not None and _is_other(old, row, removals[vmid] - (vmid in before.removed)):
+            events.append(_event(kinds.GUEST_DISAPPEARED, reading, vmid, old))
+            old = None
+        known[vmid] = _known(old, row, reading.taken, prefix)
+        events += _changes(old, known[vmid], vmid, reading)
+    gone = sorted(before.guests.keys() - known.keys())
+    for vmid in gone:
+        events.append(_event(kinds.GUEST_DISAPPEARED, reading, vmid, before.guests[vmid]))
+    removed = _removed(before, reading.taken, gone, removals)
+    if before.is_new:
+        events = []
+    return GuestChanges(known, removed, events)
+
+
+def new_removals(before: Position, tasks: NodeAnswers) -> Counter[int]:
+    """Return by VMID how many tasks removed a guest since the last reading.
+
+    Tasks are read before the listing: a known guest that such a task removed, and that the listing
+    still has, is another guest with the same VMID.
+    """
+    found: Counter[int] = Counter()
+    for node, answer in tasks.items():
+        known = before.tasks.get(node)
+        if known is None or not isinstance(answer, list):
+            continue
+        for task in answer:
+            if task.removes and task.vmid is not None and task.upid not in known.ended:
+                found[task.vmid] += 1
+    return found
+
+
+def _removed(
+    before: Position, taken: float, gone: Iterable[int], removals: Counter[int]
+) -> dict[int, float]:
+    """Return the guests whose removal was seen before its task; clocks are not compared for that.
+
+    A task that is never seen, such as that of a guest removed without one, is forgotten in time.
+    """
+    found: dict[int, float] = {}
+    for vmid, when in before.removed.items():
+        if not removals[vmid] and taken - when < _UNSEEN:
+            found[vmid] = when
+    for vmid in gone:
+        if removals[vmid] <= (vmid in before.removed):
+            found[vmid] = taken
+    return found
+
+
+def _is_other(old: KnownGuest, row: VmRow, removals: int) -> bool:
+    """Return whether the VMID was given to another guest since the last reading."""
+    return old.kind != word_of(row.type) or removals > 0
+
+
+def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> KnownGuest:
+    """Return a guest of the listing. What the listing does not know stays as it was."""
+    tenant, problem = tenant_of(row.tags, prefix)
+    guest = KnownGuest(
+        kind=word_of(row.type),
+        name=row.own_name,
+        node=row.node,
+        tenant=tenant,
+        tenant_problem=problem,
+        status=row.status,
+        template=row.template,
+    )
+    if old is None:
+        return guest
+    settles = old.settles
+    if row.lock == _BACKUP_LOCK:
+        settles = taken + _LAG
+    guest = replace(guest, settles=settles, name=guest.name or old.name)
+    if row.status == _NOT_KNOWN or taken < settles:
+        return replace(guest, status=old.status)
+    return guest
+
+
+def _changes(old: KnownGuest | None, guest: KnownGuest, vmid: int, reading: Reading) -> list[Event]:
+    if old is None:
+        return [_event(kinds.GUEST_APPEARED, reading, vmid, guest)]
+    events: list[Event] = []
+    for key, type, previous in _CHANGES:
+        value = getattr(old, key)
+        if value == getattr(guest, key) or (key == "status" and value == _NOT_KNOWN):
+            continue
+        events.append(_event(type, reading, vmid, guest, {previous: value}))
+    return events
+
+
+def _event(
+    type: str, reading: Reading, vmid: int, guest: KnownGuest, more: Mapping[str, Any] | None = None
+) -> Event:
+    values = {
+        "vmid": vmid,
+        "kind": guest.kind,
+        "name": guest.name,
+        "node": guest.node,
+        "tenant": guest.tenant or "",
+        "tenant_problem": guest.tenant_problem,
+        "status": guest.status,
+        "template": guest.template,
+        **(more or {}),
+    }
+    if "previous_tenant" in values:
+        values["previous_tenant"] = values["previous_tenant"] or ""
+    return event_of(type, reading.site, reading.taken, values)

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options, the reading of a site, and the position up to which its events are known (data)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._cluster.quota import Limits
+from .._cluster.state import ClusterState
+from .._core.errors import FleetError
+from .._tasks.row import Task
+
+# Parts of a reading whose failure is an event of its own.
+TASKS, BACKUPS, DISKS, DRIFT = "tasks", "backups", "disks", "drift"
+
+NodeAnswers = Mapping[str, list[Task] | FleetError]
+"""The tasks of each node that was asked, or the error of the node."""
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """The options, parsed. Times are in seconds, limits in percent.
+
+    `max_age` is the age that the newest backup of a guest may have; without it no backup is
+    missing. `drift` are the options of module drift_info, or None.
+    """
+
+    interval: float
+    slow_interval: float
+    longest_pause: float
+    prefix: str
+    storage_limit: float
+    quota_limit: float
+    quotas: Mapping[str, Limits]
+    max_age: float | None
+    drift: Mapping[str, Any] | None
+
+    @property
+    def counts_disks(self) -> bool:
+        """Whether a quota limits the size of disks, which the listing does not have."""
+        return any("disk" in limits for limits in self.quotas.values())
+
+    @property
+    def has_slow_part(self) -> bool:
+        """Whether there is something that is read at the slow interval."""
+        return self.max_age is not None or self.drift is not None or self.counts_disks
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a part could not be read: the category of the error, and its text."""
+
+    category: str
+    reason: str
+
+    @classmethod
+    def of(cls, error: FleetError) -> Failure:
+        return cls(error.category, error.message)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is read at the slow interval; None if it is not wanted or could not be read.
+
+    `newest` is the time of the newest backup of each guest by VMID, 0 without any; guests whose
+    backups are not known are missing. `disks` are the bytes of all disks by VMID. `drift` is the
+    report of module drift_info. `failed` has the failures by part.
+    """
+
+    newest: Mapping[int, int] | None = None
+    disks: Mapping[int, int] | None = None
+    drift: Mapping[str, Any] | None = None
+    failed: Mapping[str, Failure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One site, read. `taken` is in seconds since the epoch, before the first request.
+
+    `online` says of each node of the cluster whether it is online. `failed_guests` are the VMIDs
+    that the log of a failed backup names, by UPID. With `error`, nothing else was read.
+    """
+
+    site: str
+    taken: float
+    online: Mapping[str, bool] = field(default_factory=dict)
+    quorate: bool = True
+    tasks: NodeAnswers = field(default_factory=dict)
+    cluster: ClusterState | None = None
+    failed_guests: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    checks: Checks | None = None
+    error: FleetError | None = None
+
+
+@dataclass(frozen=True)
+class NodeTasks:
+    """The known tasks of a node. Times are in seconds since the epoch, by the clock of the node.
+
+    Tasks that started at `since` or later are asked for again: `running` are those that run, with
+    their start, `ended` are those that ended, with their end, each by UPID.
+    """
+
+    since: int
+    running: Mapping[str, int]
+    ended: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class KnownGuest:
+    """A guest as the last event has it.
+
+    Until `settles`, its power state is not believed: it is backed up, or was until just now.
+    """
+
+    kind: str
+    name: str
+    node: str
+    tenant: str | None
+    tenant_problem: str
+    status: str
+    template: bool
+    settles: float = 0.0
+
+
+@dataclass(frozen=True)
+class Position:
+    """What is known of a site, so that the next reading gives what is new.
+
+    `alarms` are the conditions that last, by key, each with its `type` and `values`.
+    `checked` is when the slow part was read, 0 for never. `removed` are the guests that were gone
+    before the task that removed them was seen, by VMID, with the time of the reading.
+    """
+
+    taken: float = 0.0
+    checked: float = 0.0
+    nodes: tuple[str, ...] = ()
+    tasks: Mapping[str, NodeTasks] = field(default_factory=dict)
+    guests: Mapping[int, KnownGuest] = field(default_factory=dict)
+    alarms: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the site has never been read."""
+        return not self.taken
