@@ -1,0 +1,142 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Follow sites: read each at its interval, and hand new events over, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .._core.retry import Backoff
+from .._entry.sites_file import read_sites_file
+from .._inventory.sites import open_clients
+from .advance import advance
+from .event import Event, without_secrets
+from .model import EventOptions, Position, Reading
+from .options import read_options
+from .read_site import read_site
+from .store import Store
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_MOST_THREADS = 64
+# Seconds between two looks at the queue, and looks until the next event is offered anyway.
+_LOOK, _LOOKS = 0.01, 1000
+
+
+class EventQueue(Protocol):
+    """The queue of ansible-rulebook."""
+
+    async def put(self, data: Any) -> None:
+        """Add an event when there is room."""
+
+
+async def follow_sites(queue: EventQueue, args: Mapping[str, Any]) -> None:
+    """Put the events of all sites into the queue until it is cancelled.
+
+    Raises FleetError, before any request, for a mistake in the options, for a site whose settings
+    are wrong, and for a position that another source uses.
+    """
+    wanted, connection, state_file = read_options(args)
+    clients, unusable = open_clients(connection, os.environ, read_sites_file)
+    for listing in unusable:
+        if listing.error is not None:
+            raise listing.error
+    store = Store(state_file)
+    try:
+        await Follower(clients, wanted, store, queue).run()
+    finally:
+        store.close()
+        for client in clients.values():
+            client.close()
+
+
+class Follower:
+    """Follows sites until it is cancelled.
+
+    Each site has a thread for its requests, so that a site that does not answer holds up no other.
+    """
+
+    def __init__(
+        self, clients: Mapping[str, Client], wanted: EventOptions, store: Store, queue: EventQueue
+    ) -> None:
+        self._clients = clients
+        self._wanted = wanted
+        self._store = store
+        self._queue = queue
+        self._turn = asyncio.Lock()  # one batch of events after the other
+        workers = min(_MOST_THREADS, max(1, len(clients)))
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pve-fleet-events")
+
+    async def run(self) -> None:
+        """Follow all sites. Raises the first error that is not about a site."""
+        try:
+            await asyncio.gather(*map(self._follow, self._clients))
+        finally:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _follow(self, site: str) -> None:
+        backoff = Backoff(self._wanted.interval, cap=self._wanted.longest_pause)
+        failures = 0
+        await self.deliver(site)
+        while True:
+            reading = await self._read(site)
+            failures = failures + 1 if reading.error is not None else 0
+            self.take_over(site, reading)
+            await self.deliver(site)
+            pause = backoff.pause(failures) if failures else self._wanted.interval
+            await asyncio.sleep(pause)
+
+    async def _read(self, site: str) -> Reading:
+        loop = asyncio.get_running_loop()
+        position = self._store.position(site)
+        client = self._clients[site]
+        return await loop.run_in_executor(self._threads, read_site, client, position, self._wanted)
+
+    def take_over(self, site: str, reading: Reading) -> None:
+        """Write the next position with its events; nothing if nothing changed."""
+        before = self._store.position(site)
+        after, events = advance(before, reading, self._wanted)
+        if not events and not before.is_new and _same(before, after):
+            return
+        secrets = self._clients[site].connection.secrets
+        shown = [without_secrets(event, secrets) for event in events]
+        self._store.save(site, after, shown)
+
+    async def deliver(self, site: str) -> None:
+        """Put the events of the file into the queue, and note each that was taken out of it.
+
+        An event that nothing took out yet is not noted: after an interruption it comes again, with
+        the same ID.
+        """
+        async with self._turn:
+            for place, event in self._store.undelivered(site):
+                await self._queue.put(_copy(event))
+                if await _is_taken(self._queue):
+                    self._store.mark_delivered(site, place)
+
+
+def _copy(event: Event) -> Event:
+    """Return an event that its receiver may change."""
+    return dict(event)
+
+
+def _same(before: Position, after: Position) -> bool:
+    return replace(after, taken=before.taken) == before
+
+
+async def _is_taken(queue: EventQueue) -> bool:
+    """Wait until the queue is empty: the rules have all events then. False if others fill it."""
+    inner: Any = getattr(queue, "queue", queue)
+    for _look in range(_LOOKS):
+        if inner.empty():
+            return True
+        await asyncio.sleep(_LOOK)
+    return False

@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a site for its events. Nothing is written.
+
+Without anything new these are two requests, and one for each node that is online. The tasks are
+read before the listing: what the listing shows is then never older than the known tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._api.tasks import task_log
+from .._cluster.state import NODES_AT_ONCE, ClusterState, ask_nodes, cluster_state_of
+from .._core.errors import FleetError
+from .._core.parallel import side_by_side
+from .._drift import run_info as drift_info
+from .._facts.kinds import TYPES
+from .._facts.nodes import CapacityRules
+from .._facts.partial_read import standing
+from .._metrics import model as metrics
+from .._metrics.model import MetricsOptions, Site
+from .._metrics.read_site import read_site as read_measured
+from .._tasks.query import MAX_TASKS, Query
+from .._tasks.read import read_tasks
+from .._tasks.row import Task
+from .advance import is_slow_due
+from .guests import new_removals
+from .model import (
+    BACKUPS,
+    DISKS,
+    DRIFT,
+    Checks,
+    EventOptions,
+    Failure,
+    NodeAnswers,
+    Position,
+    Reading,
+)
+from .tasks import new_failed_backups
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# How the log of a backup names a guest whose backup failed (pve-manager: PVE/VZDump.pm).
+_FAILED_GUEST = re.compile(r"Backup of VM ([0-9]{1,9}) failed")
+
+
+def read_site(client: Client, position: Position, wanted: EventOptions) -> Reading:
+    """Return a reading. A site that does not answer has the error in it, and nothing else."""
+    taken = client.clock.time()
+    try:
+        return _read(client, position, wanted, taken)
+    except FleetError as error:
+        return Reading(client.site, taken, error=error)
+
+
+def _read(client: Client, position: Position, wanted: EventOptions, taken: float) -> Reading:
+    status = client.get("cluster", "status", attempted="Could not read the cluster's status")
+    head = standing(status)
+    online = {node: bool(member["online"]) for node, member in head["members"].items()}
+    tasks = _read_tasks(client, position, online)
+    failed = new_failed_backups(position, tasks)
+    rows = client.get("cluster", "resources", attempted="Could not read the listing of the cluster")
+    cluster = _with_new_names(client, position, cluster_state_of(rows, TYPES), tasks)
+    checks = None
+    if is_slow_due(position, taken, wanted):
+        checks = _read_checks(client, wanted)
+    return Reading(
+        site=client.site,
+        taken=taken,
+        online=online,
+        quorate=bool(head["quorate"]),
+        tasks=tasks,
+        cluster=cluster,
+        failed_guests={task.upid: _failed_guests(client, task) for task in failed},
+        checks=checks,
+    )
+
+
+def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) -> NodeAnswers:
+    """Return the tasks of each node that is online, since the start of its known ones."""
+
+    def of_node(node: str) -> NodeAnswers:
+        known = position.tasks.get(node)
+        since = known.since if known else None
+        return read_tasks(client, [node], Query(limit=MAX_TASKS, since=since))
+
+    nodes = sorted(node for node, is_online in online.items() if is_online)
+    found: dict[str, list[Task] | FleetError] = {}
+    for answer in side_by_side(of_node, nodes, NODES_AT_ONCE):
+        found.update(answer)
+    return found
+
+
+def _failed_guests(client: Client, task: Task) -> tuple[int, ...]:
+    """Return the guests whose backup failed, as the task's log names them."""
+    found: dict[int, None] = {}
+    for line in task_log(client, task.upid):
+        match = _FAILED_GUEST.search(line)
+        if match is not None:
+            found[int(match[1])] = None
+    return tuple(found)
+
+
+def _with_new_names(
+    client: Client, position: Position, cluster: ClusterState, tasks: NodeAnswers
+) -> ClusterState:
+    """Return the listing with the names and states of new guests from their nodes.
+
+    The listing has them of the last guest with the same VMID, or not at all, for some seconds
+    (pve-manager: PVE/API2Tools.pm, extract_vm_stats). Without a new guest, no node is asked.
+    """
+    if position.is_new:
+        return cluster
+    removed = new_removals(position, tasks)
+    nodes: set[str] = set()
+    for vmid, row in cluster.vms.items():
+        if vmid not in position.guests or vmid in removed:
+            nodes.add(row.node)
+    return ask_nodes(client, cluster, nodes)
+
+
+def _read_checks(client: Client, wanted: EventOptions) -> Checks:
+    """Read backups, the sizes of disks, and drift, as far as they are wanted."""
+    failed: dict[str, Failure] = {}
+    newest: dict[int, int] | None = None
+    disks: Mapping[int, int] | None = None
+    drift: Mapping[str, Any] | None = None
+    if wanted.max_age is not None or wanted.counts_disks:
+        site = read_measured(client, _measured(wanted), client.site)
+        failed |= _failures(site, wanted)
+        if BACKUPS not in failed and wanted.max_age is not None:
+            newest = {vmid: copies.newest for vmid, copies in site.backups.items()}
+        if DISKS not in failed and wanted.counts_disks:
+            disks = site.disks
+    if wanted.drift is not None:
+        drift = _read_drift(client, wanted.drift, failed)
+    return Checks(newest, disks, drift, failed)
+
+
+def _measured(wanted: EventOptions) -> MetricsOptions:
+    """Return the options with which the metrics of a site have these figures."""
+    return MetricsOptions(
+        prefix=wanted.prefix,
+        rules=CapacityRules(),
+        quotas={},
+        snapshots=False,
+        backups=wanted.max_age is not None,
+        disks=wanted.counts_disks,
+        drift=None,
+    )
+
+
+def _failures(site: Site, wanted: EventOptions) -> dict[str, Failure]:
+    """Return why backups or disks are not known.
+
+    A guest whose backups are not known alone is left out of the figures; a size that is missing
+    makes the use of its tenant unknown.
+    """
+    found: dict[str, Failure] = {}
+    for one in site.missing:
+        failure = Failure(one.category, one.reason)
+        if one.part in (metrics.SITE, metrics.PRIVILEGES) and not one.subject:
+            found.setdefault(BACKUPS, failure)
+            found.setdefault(DISKS, failure)
+        elif one.part == metrics.DISK:
+            found.setdefault(DISKS, failure)
+        elif one.part == metrics.BACKUPS:
+            found.setdefault(f"{BACKUPS} of single guests", failure)
+    if wanted.max_age is None:
+        found.pop(BACKUPS, None)
+    if not wanted.counts_disks:
+        found.pop(DISKS, None)
+    return found
+
+
+def _read_drift(
+    client: Client, options: Mapping[str, Any], failed: dict[str, Failure]
+) -> Mapping[str, Any] | None:
+    """Return the report of module drift_info, or None with the reason in `failed`."""
+    names = [client.site] if client.site and _names_sites(options) else []
+    try:
+        result = drift_info.run_at_sites(options, [(names, client)])
+    except FleetError as error:
+        failed[DRIFT] = Failure.of(error)
+        return None
+    report: Mapping[str, Any] = result.values["drift"]
+    for site in report["sites"]:
+        if site["reason"]:
+            failed[DRIFT] = Failure("NetworkError", str(site["reason"]))
+            return None
+    return report
+
+
+def _names_sites(options: Mapping[str, Any]) -> bool:
+    """Return whether guests of the estate name their sites."""
+    guests = [*(options.get("vms") or ()), *(options.get("containers") or ())]
+    return any(guest.get("site") for guest in guests)

@@ -1,0 +1,246 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The position and the events in files: interruptions at any moment lose and repeat nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
+    ConfigurationError,
+    Conflict,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._events import follow
+from ansible_collections.pve.fleet.plugins.module_utils._events.follow import Follower
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.store import Store
+from tests.event_world import OPTIONS, SITE, World
+from tests.fake_api import FakeApi
+
+SECRET = "12345678-1234-1234-1234-123456789abc"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Rules:
+    """A queue with room for one event, as ansible-rulebook has, whose reader takes each event.
+
+    It is killed before it takes the event of this number.
+    """
+
+    def __init__(self, killed_at: int | None = None) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.killed_at = killed_at
+
+    async def put(self, event: dict[str, Any]) -> None:
+        if len(self.taken) == self.killed_at:
+            raise Killed
+        self.taken.append(event)
+        event["meta"] = {"source": "rules"}
+
+    def empty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "events.json"
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def follower(store: Store, rules: Any) -> Follower:
+    client = FakeApi(lambda request: None).client(token_secret=SECRET)
+    return Follower({SITE: client}, OPTIONS, store, rules)
+
+
+def take_over(opened: Store, world: World, rules: Rules) -> None:
+    """Read the world and write what is new."""
+    world.now += 30
+    reading = world.read(opened.position(SITE))
+    follower(opened, rules).take_over(SITE, reading)
+
+
+def deliver(opened: Store, rules: Any) -> None:
+    asyncio.run(follower(opened, rules).deliver(SITE))
+
+
+@pytest.fixture
+def opened(path: Path) -> Iterator[Store]:
+    found = Store(str(path))
+    yield found
+    found.close()
+
+
+def restarted(opened: Store, path: Path) -> Store:
+    opened.close()
+    return Store(str(path))
+
+
+@pytest.mark.parametrize("killed_at", range(7))
+def test_killed_between_events(path: Path, world: World, killed_at: int) -> None:
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    upids = [world.run("pve1", "qmstart", vmid) for vmid in (100, 101, 102)]
+    first = Rules(killed_at)
+    take_over(opened, world, first)
+    if killed_at < 6:
+        with pytest.raises(Killed):
+            deliver(opened, first)
+    else:
+        deliver(opened, first)
+    opened = restarted(opened, path)
+    second = Rules()
+    deliver(opened, second)
+    take_over(opened, world, second)
+    deliver(opened, second)
+    reported = [(event["type"], event["upid"]) for event in (*first.taken, *second.taken)]
+    assert reported == [(type, upid) for upid in upids for type in ("task_started", "task_ended")]
+    opened.close()
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_killed_between_an_event_and_its_note(path: Path, world: World, written: int) -> None:
+    """Then the event comes twice, with the same ID: it is better than not at all."""
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    world.run("pve1", "qmstart", 100)
+    first = Rules()
+    take_over(opened, world, first)
+    mark, count = opened.mark_delivered, 0
+
+    def killed(site: str, place: int) -> None:
+        nonlocal count
+        if count == written:
+            raise Killed
+        count += 1
+        mark(site, place)
+
+    with mock.patch.object(opened, "mark_delivered", killed):
+        if written < 2:
+            with pytest.raises(Killed):
+                deliver(opened, first)
+        else:
+            deliver(opened, first)
+    opened = restarted(opened, path)
+    second = Rules()
+    deliver(opened, second)
+    ids = [event["id"] for event in first.taken]
+    again = [event["id"] for event in second.taken]
+    assert again == (ids[written:] + [one for one in again if one not in ids])
+    assert len(set(ids + again)) == 2
+    opened.close()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_killed_while_a_file_is_written(path: Path, world: World, number: int) -> None:
+    """A file is replaced as a whole: the old position is read, and gives the events."""
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    world.run("pve1", "qmstart", 100)
+    seen: list[dict[str, Any]] = []
+    calls = iter(range(9))
+    replace = os.replace
+
+    def killed(source: str, target: str) -> None:
+        if next(calls) == number:
+            raise Killed
+        replace(source, target)
+
+    with mock.patch.object(os, "replace", killed):
+        first = Rules()
+        with suppress(Killed):
+            take_over(opened, world, first)
+            deliver(opened, first)
+        seen += first.taken
+    assert next(calls) == number + 1
+    opened = restarted(opened, path)
+    second = Rules()
+    deliver(opened, second)
+    take_over(opened, world, second)
+    deliver(opened, second)
+    seen += second.taken
+    assert [event["type"] for event in {event["id"]: event for event in seen}.values()] == [
+        "task_started",
+        "task_ended",
+    ]
+    opened.close()
+
+
+def test_an_event_that_was_not_taken_comes_again(
+    path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "_LOOKS", 1)
+    monkeypatch.setattr(follow, "_LOOK", 0)
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    world.begin("pve1", "qmstart", 100)
+    take_over(opened, world, Rules())
+    deliver(opened, asyncio.Queue())
+    opened = restarted(opened, path)
+    assert [event["type"] for _place, event in opened.undelivered(SITE)] == ["task_started"]
+    opened.close()
+
+
+def test_the_meta_of_the_rules_is_not_kept(opened: Store, world: World) -> None:
+    take_over(opened, world, Rules())
+    world.begin("pve1", "qmstart", 100)
+    take_over(opened, world, Rules(0))
+    with pytest.raises(Killed):
+        deliver(opened, Rules(0))
+    assert "meta" not in opened.undelivered(SITE)[0][1]
+
+
+def test_nothing_is_written_without_a_change(opened: Store, world: World, path: Path) -> None:
+    take_over(opened, world, Rules())
+    before = path.stat().st_mtime_ns
+    take_over(opened, world, Rules())
+    assert path.stat().st_mtime_ns == before
+
+
+def test_no_secret_is_in_an_event(opened: Store, world: World, path: Path) -> None:
+    take_over(opened, world, Rules())
+    world.run("pve1", "qmstart", 100, f"command 'curl -H {SECRET}' failed")
+    take_over(opened, world, Rules())
+    events = [event for _place, event in opened.undelivered(SITE)]
+    assert events[1]["exitstatus"] == "command 'curl -H ********' failed"
+    assert SECRET not in path.read_text(encoding="utf-8")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_sources_do_not_share_a_file(opened: Store, path: Path) -> None:
+    with pytest.raises(Conflict, match="another event source uses"):
+        Store(str(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"version":2,"sites":{}}', '{"version":1,"sites":{"":{}}}', "{"]
+)
+def test_a_broken_file_is_refused(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=str(path)):
+        Store(str(path))
+
+
+def test_a_directory_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no directory"):
+        Store(str(tmp_path / "missing" / "events.json"))
+
+
+def test_a_site_that_is_new_has_a_new_position(opened: Store) -> None:
+    assert opened.position("other") == Position()
+    assert opened.undelivered("other") == []
