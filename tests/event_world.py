@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
     Position,
     Reading,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._facts.kinds import TYPES
+from ansible_collections.pve.fleet.plugins.module_utils._kinds.words import TYPES
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import Task, task_of
 
 NOW = 1_795_208_400

@@ -120,7 +120,7 @@ def test_an_ha_rule_with_guests_of_several_tenants(lab: Lab) -> None:
         do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
         do(lab, "vm", name=name, vmid=600 + number, tenant=name, pool=name, memory="1G")
         do(lab, "ha_resource", sid=f"vm:{600 + number}", request_state="stopped")
-    rule = {"type": "resource-affinity", "affinity": "negative"}
+    rule: dict[str, Any] = {"type": "resource-affinity", "affinity": "negative"}
     do(lab, "ha_rule", name="apart", **rule, resources=["vm:600", "vm:601"])
     assert kinds(lab, tenants=TENANTS) == {("shared_rule", "apart")}
     login = limited(lab, "blind", {"/vms": "PVEAuditor"})

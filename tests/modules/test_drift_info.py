@@ -621,7 +621,7 @@ def test_who_changed_a_storage_and_a_network(lab: Lab) -> None:
     (pve-manager, API2/Network.pm).
     """
     lab.run("cluster", **FILE)
-    password = {
+    password: dict[str, Any] = {
         "user": "root@pam",
         "password": "fleetpw123",
         "token_id": None,

@@ -72,7 +72,7 @@ def test_privileged_container_of_a_list_is_refused(lab: Lab) -> None:
 
 def test_clone_of_a_privileged_container_is_refused(lab: Lab) -> None:
     own = owned(lab)
-    own_ct = {"tags": "tenant_initech", "pool": "initech", "unprivileged": 0}
+    own_ct: dict[str, Any] = {"tags": "tenant_initech", "pool": "initech", "unprivileged": 0}
     add_container(lab, 700, hostname="golden", template=1, **own_ct)
     task = {**own, "source": "golden", "full": True}
     failure = refused(lab, "container", **task, **BANNED)
@@ -119,7 +119,7 @@ def test_privileged_container_is_not_adopted(lab: Lab) -> None:
 
 def test_tenant_and_audit_name_privileged_containers(lab: Lab) -> None:
     made(lab, "initech")
-    own = {"tags": "tenant_initech", "pool": "initech"}
+    own: dict[str, Any] = {"tags": "tenant_initech", "pool": "initech"}
     add_container(lab, 700, hostname="old", unprivileged=0, **own)
     add_container(lab, 701, hostname="new", **own)
     add_container(lab, 702, hostname="other", unprivileged=0)

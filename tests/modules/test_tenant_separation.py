@@ -44,7 +44,7 @@ def populate(lab: Lab, name: str, **options: Any) -> None:
     do(lab, "vm", **own, name=f"{name}-vm1", source="debian-13", nics=dhcp)
     fixed = [{"network": "front", "ip": static}]
     do(lab, "vm", **own, name=f"{name}-vm2", source="debian-13", nics=fixed)
-    container = {"source": TEMPLATE, "default_storage": "ceph"}
+    container: dict[str, Any] = {"source": TEMPLATE, "default_storage": "ceph"}
     nics = [{"network": "front", "ip": f"{NETS[name]}.30/24"}]
     do(lab, "container", **own, **container, name=f"{name}-ct1", nics=nics)
 

@@ -16,7 +16,7 @@ from .._cluster.tenant import tenant_of, tenant_tag
 from .._core.errors import FleetError
 from .._core.times import iso
 from .._drift.model import DRIFTED, MISSING, OUTDATED, PENDING, UNKNOWN, UNWANTED
-from .._facts.kinds import word_of
+from .._kinds.words import word_of
 from . import kinds
 from .model import TASKS, Checks, EventOptions, Failure, Reading
 

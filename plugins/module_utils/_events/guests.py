@@ -13,7 +13,7 @@ from typing import Any
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of
-from .._facts.kinds import word_of
+from .._kinds.words import word_of
 from . import kinds
 from .event import Event, event_of
 from .model import KnownGuest, NodeAnswers, Position, Reading

@@ -19,9 +19,9 @@ from .._cluster.state import NODES_AT_ONCE, ClusterState, ask_nodes, cluster_sta
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._drift import run_info as drift_info
-from .._facts.kinds import TYPES
 from .._facts.nodes import CapacityRules
 from .._facts.partial_read import standing
+from .._kinds.words import TYPES
 from .._metrics import model as metrics
 from .._metrics.model import MetricsOptions, Site
 from .._metrics.read_site import read_site as read_measured

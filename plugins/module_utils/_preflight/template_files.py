@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .._cluster.state import StorageRow
 from .._cluster.storages.contents import Contents
-from .._container.plan.origin import TemplateFile
+from .._cluster.storages.template_file import TemplateFile
 from .checks import FAIL, PASS, UNKNOWN, Row, row
 
 CONTENT = "vztmpl"

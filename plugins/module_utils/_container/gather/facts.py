@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
+from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.visible import look_for, require_visible
 from ..._core.errors import NotFound
 from ..._guest.flow.archives import find_file, read_archive
@@ -27,7 +28,6 @@ from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, is_disputed
 from ..plan.origin import (
     Origin,
-    TemplateFile,
     is_oci,
     newest,
     of_container,

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..._cluster.lookup import namesakes, require_own_source, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
+from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, ValidationFailed
 from ..._guest.model import Actual, Source
@@ -22,8 +22,6 @@ from ..model import DesiredContainer
 # of the plugins).
 _CLONING = frozenset(("lvmthin", "rbd", "zfspool", "btrfs"))
 _TEMPLATES = "vztmpl"
-_FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?$")
-_PARTS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
@@ -108,32 +106,6 @@ def template_storages(desired: DesiredContainer, cluster: ClusterState) -> list[
             continue
         found.setdefault((row.storage, row.place), row)
     return list(found.values())
-
-
-@dataclass(frozen=True)
-class TemplateFile:
-    """The file of a template on a storage; `node` is None if all nodes have it."""
-
-    volume: str
-    node: str | None
-
-    @property
-    def name(self) -> str:
-        return self.volume.rpartition("/")[2]
-
-    def has_name(self, name: str) -> bool:
-        """Return whether a source of that name means this file: `debian-13-standard`, with or
-        without the version, or the whole name of the file.
-        """
-        match = _FILE.match(self.name)
-        stem = match["stem"] if match else self.name
-        return name in (self.name, stem) or stem.startswith(f"{name}_")
-
-    @property
-    def version(self) -> tuple[tuple[int, str], ...]:
-        """The key by which the newest version comes last."""
-        parts = _PARTS.split(self.name)
-        return tuple((int(part) if part.isdigit() else -1, part) for part in parts)
 
 
 def newest(

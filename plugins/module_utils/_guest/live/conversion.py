@@ -60,7 +60,7 @@ class Conversion:
 
     def _tasks(self, source: str) -> list[Mapping[str, Any]]:
         node, vmid = self._step.path[1], self._step.path[3]
-        filters = {"vmid": vmid, "typefilter": self._type, "source": source}
+        filters: dict[str, Any] = {"vmid": vmid, "typefilter": self._type, "source": source}
         rows = self._client.get("nodes", node, "tasks", **filters) or []
         return [row for row in rows if row.get("type") == self._type]
 

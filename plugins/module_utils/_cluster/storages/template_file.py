@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The file of a container template: the names that mean it, and its version (pure)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?$")
+_PARTS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class TemplateFile:
+    """The file of a template on a storage; `node` is None if all nodes have it."""
+
+    volume: str
+    node: str | None
+
+    @property
+    def name(self) -> str:
+        return self.volume.rpartition("/")[2]
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a source of that name means this file: `debian-13-standard`, with or
+        without the version, or the whole name of the file.
+        """
+        match = _FILE.match(self.name)
+        stem = match["stem"] if match else self.name
+        return name in (self.name, stem) or stem.startswith(f"{name}_")
+
+    @property
+    def version(self) -> tuple[tuple[int, str], ...]:
+        """The key by which the newest version comes last."""
+        parts = _PARTS.split(self.name)
+        return tuple((int(part) if part.isdigit() else -1, part) for part in parts)
