@@ -27,11 +27,11 @@ VM_ROOMS = (
     ("context", "plan"),
     ("live",),
     ("gather",),
-    ("create",),
+    ("export",),
     ("run",),
 )
 # The files beside the rooms of a VM that belong to the highest one.
-RUN_FILES = ("run", "apply", "run_clone", "run_info", "report", "describe")
+RUN_FILES = ("run", "run_clone", "run_info", "exporter")
 # The rooms of a container below those of its run, and what its kind imports.
 CONTAINERS_BELOW = ("config", "kind.py", "model.py")
 # The words of PVE for the kinds of guests, and the rooms that leave them to the kinds.

@@ -36,6 +36,7 @@ EXCEPTIONS = {
 # The rooms that work on guests of any kind. They get the kinds from `_kinds`.
 ROOMS_OF_GUESTS = (
     "_drift",
+    "_estate",
     "_facts",
     "_fleet",
     "_inventory",
@@ -50,7 +51,7 @@ ROOMS_OF_GUESTS = (
 )
 OF_A_KIND = re.compile(r"^\s*from \.+(_(?:vm|container)\.\S+) import", re.MULTILINE)
 # The rooms that plan VMs. The others know of VMs no more than their kind.
-ROOMS_OF_VMS = ("_drill", "_entry", "_estate", "_kinds", "_restore", "_vm")
+ROOMS_OF_VMS = ("_drill", "_entry", "_kinds", "_restore", "_vm")
 OF_VM = re.compile(r"^\s*from \.+_vm\.(?!kind import)(\S+) import", re.MULTILINE)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 from .._cluster.quota import Figures
 from .._cluster.tenant import PREFIX
 from .._core.quantities import render_size
+from .._guest.export.settings import Options
 from .._spec.generated.container_rules import ORDER as CONTAINER_ORDER
 from .._spec.generated.vm_rules import ORDER
-from .guests.common import without_name
-from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings, Options
+from .guest import without_name
+from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings
 from .shared import take_classes, take_defaults, take_networks, take_storage_classes, take_tenants
 
 _PLACE = {name: place for place, name in enumerate(ORDER)}

@@ -11,46 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._cluster.quota import Figures
+from .._guest.export.settings import Lost, Options
 from .._guest.model import Actual
 from .._kinds.words import VM
 
 PRESENT = "present"
-
-Config = Mapping[str, str]
-"""A configuration as PVE has it."""
-
-Options = Mapping[str, Any]
-"""Options of a VM as an item of module vms has them."""
-
-
-@dataclass(frozen=True)
-class Lost:
-    """A setting of a VM that its options do not have: its name in PVE, its value, and the reason if
-    known.
-    """
-
-    option: str
-    value: str
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """One way to express settings of a VM, and the settings that it leaves out."""
-
-    options: Options
-    lost: tuple[Lost, ...] = ()
-
-
-@dataclass(frozen=True)
-class SettingGroup:
-    """Settings of a VM that are expressed together, with the ways to do so, the best one first.
-
-    `lost` are the settings that are left out if a run would change the VM by each of the ways.
-    """
-
-    ways: tuple[Alternative, ...]
-    lost: tuple[Lost, ...] = ()
 
 
 @dataclass(frozen=True)

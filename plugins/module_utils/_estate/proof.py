@@ -6,39 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._cluster.state import ClusterState
-from .._container.plan.planner import CONTAINER_PLANNER
-from .._container.run import read_container_options
 from .._core.errors import FleetError
+from .._guest.export.exporter import ClusterContext, Exporter
+from .._guest.export.settings import Alternative, Lost, Options, SettingGroup
 from .._guest.model import Actual
-from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
-from .._spec.container import container_spec
 from .._spec.fleet import with_defaults
-from .._spec.vm import vm_spec
-from .._vm.plan.refusals.options import unknown_names
-from .._vm.plan.update import plan_update
-from .._vm.run import read_vm_options
-from .model import PRESENT, Alternative, Lost, Options, SettingGroup
+from .model import PRESENT
 
 _LISTS = ("devices", "disks", "mounts", "nics")
 _DICTIONARIES = ("cloud_init", "features", "options")
 _UNUSABLE = "pve.fleet has no option for it"
 _OF_ADOPTION = frozenset(("tags", "digest"))
-
-
-@dataclass(frozen=True)
-class ClusterContext:
-    """The data of the cluster that the plan of a VM depends on: `bases` are the storages on which
-    the disks of a template become base volumes.
-    """
-
-    cluster: ClusterState
-    bases: Collection[str] = ()
 
 
 @dataclass
@@ -49,48 +32,13 @@ class ProvenOptions:
     lost: list[Lost]
 
 
-@dataclass(frozen=True)
-class Planning:
-    """How a kind of guests is planned.
-
-    `spec` has all options with their defaults. `steps` returns the steps of a run on a guest with
-    options, or the reason of a refusal; it may raise FleetError.
-    """
-
-    spec: Mapping[str, Any]
-    steps: Callable[[Mapping[str, Any], Actual, ClusterContext], tuple[Step, ...] | str]
-
-
-def _steps_of_vm(
-    given: Mapping[str, Any], actual: Actual, around: ClusterContext
-) -> tuple[Step, ...] | str:
-    desired = read_vm_options(given).desired
-    require_origin(desired.guest, actual, around.cluster)
-    plan = plan_update(desired, actual, bases=around.bases)
-    for name in unknown_names(desired):
-        return f"{name.shown} is not known to this version of pve.fleet"
-    return plan.steps
-
-
-def _steps_of_container(
-    given: Mapping[str, Any], actual: Actual, around: ClusterContext
-) -> tuple[Step, ...] | str:
-    desired = read_container_options(given).desired
-    require_origin(desired.guest, actual, around.cluster)
-    return CONTAINER_PLANNER.plan_update(desired, actual).steps
-
-
-VM_PLANNING = Planning(vm_spec(), _steps_of_vm)
-CONTAINER_PLANNING = Planning(container_spec(), _steps_of_container)
-
-
 class Proof:
     """Plans a guest as its module does it."""
 
     def __init__(
-        self, planning: Planning, actual: Actual, around: ClusterContext, prefix: str
+        self, exporter: Exporter, actual: Actual, around: ClusterContext, prefix: str
     ) -> None:
-        self._planning = planning
+        self._exporter = exporter
         self._actual = actual
         self._around = around
         self._identity = {"vmid": actual.vmid}
@@ -163,9 +111,9 @@ class Proof:
 
     def _steps(self, options: Options) -> tuple[Step, ...] | str:
         """Return the steps of a run with these options, or the reason of its refusal."""
-        given = with_defaults(dict(self._planning.spec), {**self._fixed, **options})
+        given = with_defaults(dict(self._exporter.spec), {**self._fixed, **options})
         try:
-            return self._planning.steps(given, self._actual, self._around)
+            return self._exporter.steps(given, self._actual, self._around)
         except FleetError as error:
             return error.message
 

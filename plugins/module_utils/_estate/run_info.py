@@ -17,17 +17,15 @@ from .._core import validate
 from .._core.errors import ValidationFailed
 from .._core.result import Result
 from .._core.shown import counted
+from .._guest.export.exporter import ClusterContext
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
-from .._kinds.words import VM
 from .document import estate_of
-from .guests.container import describe_container
+from .guest import describe
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm
-from .proof import ClusterContext
 from .read import choose, read_all, sees_all, silent_nodes
 from .scope import ExportScope, read_scope
 from .text import text_of
-from .vm import describe
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -105,14 +103,8 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
         elif is_being_created(answer) or is_bare(answer.live):
             found.missing.append(_unfinished(answer, choices.prefix))
         else:
-            found.vms.append(_described(answer, around, choices))
+            found.vms.append(describe(answer, around, choices))
     return found
-
-
-def _described(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
-    if actual.kind is VM:
-        return describe(actual, around, choices)
-    return describe_container(actual, around, choices)
 
 
 def _unfinished(actual: Actual, prefix: str) -> UnreadVm:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from .._core.quantities import MIB, parse_size
-from .model import Options
+from .._guest.export.settings import Options
 
 Values = dict[str, Any]
 Groups = Mapping[str, list[Values]]

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._cluster.quota import Figures
+from .._guest.export.settings import Options
 from .checksum import with_checksum
 from .document import quota_of
-from .model import ExportedEstate, ExportedVm, ExportItem, ExportReadings, Options, UnreadVm
+from .model import ExportedEstate, ExportedVm, ExportItem, ExportReadings, UnreadVm
 from .yaml_text import CommentedValue, flow, item_lines, lines_of, one_line, quoted
 
 _HEAD = """\

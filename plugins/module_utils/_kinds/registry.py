@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._container.desired import values as container_values
+from .._container.exporter import CONTAINER_EXPORTER
 from .._container.kind import CONTAINER
 from .._container.run import CONTAINER_FLOW, ContainerContext, read_container_options
+from .._guest.export.exporter import Exporter
 from .._guest.flow.context import RunContext
 from .._guest.flow.flow import Flow, with_connection
 from .._guest.kind import Kind
 from .._spec.fleet import CONTAINER_SPECS, VM_SPECS, GuestSpecs
 from .._vm.context import VmContext
 from .._vm.desired import values as vm_values
+from .._vm.exporter import VM_EXPORTER
 from .._vm.gather.reads import release_for_names
 from .._vm.kind import VM
 from .._vm.plan.refusals.options import require_names
@@ -43,6 +46,7 @@ class ListKind:
     option: str
     kind: Kind
     flow: Flow[Any]
+    exporter: Exporter
     specs: GuestSpecs
     read: Callable[[Mapping[str, Any]], Any]
     without_left_out: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -71,6 +75,7 @@ VMS = ListKind(
     option="vms",
     kind=VM,
     flow=VM_FLOW,
+    exporter=VM_EXPORTER,
     specs=VM_SPECS,
     read=read_vm_options,
     without_left_out=vm_values.without_left_out,
@@ -82,6 +87,7 @@ CONTAINERS = ListKind(
     option="containers",
     kind=CONTAINER,
     flow=CONTAINER_FLOW,
+    exporter=CONTAINER_EXPORTER,
     specs=CONTAINER_SPECS,
     read=read_container_options,
     without_left_out=container_values.without_left_out,

@@ -18,16 +18,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._estate.document import estate_of
+from ansible_collections.pve.fleet.plugins.module_utils._estate.guest import describe
 from ansible_collections.pve.fleet.plugins.module_utils._estate.model import (
     Choices,
     ExportedEstate,
     ExportedVm,
     ExportReadings,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._estate.proof import ClusterContext
 from ansible_collections.pve.fleet.plugins.module_utils._estate.text import text_of
-from ansible_collections.pve.fleet.plugins.module_utils._estate.vm import describe
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import read_estate
+from ansible_collections.pve.fleet.plugins.module_utils._guest.export.exporter import ClusterContext
 from ansible_collections.pve.fleet.plugins.module_utils._guest.live.find import require_own
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Step

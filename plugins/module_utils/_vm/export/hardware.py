@@ -12,20 +12,19 @@ its own: the plan of the VM refuses the option made of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._core import validate
-from .._core.errors import FleetError, ValidationFailed
-from .._core.propstring import canonical, same
-from .._core.quantities import MIB, render_size, whole_number
-from .._schema.formats import format_of, parse_option, rule_of, sub_keys_of
-from .._schema.values import is_same_option
-from .._spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
-from .._vm.config.boot import first_boot_order
-from .._vm.config.changes import NEW_VM
-from .._vm.model import Hardware
-from .model import Alternative, Config, Lost, SettingGroup
+from ..._core.errors import ValidationFailed
+from ..._core.propstring import canonical, same
+from ..._core.quantities import MIB, render_size, whole_number
+from ..._guest.export.settings import Config, SettingGroup, piece, typed
+from ..._schema.formats import format_of, parse_option, rule_of, sub_keys_of
+from ..._schema.values import is_same_option
+from ..._spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
+from ..config.boot import first_boot_order
+from ..config.changes import NEW_VM
+from ..model import Hardware
 
 # Keys that PVE itself keeps in a configuration; they are not settings.
 _OF_PVE = frozenset(
@@ -41,8 +40,6 @@ _KNOWN = _OF_PVE.union(
     _OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values(), SCALARS["cloud_init"].values()
 )
 _DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
-_DECIMAL = re.compile(r"\d+\.\d+")
-_BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
 _LEAST_MEMORY = 64
 _INTEGER = {"type": "integer"}
 _NOTHING = Hardware()
@@ -62,34 +59,12 @@ def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
     yield from _without_option(config)
 
 
-def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
-    """Return a key of PVE with the ways to express it, none if it cannot be expressed."""
-    left_out = Lost(key, text, reason)
-    return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
-
-
 def parsed(key: str, text: str) -> dict[str, str]:
     """Return the sub-keys of an option, none if PVE could not read it either."""
     try:
         return parse_option(key, text)
     except ValidationFailed:
         return {}
-
-
-def typed(text: str, rule: Mapping[str, Any]) -> Any:
-    """Return a value in the type that the schema gives it, as a person writes it in YAML."""
-    text = canonical(text, rule)
-    kind = rule.get("type")
-    if kind == "boolean":
-        return _BOOLEANS.get(text, text)
-    if kind not in ("integer", "number"):
-        return text
-    number = whole_number(text)
-    if number is not None:
-        return number
-    if _DECIMAL.fullmatch(text):
-        return float(text)
-    return text
 
 
 def is_default(key: str, text: str) -> bool:
@@ -265,33 +240,3 @@ def _without_option(config: Config) -> Iterator[SettingGroup]:
         yield piece("vmgenid", "0")
     if "bootdisk" in config:
         yield piece("bootdisk", config["bootdisk"], reason="the old form of the boot order")
-
-
-def is_valid(check: Callable[[str], Any], value: str) -> bool:
-    """Return whether a check of `_core/validate.py` takes a value."""
-    try:
-        check(value)
-    except FleetError:
-        return False
-    return True
-
-
-def tags_piece(tags: Sequence[str]) -> Iterator[SettingGroup]:
-    """Yield the tags of a VM except tags of tenants, each once and in lower case.
-
-    No tags are written as an empty list, and the list is exact: a tag that is set by hand later is
-    a difference.
-    """
-    fit: list[str] = []
-    left_out: list[Lost] = []
-    for tag in sorted(set(map(str.lower, tags))):
-        if is_valid(validate.tag, tag):
-            fit.append(tag)
-        else:
-            left_out.append(Lost("tags", tag, "PVE does not take such a tag"))
-    if not left_out:
-        yield piece("tags", ";".join(fit), {"tags": fit, "tags_exact": True}, {"tags": fit})
-        return
-    yield SettingGroup((), tuple(left_out))
-    if fit:  # an exact list would remove the tags that are left out
-        yield piece("tags", ";".join(fit), {"tags": fit})

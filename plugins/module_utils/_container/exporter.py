@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One container as an item of the estate, proven by the plan of its module (pure).
+"""Containers in an export: their settings as options, planned as module container does it (pure).
 
 The tables that turn an option into a key of PVE are read backwards, as for VMs. Options that the
 configuration does not have are left out: a run does not touch them.
@@ -14,18 +14,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..._cluster.tenant import parse_tags, tenants_of
-from ..._container.config.actual import is_privileged, is_volume, mounts, storage_of
-from ..._container.config.environment import read_environment
-from ..._core.errors import ValidationFailed
-from ..._core.quantities import MIB, read_size, render_size, whole_number
-from ..._guest.model import Actual
-from ..._schema.formats import LXC, format_of, parse_option, rule_of, sub_keys_of
-from ..._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
-from ..hardware import piece, tags_piece, typed
-from ..model import Alternative, Choices, Config, ExportedVm, Lost, SettingGroup
-from ..proof import CONTAINER_PLANNING, ClusterContext, Proof
-from .common import adopted, identity, notes, source, state, without_owners
+from .._cluster.quota import Figures
+from .._core.errors import ValidationFailed
+from .._core.quantities import MIB, read_size, render_size, whole_number
+from .._guest.export.exporter import ClusterContext, Exporter
+from .._guest.export.settings import Alternative, Config, Lost, SettingGroup, piece, typed
+from .._guest.model import Actual
+from .._guest.plan.origin import require_origin
+from .._resource.plan import Step
+from .._schema.formats import LXC, format_of, parse_option, rule_of, sub_keys_of
+from .._spec.container import container_spec
+from .._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
+from .config.actual import is_privileged, is_volume, mounts, storage_of
+from .config.environment import read_environment
+from .plan.planner import CONTAINER_PLANNER
+from .run import read_container_options
 
 # Keys that PVE itself keeps in a configuration; they are not settings.
 _OF_PVE = frozenset("digest lock parent snapstate snaptime template".split())
@@ -40,56 +43,6 @@ _ADDRESSES = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
 # Every NIC of a container has this type.
 _TYPE_OF_NIC = "veth"
 _SECRET = "environment"
-
-
-def describe_container(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
-    """Return the container as an item that does not change it."""
-    config = actual.target
-    tags = parse_tags(config.get("tags"))
-    owners = tenants_of(tags, choices.prefix)
-    proof = Proof(CONTAINER_PLANNING, actual, around, choices.prefix)
-    kept = proof.keep(
-        [
-            *identity(actual, choices, owners),
-            source(actual, around.cluster),
-            state(actual, choices),
-            *_settings(config),
-            *tags_piece(without_owners(tags, owners)),
-            *notes(actual),
-        ]
-    )
-    secrets = (_SECRET,) if read_environment(config.get("env", "")) else ()
-    exported = ExportedVm(
-        vmid=actual.vmid,
-        name=actual.name,
-        tenant=str(kept.options.get("tenant", "")),
-        actual=actual,
-        options=kept.options,
-        lost=tuple(kept.lost),
-        secrets=secrets,
-        steps=proof.steps_of_any_run,
-        figures=actual.kind.figures_of(config, template=actual.template),
-        type=actual.kind.type,
-    )
-    is_free = not owners and not actual.template
-    if choices.adopt and is_free:
-        return adopted(exported, proof, choices.adopt)
-    return exported
-
-
-def _settings(config: Config) -> Iterator[SettingGroup]:
-    """Yield the pieces of a container with this configuration, apart from its identity."""
-    if is_privileged(config):
-        yield piece("unprivileged", "0", {"unprivileged": False})
-    for key in ("memory", "swap"):
-        yield from _mebibytes(key, config)
-    yield from _scalars(config)
-    for option, key in PROPERTY_STRINGS[""].items():
-        if key in config:
-            yield piece(key, config[key], {option: config[key]})
-    for key in sorted(config, key=_by_number):
-        yield from _device(key, config[key])
-    yield from _open(config)
 
 
 def _by_number(key: str) -> tuple[str, int]:
@@ -240,3 +193,38 @@ def _open(config: Config) -> Iterator[SettingGroup]:
             yield piece(key, config[key])
         else:
             yield piece(key, config[key], _raw(key, config[key]))
+
+
+class ContainerExporter(Exporter):
+    """How containers become items of module vms."""
+
+    spec = container_spec()
+
+    def settings(self, config: Config) -> Iterator[SettingGroup]:
+        if is_privileged(config):
+            yield piece("unprivileged", "0", {"unprivileged": False})
+        for key in ("memory", "swap"):
+            yield from _mebibytes(key, config)
+        yield from _scalars(config)
+        for option, key in PROPERTY_STRINGS[""].items():
+            if key in config:
+                yield piece(key, config[key], {option: config[key]})
+        for key in sorted(config, key=_by_number):
+            yield from _device(key, config[key])
+        yield from _open(config)
+
+    def secrets(self, config: Config) -> tuple[str, ...]:
+        return (_SECRET,) if read_environment(config.get("env", "")) else ()
+
+    def figures(self, actual: Actual) -> Figures:
+        return actual.kind.figures_of(actual.target, template=actual.template)
+
+    def steps(
+        self, given: Mapping[str, Any], actual: Actual, around: ClusterContext
+    ) -> tuple[Step, ...] | str:
+        desired = read_container_options(given).desired
+        require_origin(desired.guest, actual, around.cluster)
+        return CONTAINER_PLANNER.plan_update(desired, actual).steps
+
+
+CONTAINER_EXPORTER = ContainerExporter()

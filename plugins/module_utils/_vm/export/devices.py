@@ -10,13 +10,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._core import validate
-from .._core.quantities import GIB, read_size, render_size
-from .._schema.formats import sub_keys_of
-from .._spec.generated.vm_rules import SCALARS
-from .._vm.config.actual import DRIVE, is_cd, is_cloud_init, storage_of
-from .hardware import differing, is_valid, parsed, piece, typed
-from .model import Alternative, Config, Lost, SettingGroup
+from ..._core import validate
+from ..._core.quantities import GIB, read_size, render_size
+from ..._guest.export.settings import (
+    Alternative,
+    Config,
+    Lost,
+    SettingGroup,
+    is_valid,
+    piece,
+    typed,
+)
+from ..._schema.formats import sub_keys_of
+from ..._spec.generated.vm_rules import SCALARS
+from ..config.actual import DRIVE, is_cd, is_cloud_init, storage_of
+from .hardware import differing, parsed
 
 _NIC = re.compile(r"^net\d+$")
 _UNUSED = re.compile(r"^unused\d+$")

@@ -2,26 +2,68 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings that VMs and containers of an export share (pure)."""
+"""One guest as an item of module vms, proven by the plan of its own module (pure).
+
+The settings of a guest are expressed in groups. The plan of all of them must not change the guest;
+if it does, each group is tried separately, and settings that cannot be kept are listed in C(lost).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..._cluster.state import ClusterState, VmRow
-from ..._core import validate
-from ..._guest.model import Actual
-from ..hardware import is_valid, piece
-from ..model import PRESENT, Alternative, Choices, ExportedVm, Lost, SettingGroup
-from ..proof import Proof
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import parse_tags, tenants_of
+from .._core import validate
+from .._guest.export.exporter import ClusterContext
+from .._guest.export.settings import Alternative, Lost, SettingGroup, is_valid, piece
+from .._guest.model import Actual
+from .._kinds.registry import list_of
+from .model import PRESENT, Choices, ExportedVm
+from .proof import Proof
 
 _STATES = {"running": "started", "stopped": "stopped"}
 _NOT_A_NAME = "it is not a DNS name"
 _NOT_CONVERTED = "it is not converted completely"
 
 
-def identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterator[SettingGroup]:
+def describe(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
+    """Return the guest as an item of module vms that does not change it."""
+    exporter = list_of(actual.kind.type).exporter
+    config = actual.target
+    tags = parse_tags(config.get("tags"))
+    owners = tenants_of(tags, choices.prefix)
+    proof = Proof(exporter, actual, around, choices.prefix)
+    kept = proof.keep(
+        [
+            *_identity(actual, choices, owners),
+            _source(actual, around.cluster),
+            _state(actual, choices),
+            *exporter.settings(config),
+            *_tags(_without_owners(tags, owners)),
+            *_notes(actual),
+        ]
+    )
+    exported = ExportedVm(
+        vmid=actual.vmid,
+        name=actual.kind.name_in(config),
+        tenant=str(kept.options.get("tenant", "")),
+        actual=actual,
+        options=kept.options,
+        lost=tuple(kept.lost),
+        secrets=exporter.secrets(config),
+        steps=proof.steps_of_any_run,
+        figures=exporter.figures(actual),
+        type=actual.kind.type,
+    )
+    is_free = not owners and not actual.template
+    if choices.adopt and is_free:
+        return _adopted(exported, proof, choices.adopt)
+    return exported
+
+
+def _identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterator[SettingGroup]:
     name = actual.name
     if name and is_valid(validate.dns_name, name):
         yield piece("name", name, {"name": name})
@@ -39,12 +81,33 @@ def identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterato
         yield piece("node", actual.node, {"node": actual.node})
 
 
-def without_owners(tags: Sequence[str], owners: Sequence[str]) -> list[str]:
+def _without_owners(tags: Sequence[str], owners: Sequence[str]) -> list[str]:
     """Return the tags that do not belong to tenants."""
     return [tag for tag in tags if tag.lower() not in owners]
 
 
-def source(actual: Actual, cluster: ClusterState) -> SettingGroup:
+def _tags(tags: Sequence[str]) -> Iterator[SettingGroup]:
+    """Yield the tags of a guest except tags of tenants, each once and in lower case.
+
+    No tags are written as an empty list, and the list is exact: a tag that is set by hand later is
+    a difference.
+    """
+    fit: list[str] = []
+    left_out: list[Lost] = []
+    for tag in sorted(set(map(str.lower, tags))):
+        if is_valid(validate.tag, tag):
+            fit.append(tag)
+        else:
+            left_out.append(Lost("tags", tag, "PVE does not take such a tag"))
+    if not left_out:
+        yield piece("tags", ";".join(fit), {"tags": fit, "tags_exact": True}, {"tags": fit})
+        return
+    yield SettingGroup((), tuple(left_out))
+    if fit:  # an exact list would remove the tags that are left out
+        yield piece("tags", ";".join(fit), {"tags": fit})
+
+
+def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
     """Return the template that a clone of this collection was made from, while it exists."""
     nothing = Alternative({})
     row = cluster.vms.get(actual.marker.origin or 0)
@@ -69,7 +132,7 @@ def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
     return len(same) == 1
 
 
-def state(actual: Actual, choices: Choices) -> SettingGroup:
+def _state(actual: Actual, choices: Choices) -> SettingGroup:
     """Return the state. A VM that is neither running nor stopped is left in its power state."""
     present = Alternative({"state": PRESENT})
     if actual.template:
@@ -82,13 +145,13 @@ def state(actual: Actual, choices: Choices) -> SettingGroup:
     return SettingGroup((present,))
 
 
-def notes(actual: Actual) -> Iterator[SettingGroup]:
+def _notes(actual: Actual) -> Iterator[SettingGroup]:
     text = actual.notes
     if text:
         yield piece("description", text, {"description": text})
 
 
-def adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
+def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
     """Return the VM as a tenant's VM if a run can adopt it with its tags alone."""
     options = {**exported.options, "tenant": tenant, "adopt": True}
     reason = proof.why_not_adopted(options)

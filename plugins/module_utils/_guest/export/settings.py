@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings of a guest as an export expresses them: as options of module vms (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core.errors import FleetError
+from ..._core.propstring import canonical
+from ..._core.quantities import whole_number
+
+_DECIMAL = re.compile(r"\d+\.\d+")
+_BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
+
+Config = Mapping[str, str]
+"""A configuration as PVE has it."""
+
+Options = Mapping[str, Any]
+"""Options of a VM as an item of module vms has them."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A setting of a VM that its options do not have: its name in PVE, its value, and the reason if
+    known.
+    """
+
+    option: str
+    value: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to express settings of a VM, and the settings that it leaves out."""
+
+    options: Options
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True)
+class SettingGroup:
+    """Settings of a VM that are expressed together, with the ways to do so, the best one first.
+
+    `lost` are the settings that are left out if a run would change the VM by each of the ways.
+    """
+
+    ways: tuple[Alternative, ...]
+    lost: tuple[Lost, ...] = ()
+
+
+def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
+    """Return a key of PVE with the ways to express it, none if it cannot be expressed."""
+    left_out = Lost(key, text, reason)
+    return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
+
+
+def typed(text: str, rule: Mapping[str, Any]) -> Any:
+    """Return a value in the type that the schema gives it, as a person writes it in YAML."""
+    text = canonical(text, rule)
+    kind = rule.get("type")
+    if kind == "boolean":
+        return _BOOLEANS.get(text, text)
+    if kind not in ("integer", "number"):
+        return text
+    number = whole_number(text)
+    if number is not None:
+        return number
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    return text
+
+
+def is_valid(check: Callable[[str], Any], value: str) -> bool:
+    """Return whether a check of `_core/validate.py` takes a value."""
+    try:
+        check(value)
+    except FleetError:
+        return False
+    return True
