@@ -183,7 +183,8 @@ def parse_option(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
 
     Raises ValidationFailed if it is malformed.
     """
-    return parse(text, sub_keys_of(key, schema), what=key)
+    fmt = sub_keys_of(key, schema)
+    return parse(text, fmt, what=key)
 
 
 def render_option(key: str, values: Mapping[str, str | None], schema: Schema = QEMU) -> str:

@@ -64,8 +64,9 @@ def find(context: GuestContext, cluster: ClusterState) -> tuple[Actual | None, C
         row, cluster = _search(context.client, desired, cluster)
         if row is None:
             break
-        actual = read_found(context, row, cluster)
+        actual = _read_found(context, row, cluster)
         if actual is not None and not _is_another(actual, desired):
+            require_own(desired, actual)
             return actual, cluster
         cluster = _corrected(context, row, actual, cluster)
     if desired.vmid is not None:
@@ -117,7 +118,10 @@ def _read_unclear(
     named = replace(row, name=desired.kind.name_in(config), fresh=False)
     if not is_desired(config, desired):
         return None, named
-    return read_found(context, named, cluster), None
+    actual = _read_found(context, named, cluster)
+    if actual is not None:
+        require_own(desired, actual)
+    return actual, None
 
 
 def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
@@ -203,8 +207,8 @@ def still_nameless(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actual | None:
-    """Return the present VM, complete and past the tenant guard; None if it is gone.
+def _read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actual | None:
+    """Return the present VM, complete; None if it is gone.
 
     Raises NodeUnhealthy if its node is down.
     """
@@ -214,16 +218,13 @@ def read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actu
         label = f"{desired.kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
     _require_online(cluster, row.node, f"{label} could not be read")
     try:
-        actual = _read_complete(context, row)
+        return _read_complete(context, row)
     except UnknownVm:
         return None
     except (NotFound, BeingRestored):
         raise
     except FleetError as error:
         raise error.on(attempted=f"{label} could not be read") from error
-    if actual is not None and not _is_another(actual, desired):  # else the caller searches again
-        require_own(desired, actual)
-    return actual
 
 
 def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
