@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from .._core import validate
 from .._core.errors import ConfigurationError
 
 DEFAULT_PORT = 8006
@@ -92,18 +92,10 @@ def _with_brackets(rest: str) -> str:
 
 def _is_host(host: str) -> bool:
     if ":" in host:
-        return _is_address(host.partition("%")[0])
+        return validate.is_address(host.partition("%")[0])
     if re.fullmatch(r"[0-9.]+", host):
-        return _is_address(host)
+        return validate.is_address(host)
     return _HOST.match(host) is not None and len(host) <= 253
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _port(text: str, port: int | str | None) -> int:

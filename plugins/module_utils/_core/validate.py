@@ -283,12 +283,13 @@ def is_cidr(text: str, version: int) -> bool:
     return is_address(address, version)
 
 
-def is_address(text: str, version: int) -> bool:
-    """Return whether a text is an IP address without zone."""
+def is_address(text: str, version: int | None = None) -> bool:
+    """Return whether a text is an IP address without zone, of any version if none is given."""
     try:
-        return "%" not in text and ipaddress.ip_address(text).version == version
+        found = ipaddress.ip_address(text).version
     except ValueError:
         return False
+    return "%" not in text and version in (None, found)
 
 
 def ssh_key(value: str, what: str) -> str:

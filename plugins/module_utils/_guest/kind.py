@@ -5,8 +5,8 @@
 """The kinds of guests and their differences: virtual machines and containers (pure).
 
 Code that serves both asks the kind of a guest for the differences. A guest carries its kind as a
-value. All kinds are in C(_kinds/words.py), and all that can be done with them in
-C(_kinds/registry.py); rooms below know none of them.
+value. All kinds are in C(_kinds/words.py), the operations on them in
+C(_kinds/registry.py); lower rooms know neither.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of the kinds of guests: all that a run needs to bring one to its desired state.
+"""The registry of the kinds of guests: reading of options, flow, context and exporter of each.
 
-Each kind has a list of module vms: `ListKind` also says how its items are read.
+Each kind has a list in module vms, see `ListKind`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 """All kinds of guests, and their words in results (pure).
 
-Rooms that work on guests of any kind get the kinds here, and all that can be done with them from
+Rooms that work on guests of any kind get the kinds here, and the operations on them from
 `registry.py`.
 """
 

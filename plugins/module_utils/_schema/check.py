@@ -12,7 +12,6 @@ refused for servers of these versions, and left to the judgement of a newer serv
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -348,12 +347,11 @@ def _each(
     return find_breach
 
 
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return bool(_DNS_NAME.fullmatch(text))
-    return True
+def _is_host(text: str) -> bool:
+    """Return whether a text is an address or a DNS name (pve-common: JSONSchema.pm,
+    pve_verify_address).
+    """
+    return validate.is_address(text) or bool(_DNS_NAME.fullmatch(text))
 
 
 def _volume_or_new(text: str) -> str | None:
@@ -479,7 +477,7 @@ _WHOLE: dict[str, Callable[[Mapping[str, str]], str | None]] = {
     "pve-startup-order": _startup,
 }
 _CHECKS: dict[str, Callable[[str], str | None]] = {
-    "address-list": _each(_is_address, "value does not look like a valid address:"),
+    "address-list": _each(_is_host, "value does not look like a valid address:"),
     "ipv4": _ip(4),
     "ipv6": _ip(6),
     "dns-name-list": _each(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..._core import validate
 from ..._core.propstring import keyed_parts
 from ..evaluate.model import Nic
 
@@ -33,7 +34,7 @@ def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:
     addresses = []
     for key in ("ip", "ip6"):
         address = addressing.get(key, "").partition("/")[0]
-        if _is_address(address):
+        if validate.is_address(address):
             addresses.append(address)
     mac = found.group() if found else ""
     return Nic(name, parts.get("firewall", "0") == "1", mac, tuple(addresses))
@@ -42,14 +43,6 @@ def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:
 def _parts(text: str) -> dict[str, str]:
     pairs = keyed_parts(text) or {}
     return {key.strip(): value.strip() for key, value in pairs.items()}
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def interface_of(rows: Iterable[Mapping[str, Any]], address: str) -> tuple[str, str]:
