@@ -13,7 +13,7 @@ from __future__ import annotations
 import pprint
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,9 @@ VARIABLES = Path("plugins/module_utils/_spec/generated/variables.py")
 # The variables of playbooks, and the families of variables.
 FAMILIES = Path(__file__).resolve().parent / "variables.yml"
 
+# Stands in the head of each Python file that is written.
+MARK = "Written by `make options`"
+LINES_OF_HEAD = 10
 BEGIN, END = "# Written by `make options`: begin", "# Written by `make options`: end"
 _BLOCK = re.compile(
     rf"(?P<indent> *){re.escape(BEGIN)}\n.*?(?P=indent){re.escape(END)}\n", re.DOTALL
@@ -419,24 +422,50 @@ def role_texts(declarations: Declarations, repo: Path = REPO) -> dict[Path, str]
 
 def stale(folder: Path = DECLARATIONS, repo: Path = REPO) -> list[str]:
     """Return the files that differ from the result of the declarations."""
+    written = files(folder, repo)
     found: list[str] = []
-    for path, text in files(folder, repo).items():
+    for path, text in written.items():
         target = repo / path
         if not target.is_file() or target.read_text(encoding="utf-8") != text:
             found.append(str(path))
-    return found
+    return [*found, *map(str, orphans(written, repo))]
+
+
+def orphans(written: Collection[Path], repo: Path) -> Iterator[Path]:
+    """Yield the files that were written from a declaration which no longer exists, by their path
+    within the repository.
+    """
+    for folder in sorted({path.parent for path in written if path.suffix == ".py"}):
+        for file in sorted((repo / folder).glob("*.py")):
+            path = file.relative_to(repo)
+            if path not in written and MARK in _head(file):
+                yield path
+
+
+def _head(file: Path) -> str:
+    """Return the first lines of a file, which say if it is written."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return "\n".join(lines[:LINES_OF_HEAD])
+
+
+def write(folder: Path = DECLARATIONS, repo: Path = REPO) -> None:
+    """Write all files of the declarations, and delete those of declarations that were removed."""
+    written = files(folder, repo)
+    for path, text in written.items():
+        target = repo / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for path in orphans(written, repo):
+        (repo / path).unlink()
 
 
 def main(arguments: list[str]) -> None:
-    if "--check" in arguments:
-        old = stale()
-        if old:
-            sys.exit(f"{', '.join(old)}: stale, run `make options`")
+    if "--check" not in arguments:
+        write()
         return
-    for path, text in files().items():
-        target = REPO / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    old = stale()
+    if old:
+        sys.exit(f"{', '.join(old)}: stale, run `make options`")
 
 
 if __name__ == "__main__":

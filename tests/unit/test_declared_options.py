@@ -94,10 +94,7 @@ def test_written_files_agree_with_the_declarations() -> None:
 
 @needs.tool("ruff")
 def test_a_file_changed_by_hand_is_stale(tmp_path: Path) -> None:
-    for path, text in make_options.files().items():
-        target = tmp_path / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    copy_written(tmp_path)
     assert make_options.stale(repo=tmp_path) == []
     role = tmp_path / "roles/provision/meta/argument_specs.yml"
     text = role.read_text(encoding="utf-8")
@@ -112,6 +109,34 @@ def test_a_file_changed_by_hand_is_stale(tmp_path: Path) -> None:
         str(make_options.RULES),
         "roles/provision/meta/argument_specs.yml",
     ]
+
+
+@needs.tool("ruff")
+def test_files_of_a_removed_declaration_are_deleted(folder: Path, tmp_path: Path) -> None:
+    """Files that are written by hand stay."""
+    repo = tmp_path / "repo"
+    copy_written(repo)
+    by_hand = "plugins/doc_fragments/attributes.py"
+    shutil.copy(make_options.REPO / by_hand, repo / by_hand)
+    names = ("apt_repository", "apt_repository_info")
+    files = {f"plugins/{kind}/{name}.py" for name in names for kind in ("action", "modules")}
+    files |= {
+        "plugins/doc_fragments/apt_repository_options.py",
+        "plugins/module_utils/_spec/generated/apt_repository.py",
+    }
+    before = {str(path.relative_to(repo)) for path in repo.rglob("*.py")}
+    (folder / "apt_repository.yml").unlink()
+    assert files <= set(make_options.stale(folder, repo))
+    make_options.write(folder, repo)
+    assert before - {str(path.relative_to(repo)) for path in repo.rglob("*.py")} == files
+
+
+def copy_written(repo: Path) -> None:
+    """Write the files of all declarations to a folder."""
+    for path, text in make_options.files().items():
+        target = repo / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
 
 
 @needs.tool("ruff")
