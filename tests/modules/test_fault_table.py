@@ -24,7 +24,10 @@ from tests.modules.estate_lab import Lab
 SHARE = 40
 # Requests of a run that gives way to another one: tests of their own make them.
 ELSEWHERE = {
-    ("_guest/create/new_guest.py", "remove"): "test_quota.py, test_place_race.py",
+    (
+        "_guest/create/new_guest.py",
+        "remove",
+    ): "test_quota.py, test_place_race.py, test_kinds_race.py",
     # The name of an archive has the second of the backup, so that no two runs end alike.
     ("_backup/make/guest.py", "_take"): "test_backup.py",
     ("_backup/make/guest.py", "_remove"): "test_backup.py",

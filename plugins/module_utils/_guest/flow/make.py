@@ -19,6 +19,7 @@ from ..._resource.execute import Sent, execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import Rule, resolve_race
 from ..create.leftover import has_task_failed, remove_left, with_remainder
+from ..create.name_race import NameRule, is_name_contested
 from ..create.new_guest import NewGuest
 from ..create.placement_race import PlacementRule, shared_rules
 from ..create.quota_race import QuotaRule
@@ -214,7 +215,7 @@ class NewResource(GuestSteps):
         return ()
 
     def check_races(self) -> None:
-        """Check once whether quota and place hold beside the guests of other runs.
+        """Check once whether name, quota and place hold beside the guests of other runs.
 
         The VM has its marker until then, so that no other run uses it, and it can give way.
         """
@@ -249,6 +250,8 @@ def _race_rules(client: Client, vm: Numbered, cluster_view: ClusterView) -> Iter
     label = (
         f"New {desired.guest.kind.noun} '{desired.guest.name or ''}' ({vm.vmid}) on node {vm.node}"
     )
+    if is_name_contested(desired.guest):
+        yield NameRule(client, desired.guest, label, vm.vmid, vm.placed.known)
     if desired.guest.limits is not None:
         yield QuotaRule(
             client, desired.guest, label, vm.vmid, vm.placed.figures, vm.placed.siblings

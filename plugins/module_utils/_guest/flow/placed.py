@@ -19,6 +19,7 @@ from ..._cluster.state import ClusterState
 from ..._cluster.vmids import advice
 from ..._resource.plan import Plan
 from ..config.change import Change
+from ..create.name_race import is_name_contested
 from ..create.placement_race import shared_rules
 from ..create.quota_race import Growth, Usage, require_quota
 from ..model import Actual
@@ -137,8 +138,13 @@ class Placed(Generic[AnyAim]):
 
     @property
     def contested(self) -> bool:
-        """Whether guests that others create at the same time can break its quota or its place."""
-        return self.desired.guest.limits is not None or shared_rules(self.desired.guest) is not None
+        """Whether guests that others create at the same time can break its quota or its place, or
+        have its name.
+        """
+        guest = self.desired.guest
+        if guest.limits is not None or is_name_contested(guest):
+            return True
+        return shared_rules(guest) is not None
 
 
 @dataclass(frozen=True)
