@@ -80,5 +80,20 @@ def test_the_addresses_of_a_stopped_container_are_those_of_its_configuration(lab
     assert "stopped" in shown["agent_problem"]
 
 
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_container_that_stops_while_it_is_read(lab: Lab, is_error: bool) -> None:
+    """Its node answers null, or an error (pve-container: LXC.pm, get_interfaces)."""
+    path = "/710/interfaces$"
+    stop = [["PUT", "/containers/710", {"running": False}]]
+    text = "command 'nsenter -t 99 --net -- ip --json a' failed: exit code 1"
+    error = {"status": 500, "message": text} if is_error else {}
+    lab.simulator.fault(method="GET", path=path, steer=stop, **error)
+    result = do(lab, "container_info", vmid=710, addresses=True)
+    (shown,) = result["containers"]
+    assert (shown["address"], shown["address_source"]) == ("10.99.0.77", "config")
+    assert shown["agent_problem"] == "the container is stopped"
+    assert not result.get("warnings")
+
+
 def test_a_tenant_without_a_name_is_refused(lab: Lab) -> None:
     assert "tenant" in refused(lab, "container_info", tenant="")["msg"]

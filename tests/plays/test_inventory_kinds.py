@@ -202,6 +202,26 @@ class TestAddresses:
         found = listed(**{"kinds": ["container"], "fetch": ["addresses"], **options})
         assert found.hosts["proxy1"].get("ansible_host") == address
 
+    @pytest.mark.parametrize("is_error", [False, True])
+    def test_a_container_that_has_just_stopped(
+        self, listed: Lister, simulator: Simulator, is_error: bool
+    ) -> None:
+        """The listing lags: its node answers null, or an error while the container stops
+        (pve-container: LXC.pm, get_interfaces; around/containers-1.jsonl, 225).
+        """
+        assert listed().hosts["proxy1"]["proxmox_status"] == "running"
+        simulator.steer("/settings", {"lag_s": 60})
+        simulator.steer("/containers/710", {"running": False})
+        if is_error:
+            text = "command 'nsenter -t 99 --net -- ip --json a' failed: exit code 1"
+            simulator.fault(method="GET", path="/710/interfaces$", status=500, message=text)
+        found = listed(fetch=["addresses", "config"])
+        one = found.hosts["proxy1"]
+        assert one["proxmox_status"] == "running"
+        assert "proxmox_errors" not in one
+        assert (one["proxmox_address"], one["proxmox_address_source"]) == ("10.99.0.77", "config")
+        assert "proxy1" not in found.errors
+
     def test_a_failure_costs_only_its_own_address(
         self, listed: Lister, simulator: Simulator
     ) -> None:

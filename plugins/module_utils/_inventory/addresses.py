@@ -18,13 +18,15 @@ class AddressSource:
     """How the addresses of a kind of guests are asked for, and which ones its options have.
 
     `path` is below that of the guest. `find_obstacle` returns the reason why a guest with a
-    configuration cannot be asked, an empty text if it can.
+    configuration cannot be asked, an empty text if it can. `needs_running` is whether its node
+    answers null, or fails, for a guest that has stopped since the listing.
     """
 
     name: str
     path: tuple[str, ...]
     find_obstacle: Callable[[Mapping[str, Any]], str]
     configured: Callable[[Mapping[str, Any]], list[Address]]
+    needs_running: bool = False
 
 
 def _agent_obstacle(config: Mapping[str, Any]) -> str:
@@ -53,6 +55,7 @@ SOURCES: Mapping[str, AddressSource] = {
         path=("interfaces",),
         find_obstacle=_no_obstacle,
         configured=CONTAINER.addresses_in,
+        needs_running=True,  # get_interfaces finds no process, or nsenter no network
     ),
 }
 

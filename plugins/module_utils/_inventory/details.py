@@ -113,8 +113,10 @@ class _Request:
         self._timeout = timeout
         self.errors: dict[str, str] = {}
 
-    def ask(self, kind: str, *path: str) -> Any:
-        """Return a well-formed answer, or None after noting the error."""
+    def ask(self, kind: str, *path: str, nullable: bool = False) -> Any:
+        """Return a well-formed answer, or None after noting the error; a null is one if it is
+        `nullable`.
+        """
         try:
             answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
         except FleetError as error:
@@ -122,6 +124,8 @@ class _Request:
             return None
         except Exception as error:  # a bug about one guest must not affect the others
             self.errors[kind] = f"{type(error).__name__}: {error}"
+            return None
+        if answer is None and nullable:
             return None
         if not is_wellformed(kind, answer):
             self.errors[kind] = NOT_THE_ANSWER
@@ -163,9 +167,18 @@ class _GuestRequest(_Request):
         if obstacle:
             self.errors["addresses"] = obstacle
             return {}
-        answer = self.ask("addresses", *self._source.path)
+        can_stop = self._source.needs_running
+        answer = self.ask("addresses", *self._source.path, nullable=can_stop)
+        if can_stop and "addresses" in self.errors and not self._runs():
+            del self.errors["addresses"]
         addresses = agent_addresses(answer, self._source.name)
         return {"addresses": [one.as_list() for one in addresses]}
+
+    def _runs(self) -> bool:
+        """Return whether the guest runs now, also if that cannot be read."""
+        request = _Request(self._client, self._base, self._timeout)
+        current = request.ask("status", "status", "current")
+        return current is None or current.get("status") == "running"
 
     def _snapshots(
         self, config: Mapping[str, Any] | None, earlier: Mapping[str, Any]
@@ -189,7 +202,7 @@ class _GuestRequest(_Request):
 
 def is_wellformed(kind: str, answer: Any) -> bool:
     """Return whether an answer has PVE's form; the content of an agent's report is not checked."""
-    if kind == "config":
+    if kind in ("config", "status"):
         return isinstance(answer, Mapping)
     if kind == "addresses" and isinstance(answer, Mapping):
         answer = answer.get("result")

@@ -285,18 +285,29 @@ class Control:
         return {"ok": True}
 
     def _put_container(self, parts: list[str], data: dict[str, Any]) -> Any:
-        """Its configuration changes, as if another client had changed it."""
+        """Its configuration or its power state changes, as if by another client."""
         container = self._container(parts)
-        unknown = sorted(data.keys() - {"config"})
+        unknown = sorted(data.keys() - {"config", "running"})
         if unknown:
-            raise Refused(f"unknown key '{unknown[0]}'; known is config")
-        for name, value in data["config"].items():
+            raise Refused(f"unknown key '{unknown[0]}'; known are config, running")
+        if "running" in data:
+            self._power_container(container, bool(data["running"]))
+        for name, value in data.get("config", {}).items():
             if value is None:
                 container.conf.pop(name, None)
             else:
                 container.conf[name] = str(value)
         self.server.sim.cluster.touch(container.vmid)
         return {"ok": True}
+
+    def _power_container(self, container: Container, running: bool) -> None:
+        cluster = self.server.sim.cluster
+        if not running:
+            container.run = None
+        elif container.run is None:
+            node = cluster.nodes[container.node]
+            node.next_pid += 1
+            container.run = Run(node.next_pid, cluster.now())
 
     def _delete_container(self, parts: list[str], _data: Any) -> Any:
         """The container is gone, as if another client had destroyed it."""

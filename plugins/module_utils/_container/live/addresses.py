@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..._core.errors import ApiError, GuestNotReady, NetworkError, NotSupported, PermissionDenied
+from ..._core.errors import (
+    ApiError,
+    FleetError,
+    GuestNotReady,
+    NetworkError,
+    NotSupported,
+    PermissionDenied,
+)
 from ..._core.poll import poll
 from ..._guest.addresses import Address, agent_addresses, nic_macs, report_of
 from ..._guest.model import Actual
@@ -27,6 +34,9 @@ _FIRST_PAUSE = 0.5  # seconds
 def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
     """Return the addresses of a container and why its node did not report them, an empty text if
     it did.
+
+    Of a container that has stopped since its status was read, the answer is null, or an error while
+    it stops (pve-container: LXC.pm, get_interfaces).
     """
     configured = configured_addresses(actual.target)
     if actual.status != "running":
@@ -34,8 +44,22 @@ def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
     try:
         answer = client.get(*actual.path, "interfaces")
     except (NotSupported, NetworkError, ApiError, PermissionDenied) as error:
-        return configured, error.reason or error.message
+        return configured, _why_not(client, actual, error)
+    if answer is None:
+        return configured, "the container is stopped"
     return agent_addresses(answer, _RUNNING), ""
+
+
+def _why_not(client: Client, actual: Actual, error: FleetError) -> str:
+    """Return why the addresses could not be read: an error of PVE may mean that it has stopped."""
+    reason = error.reason or error.message
+    if not isinstance(error, ApiError):
+        return reason
+    try:
+        status = client.get(*actual.path, "status", "current").get("status")
+    except FleetError:
+        return reason
+    return reason if status == "running" else f"the container is {status}"
 
 
 def report(client: Client, actual: Actual, request: GuestRequest) -> Mapping[str, Any]:
