@@ -655,8 +655,11 @@ options:
     type: str
   full:
     description:
-      - Whether a clone copies the volumes (V(true)) or is linked to its template (V(false)).
-      - By default, a clone is linked if PVE supports that, and any other clone is full.
+      - Whether a clone copies the volumes (V(true)) or is linked to its template or O(snapshot)
+        (V(false)).
+      - By default, a clone of a template is linked if PVE supports that, and any other clone
+        is full.
+      - Only Ceph (rbd), thin LVM, and raw images on Btrfs can link to a snapshot.
     type: bool
   unprivileged:
     description:

@@ -103,7 +103,7 @@ def test_running_container_is_cloned_from_a_snapshot_only(lab: Lab) -> None:
     made(lab, name="live", state="started", **SMALL)
     assert "it runs" in refused(lab, name="copy", source="live")["msg"]
     unknown = refused(lab, name="copy", source="live", snapshot="s1")
-    assert "it has the snapshots none" in unknown["msg"]
+    assert "its snapshots are none" in unknown["msg"]
 
 
 def test_changes_of_a_running_container(lab: Lab) -> None:

@@ -187,7 +187,9 @@ class Clone:
         self.made.append(mount["volume"])
 
     def _linked(self, volid: str) -> str:
-        """A volume on a base volume. On btrfs it is a snapshot that names no base."""
+        """A volume on a base volume, or on a snapshot: its name then has no base (pve-storage:
+        RBDPlugin.pm, clone_image). On btrfs it never has one.
+        """
         cluster = self.ctx.cluster
         store, name = volid.split(":", 1)
         storage = cluster.storage(store)
@@ -200,6 +202,8 @@ class Clone:
         volume = find_volume(cluster, self.node, made)
         if volume is not None:
             volume.parent = base.name
+        if self.snapshot:
+            return made
         return f"{store}:{name}/{made.partition(':')[2]}" if storage.kind != "lvmthin" else made
 
 

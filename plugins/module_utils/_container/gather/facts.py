@@ -13,16 +13,16 @@ from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.visible import look_for, require_visible
-from ..._core.errors import NotFound
 from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads
 from ..._guest.live.read import read_wherever
-from ..._guest.model import Actual, Source
+from ..._guest.model import Source
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
+from ..._guest.plan.snapshot import in_snapshot
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, is_disputed
@@ -63,26 +63,9 @@ def _of_row(
     actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
     require_own_container(desired, row, actual)
     if source.snapshot:
-        _require_snapshot(reads, actual, source.snapshot)
+        names, config = reads.snapshot(actual, source.snapshot)
+        actual = in_snapshot(actual, source.snapshot, names, config)
     return of_container(desired, actual, cluster)
-
-
-def _require_snapshot(reads: GuestReads, actual: Actual, name: str) -> None:
-    """Raise NotFound for a snapshot that the container does not have."""
-    names = reads.snapshot_names(actual)
-    require_snapshot(actual, name, names)
-
-
-def require_snapshot(actual: Actual, name: str, names: tuple[str, ...]) -> None:
-    """Raise NotFound for a snapshot that is not among the names."""
-    if name in names:
-        return
-    raise NotFound(
-        attempted=f"Snapshot '{name}' of {actual.label} could not be cloned",
-        answer=f"it has the snapshots {', '.join(names) or 'none'}",
-        next_step="Name one of them, or leave snapshot out",
-        reason="unknown snapshot",
-    )
 
 
 def _of_volume(

@@ -13,14 +13,17 @@ from ..._cluster.lookup import namesakes, require_own_source, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
-from ..._core.errors import Conflict, NotFound, ValidationFailed
+from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.model import Actual, Source
 from ..._guest.plan.creation import is_shared
+from ..config.actual import volumes_in
+from ..config.volumes import paths_of_node
 from ..model import DesiredContainer
 
 # Storages that can make linked clones of the volumes of containers (pve-storage: volume_has_feature
 # of the plugins).
 _CLONING = frozenset(("lvmthin", "rbd", "zfspool", "btrfs"))
+_LINKS_SNAPSHOT = frozenset(("lvmthin", "rbd"))
 _TEMPLATES = "vztmpl"
 
 
@@ -154,7 +157,11 @@ def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str
 
 
 def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterState) -> Origin:
-    """Return the origin of a clone. Raises Conflict for a container that cannot be cloned."""
+    """Return the origin of a clone; `source` is the container in the state that is cloned.
+
+    Raises FleetError for a container that cannot be cloned in that way (pve-container:
+    API2/LXC.pm, clone_vm).
+    """
     guest = desired.guest
     given = guest.source or Source()
     if source.running and not given.snapshot:
@@ -164,15 +171,15 @@ def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterStat
             next_step="Name one of its snapshots with snapshot, or stop it first",
             reason="source runs",
         )
-    kinds = {row.storage: row.kind for row in cluster.storages}
-    storages = source.kind.storages_in(source.target)
-    can_link = source.template and all(kinds.get(name) in _CLONING for name in storages)
-    full = given.full if given.full is not None else not can_link
-    if not full and not can_link:
-        why = "its storage cannot" if source.template else "it is not a template"
+    _require_volumes(source)
+    obstacle = _why_not_linked(desired, source, cluster)
+    full = given.full
+    if full is None:  # as PVE chooses, except if a link is not possible
+        full = not source.template or obstacle is not None
+    if not full and obstacle is not None:
         raise ValidationFailed(
             attempted=f"{source.label} could not be cloned as a linked clone",
-            answer=why,
+            answer=obstacle,
             next_step="Leave full out, or set full=true",
             reason="linked clone",
         )
@@ -180,6 +187,55 @@ def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterStat
     if not full and not is_shared(source, cluster.shared_storages):
         nodes = frozenset((source.node,))
     return Origin(desired, source, full=full, nodes=nodes)
+
+
+def _require_volumes(source: Actual) -> None:
+    """Raise NotSupported for a mount point that is a path of the node."""
+    paths = paths_of_node(source.target)
+    if not paths:
+        return
+    shown = ", ".join(f"{slot} ({path})" for slot, path in sorted(paths.items()))
+    raise NotSupported(
+        attempted=f"{source.label} was not cloned",
+        answer=f"PVE clones no mount point that is a path of the node: {shown}",
+        next_step="Name a container without such mount points",
+        reason="path of the node",
+    )
+
+
+def _why_not_linked(desired: DesiredContainer, source: Actual, cluster: ClusterState) -> str | None:
+    """Return why a clone cannot be linked to the volumes of a container, or None."""
+    snapshot = desired.guest.source is not None and bool(desired.guest.source.snapshot)
+    if not source.template and not snapshot:
+        return "it is not a template, and no snapshot of it is named"
+    kinds = {row.storage: row.kind for row in cluster.storages}
+    for slot, volume in sorted(volumes_in(source.target).items()):
+        storage = volume.partition(":")[0]
+        kind = kinds.get(storage, "")
+        if slot.startswith("unused"):
+            continue
+        if not _can_link(kind, volume, snapshot=snapshot):
+            of = "a snapshot" if snapshot else "a template"
+            return f"{slot} is on storage {storage} ({kind}), which has no linked clones of {of}"
+        if storage not in cluster.shared_storages and _is_bound(desired, source, kind):
+            return f"{slot} is on storage {storage}, whose linked clones stay on {source.node}"
+    return None
+
+
+def _can_link(kind: str, volume: str, *, snapshot: bool) -> bool:
+    """Return whether a storage can link to a base volume, or to a snapshot of a volume."""
+    if not snapshot:
+        return kind in _CLONING
+    if kind == "btrfs":
+        return volume.endswith(".raw")
+    return kind in _LINKS_SNAPSHOT
+
+
+def _is_bound(desired: DesiredContainer, source: Actual, kind: str) -> bool:
+    """Return whether the clone would have to leave the node of its base, which only thin logical
+    volumes can (pve-container: LXC/Migrate.pm, phase1).
+    """
+    return kind != "lvmthin" and desired.guest.node not in (None, "", source.node)
 
 
 def require_own_container(desired: DesiredContainer, row: VmRow, source: Actual) -> None:

@@ -18,9 +18,10 @@ from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
+from ..._guest.plan.snapshot import in_snapshot
 from ..kind import VM
 from ..model import DesiredVm
-from ..plan.cloning import chained_in, in_snapshot, storages_that_may_chain
+from ..plan.cloning import chained_in, storages_that_may_chain
 from ..plan.copies import nearest, require_alike
 from ..plan.origin import (
     IMAGES,

@@ -8,13 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ..._cluster.placement import require_storage
 from ..._cluster.state import ClusterState
-from ..._core.errors import Locked, NotSupported, UnknownSnapshot
+from ..._core.errors import Locked, NotSupported
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions
@@ -28,10 +26,6 @@ _LINKS_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 _COPIES_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 # A linked clone on these needs nothing of its template on the node it moves to.
 _MOVES_LINKED = frozenset(("lvmthin",))
-# Options of a snapshot that a VM does not have.
-_OF_SNAPSHOT = frozenset(
-    "snaptime snapstate vmstate parent runningmachine runningcpu running-nets-host-mtu".split()
-)
 
 
 def require_unlocked(source: Actual) -> None:
@@ -45,29 +39,6 @@ def require_unlocked(source: Actual) -> None:
         reason=f"locked ({source.lock})",
         dispatched=False,
     )
-
-
-def in_snapshot(
-    source: Actual, snapshot: str, names: Collection[str], answer: Mapping[str, Any] | None
-) -> Actual:
-    """Return the VM in the state of the snapshot; `answer` is the configuration in that snapshot.
-
-    Raises NotFound for a snapshot that is not among `names`, which has no configuration.
-    """
-    if answer is None:
-        existing = ", ".join(sorted(names))
-        raise UnknownSnapshot(
-            attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
-            answer=f"its snapshots are {existing or 'none'}",
-            next_step="Check the snapshot's name",
-            reason="unknown snapshot",
-        )
-    config: dict[str, str] = {}
-    for key, value in answer.items():
-        if key == "digest" or key in _OF_SNAPSHOT:
-            continue
-        config[key] = str(value).strip("\n")
-    return replace(source, live=config, target=config)
 
 
 def spread_storage(desired: DesiredVm, source: Actual) -> DesiredVm:
