@@ -15,7 +15,8 @@ class ModuleDocFragment:
 options:
   source:
     description:
-      - The template or VM to clone. Digits are a VMID, any other text is an exact name.
+      - The template or VM to clone. Digits are a VMID, any other text is an exact name. Containers
+        are cloned with M(pve.fleet.container), see O(pve.fleet.container#module:source).
       - A name refers to the template with that name, or else to the VM, preferring those of
         O(tenant). It must be unique.
       - With O(tenant), templates without a tenant and the tenant's own VMs and templates can

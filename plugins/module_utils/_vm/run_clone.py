@@ -26,6 +26,7 @@ from .context import VmContext
 from .desired.parse import VmOptions, read_options
 from .kind import VM
 from .model import DesiredVm
+from .plan.origin import require_no_container
 from .run import VM_FLOW, VmPlan, context_of
 
 if TYPE_CHECKING:
@@ -126,10 +127,11 @@ def _require_found(row: VmRow | None, desired: DesiredVm, cluster: ClusterState)
     """Return the row of the source. Raises NotFound with the names of the templates."""
     if row is not None:
         return row
-    name = desired.guest.source.name if desired.guest.source else None
+    source = desired.guest.source or Source()
+    require_no_container(source, cluster)
     names = templates_for(cluster, desired.guest.tenant_tag, desired.guest.tenant_prefix)
     raise NotFound(
-        attempted=f"Source '{name}' could not be cloned",
+        attempted=f"Source '{source.name}' could not be cloned",
         answer=(
             "no template or VM of that name is visible; templates are"
             f" {', '.join(names) or 'none'}{remark_on_unread(cluster)}"

@@ -123,11 +123,24 @@ def require_source(
     label = f"'{source.name}'"
     if source.vmid:
         label = str(source.vmid)
+    require_no_container(source, cluster)
     require_visible(found.sight, source.vmid, f"Template {label} could not be cloned")
     require_template(
         None, label, templates_for(cluster, desired.guest.tenant_tag, desired.guest.tenant_prefix)
     )
     return None
+
+
+def require_no_container(source: Source, cluster: ClusterState) -> None:
+    """Raise Conflict if the source of a VM is a container."""
+    for row in cluster.others.values():
+        if source.vmid == row.vmid or (source.name and source.name == row.name):
+            raise Conflict(
+                attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
+                answer="it is a container, and a VM cannot be made from one",
+                next_step="Clone it with pve.fleet.container and its option source",
+                reason="source is a container",
+            )
 
 
 def require_own_templates(
