@@ -176,7 +176,8 @@ options:
       content:
         description: Content type that it must allow, such as V(images) for disks of VMs,
           V(rootdir) for volumes of containers, V(vztmpl) for container templates, V(iso),
-          V(import) or V(snippets).
+          V(import) or V(snippets). V(any) is for disks of both kinds, and only checks
+          that the storage is there.
         type: str
         default: images
       node:

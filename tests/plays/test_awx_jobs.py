@@ -8,6 +8,7 @@ surveys, and one estate in several slices at once.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ ACCESS: dict[str, Any] = {
     "operations": ["operate", "provision", "snapshot"],
     "templates": ["debian-13"],
     "storages": ["ceph"],
+    "image_storages": ["local"],
     "bridges": ["vmbr0"],
     "nodes": ["pve1", "pve2", "pve3"],
 }
@@ -101,6 +103,70 @@ def test_the_job_templates_of_a_tenant(lab: Lab, job: Job) -> None:
     assert (host, result["summary"]["created"]) == ("localhost", 2)
     assert job.launch(CHANGE, "acme").expect().recap("changed") == {}
     job.launch("Compare with the cluster", "acme").expect()
+
+
+# Of each tenant one; both are clones or files that the token of the tenant may use.
+CT1: dict[str, Any] = {
+    "name": "ct1",
+    "tenant": "acme",
+    "source": "debian-13-standard",
+    "default_storage": "ceph",
+}
+CT9: dict[str, Any] = {**CT1, "name": "ct9", "tenant": "globex"}
+
+
+def set_guests(job: Job, *containers: dict[str, Any], **more: Any) -> None:
+    """Set the estate of both tenants: VM web1 of acme, and containers."""
+    listed = {"provision_vms": [WEB1], "provision_containers": list(containers)}
+    job.set_estate({**ESTATE, **listed, **more})
+
+
+def containers_of(lab: Lab) -> list[dict[str, Any]]:
+    found = run_module("container_info", {**lab.connection, "config": True})
+    return list(found["containers"])
+
+
+def test_a_tenant_creates_changes_and_removes_containers(lab: Lab, job: Job) -> None:
+    set_guests(job, {**CT1, "source": "debian-99"}, CT9)
+    checked = job.launch("Check requirements", "acme").expect(2)
+    assert "files of templates are" in checked.output
+    set_guests(job, CT1, CT9)
+    job.launch("Check requirements", "acme").expect()
+    planned = job.launch(CHANGE, "acme", options=["--check"]).expect()
+    assert planned.artifacts["fleet_planned"] == ["acme/web1", "acme/ct1"]
+    assert containers_of(lab) == []
+
+    done = job.launch(CHANGE, "acme").expect()
+    assert done.artifacts["fleet_created"] == ["acme/web1", "acme/ct1"]
+    assert [(one["name"], one["tenant"]) for one in containers_of(lab)] == [("ct1", "acme")]
+    for hidden in (lab.connection["token_secret"], "globex", "ct9"):
+        assert hidden not in done.output + str(done.events)
+    assert job.launch(CHANGE, "acme").expect().recap("changed") == {}
+    job.launch("Compare with the cluster", "acme").expect()
+
+    set_guests(job, {**CT1, "cores": 2}, CT9)
+    assert job.launch("Compare with the cluster", "acme").expect(2).artifacts[
+        "fleet_differing"
+    ] == ["acme/ct1"]
+    assert job.launch(CHANGE, "acme").expect().artifacts["fleet_changed"] == ["acme/ct1"]
+    (ct1,) = containers_of(lab)
+    assert ct1["config"]["cores"] == 2
+
+    set_guests(job, {**CT1, "state": "absent"}, CT9)
+    job.launch(CHANGE, "acme").expect()
+    assert containers_of(lab) == []
+    job.launch("Compare with the cluster", "acme").expect()
+
+
+def test_an_estate_with_containers_only_is_checked_as_such(lab: Lab, job: Job) -> None:
+    job.set_estate({"tenants": ESTATE["tenants"], "provision_containers": [CT1]})
+    done = job.launch("Check requirements", "acme").expect()
+    assert "ceph (rootdir)" in done.output
+    assert "VM.Config.Cloudinit" not in done.output
+    banned = {"acme": {**ACME, "allow_privileged": False}}
+    job.set_estate({"tenants": banned, "provision_containers": [{**CT1, "unprivileged": False}]})
+    assert "allow_privileged is false" in job.launch(CHANGE, "acme").expect(2).output
+    assert containers_of(lab) == []
 
 
 def test_snapshots_by_survey(lab: Lab, job: Job) -> None:
@@ -188,6 +254,7 @@ CREDENTIAL = "initech: Proxmox VE"
 WORKFLOW = "Change VMs, and roll back if it fails"
 
 
+_ROLLBACK = re.compile(r"/(?:qemu|lxc)/(?P<vmid>\d+)/snapshot/[^/]+/rollback$")
 WEB1 = {"name": "web1", "tenant": "acme"}
 WEB2 = {"name": "web2", "tenant": "acme"}
 LOST = {"name": "web3", "tenant": "acme", "source": "no-such-template"}
@@ -209,8 +276,9 @@ def change(job: Job, vms: str = "web1", **options: Any) -> Workflow:
 
 
 def rolled_back(lab: Lab) -> list[int]:
-    """Return the VMs that were rolled back."""
-    return [one.vmid or 0 for one in lab.requests_since(0) if one.path.endswith("/rollback")]
+    """Return the VMs and containers that were rolled back."""
+    found = (_ROLLBACK.search(one.path) for one in lab.requests_since(0))
+    return [int(match["vmid"]) for match in found if match is not None]
 
 
 def test_a_workflow_rolls_back_what_failed(lab: Lab, job: Job) -> None:
@@ -225,6 +293,23 @@ def test_a_workflow_rolls_back_what_failed(lab: Lab, job: Job) -> None:
     (snapshot,) = ended.artifacts["fleet_snapshots"]
     for text in (f"Rolled back to snapshot {snapshot}: web1. ", "Failed: acme/web3. "):
         assert text in ended.jobs["failed"].output
+
+
+def test_a_workflow_rolls_containers_back_too(lab: Lab, job: Job) -> None:
+    set_guests(job, CT1)
+    job.launch(CHANGE, "acme").expect()
+    (before,) = containers_of(lab)
+    # The container is changed, the VM is not, and another VM cannot be created.
+    set_guests(job, {**CT1, "cores": 2}, provision_vms=[WEB1, LOST])
+    ended = change(job, "web1,ct1")
+    assert ended.statuses == {"check": 0, "snapshot": 0, "change": 2, "undo": 0, "failed": 2}
+    assert len(ended.artifacts["fleet_snapshot_vmids"]) == 2
+    assert rolled_back(lab) == [before["vmid"]]
+    (after,) = containers_of(lab)
+    assert after["config"].get("cores") == before["config"].get("cores")
+    assert after["status"] == "running"
+    (snapshot,) = ended.artifacts["fleet_snapshots"]
+    assert f"Rolled back to snapshot {snapshot}: ct1. " in ended.jobs["failed"].output
 
 
 def test_a_workflow_that_wrote_nothing_rolls_nothing_back(lab: Lab, job: Job) -> None:

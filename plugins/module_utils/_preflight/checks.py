@@ -14,6 +14,9 @@ from .._core.errors import FleetError
 from .._kinds.words import label_of
 from .needs import Held, Question, holds
 
+# Only that the storage is there is checked.
+ANY_CONTENT = "any"
+
 PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"
 Row = dict[str, Any]
 
@@ -145,7 +148,7 @@ def _storage_fault(cluster: ClusterState, name: str, node: str, content: str) ->
         return "it is not there"
     if not found.available:
         return "it is not available"
-    if content not in found.content:
+    if content not in (ANY_CONTENT, *found.content):
         return f"it takes {', '.join(sorted(found.content))}"
     return ""
 

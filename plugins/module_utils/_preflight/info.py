@@ -23,6 +23,7 @@ from .._facts.partial_read import PartialRead, listed_states, standing
 from .._kinds.words import TYPES
 from .._spec.generated.preflight_info import storages_item_spec
 from .checks import (
+    ANY_CONTENT,
     FAIL,
     PASS,
     SKIPPED,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 _WORKERS = 8
 _VERSION = re.compile(r"^\d+(\.\d+)*$")
-_IMAGES = frozenset({"images", "rootdir"})
+_DISKS = frozenset({"images", "rootdir", ANY_CONTENT})
 _CREATES = "container_create"  # the task that uses files of templates
 
 Version = tuple[int, int]
@@ -358,7 +359,7 @@ def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[s
     names: dict[str, None] = {}
     for storage in storages:
         content = storage.get("content") or "images"
-        takes_disks = content in _IMAGES
+        takes_disks = content in _DISKS
         if takes_disks is for_disks:
             names[storage["name"]] = None
     return tuple(names)
