@@ -48,4 +48,11 @@ options:
       request for each guest and each storage of a node.
     type: bool
     default: true
+  networks:
+    description: Whether to look for guests on VNets of other tenants, disabled firewalls,
+      NICs without filters, and rules that open a guest to another tenant. This takes
+      some five requests for each guest of a tenant, if any tenant has networks of its
+      own.
+    type: bool
+    default: true
 """

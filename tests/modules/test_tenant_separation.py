@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import vnet_id
 from tests import iptables_oracle
 from tests.iptables_oracle import Oracle, Packet, Tap, read_cluster, read_taps
 from tests.modules.access_lab import do
@@ -153,3 +154,58 @@ def test_the_evaluator_sees_a_guest_without_filters(lab: Lab) -> None:
     populate(lab, "hooli")
     do(lab, "firewall", scope="guest", name="initech-vm1", options={"enable": False})
     assert ("hooli", "initech") in World(lab).reachable()
+
+
+# -- the audit -----------------------------------------------------------------------------------
+
+
+def findings(lab: Lab, **options: Any) -> set[tuple[str, str | None, str]]:
+    lab.simulator.reset_log()
+    result = do(lab, "audit_info", volumes=False, **options)
+    assert lab.simulator.writes() == []
+    kinds = ("foreign_vnet", "firewall_off", "unfiltered_nic", "open_rule")
+    return {
+        (one["kind"], one["tenant"], one["message"])
+        for one in result["findings"]
+        if one["kind"] in kinds
+    }
+
+
+def test_the_audit_reports_what_breaks_the_isolation(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    assert findings(lab) == set()
+    vnet = vnet_id("tenant_hooli", "front")
+    do(lab, "vm", name="initech-vm2", tenant="initech", nics=[{"bridge": vnet, "ip": "dhcp"}])
+    do(lab, "firewall", scope="guest", name="initech-vm1", options={"macfilter": False})
+    do(lab, "firewall", scope="guest", name="hooli-vm2", options={"enable": False})
+    opened = {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "22"}
+    narrow = {**opened, "source": f"{NETS['initech']}.20"}
+    group = {"type": "group", "action": "tenant_hooli"}
+    do(lab, "firewall", scope="guest", name="hooli-vm1", rules=[narrow, group, opened])
+    found = findings(lab)
+    texts = {kind: text for kind, _tenant, text in found}
+    assert {(kind, tenant) for kind, tenant, _text in found} == {
+        ("foreign_vnet", "initech"),
+        ("unfiltered_nic", "initech"),
+        ("firewall_off", "hooli"),
+        ("open_rule", "hooli"),
+    }
+    assert f"uses VNet {vnet} of tenant hooli as net0" in texts["foreign_vnet"]
+    assert "has net0 without macfilter" in texts["unfiltered_nic"]
+    assert "has its firewall switched off" in texts["firewall_off"]
+    assert "is open to 10.1.0.0/24 of tenant initech by guest rule 0" in texts["open_rule"]
+    assert findings(lab, networks=False) == set()
+    do(lab, "firewall", scope="cluster", options={"enable": False})
+    assert any("The firewall of the cluster is off" in text for _k, _t, text in findings(lab))
+
+
+def test_the_audit_knows_the_peers_of_an_estate(lab: Lab) -> None:
+    populate(lab, "initech")
+    populate(lab, "hooli")
+    tenant(lab, "initech", peers=["hooli"])
+    networks = {"front": {"zone": "teams", "tag_range": [100, 199], "subnet": "10.1.0.0/24"}}
+    described = {"initech": {"networks": networks, "peers": ["hooli"]}, "hooli": {}}
+    assert findings(lab, tenants=described) == set()
+    alone = {**described, "initech": {"networks": networks}}
+    assert {kind for kind, _tenant, _text in findings(lab, tenants=alone)} == {"open_rule"}

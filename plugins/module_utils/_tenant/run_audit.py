@@ -42,12 +42,13 @@ from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_gue
 from .leaving.unreferenced import read_unreferenced, suspects
 from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
 from .model import Tenant, read_tenant
+from .network.read_audit import audit_networks
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 _USUAL = {"operations": ["read", "operate", "provision", "snapshot"]}  # as in module tenant
-_OF_TENANT = ("comment", "pool", "quota", "allow_privileged")
+_OF_TENANT = ("comment", "pool", "quota", "allow_privileged", "networks", "isolation", "peers")
 
 
 def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -84,6 +85,9 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         containers, unread = read_guests(client, rows)
         found += find_unread(facts, unread)
         found += find_privileged(tenant, rows, containers)
+    if params["networks"]:
+        networking = {one.tag: one.networking for one in tenants if one.networking is not None}
+        found += audit_networks(reader, facts, prefix, networking)
     realms = kinds_of_realms(reader)
     lasting = params.get("lasting_tokens") or []
     rules = TokenRules(

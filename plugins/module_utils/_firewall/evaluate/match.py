@@ -303,3 +303,32 @@ def _members(found: tuple[IpSet, Firewall], names: Names) -> Iterator[tuple[Netw
             yield _network(_resolved(cidr, own)), is_excluded
         except NotInForce:
             continue
+
+
+def networks_of(text: str, names: Names) -> list[Network] | None:
+    """Return the networks that a source or destination of a rule stands for; None for all.
+
+    A set of SDN stands for all: the API does not show it. Raises NotInForce for an unknown name.
+    """
+    if not text:
+        return None
+    if text.startswith("+"):
+        scope, name = _split_scope(text[1:])
+        found = _find_set(scope, name, names)
+        if found is not None:
+            return [network for network, is_excluded in _members(found, names) if not is_excluded]
+        if scope == "sdn/" or name.endswith(_SDN_SETS):
+            return None
+        raise NotInForce
+    if text[:1].isalpha() and ":" not in text:
+        return [_network(_alias(text, names))]
+    return [network for part in text.split(",") for network in _networks(part)]
+
+
+def _networks(text: str) -> Iterator[Network]:
+    first, dash, last = text.partition("-")
+    if not dash:
+        yield _network(text)
+        return
+    ends = ipaddress.ip_address(first), ipaddress.ip_address(last)
+    yield from ipaddress.summarize_address_range(*ends)  # type: ignore[type-var]

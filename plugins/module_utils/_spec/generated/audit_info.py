@@ -23,4 +23,5 @@ def audit_info_spec() -> Spec:
         "expiry_warning": {"type": "int", "default": 14},
         "lasting_tokens": {"type": "list", "elements": "str", "default": [], "no_log": False},
         "volumes": {"type": "bool", "default": True},
+        "networks": {"type": "bool", "default": True},
     }

@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings of an audit about networks and isolation of tenants (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..._cluster.tenant import EVERY_TENANT
+from ..._core.marks import marked_tag
+from ..._firewall.evaluate.chains import IN, guest_chain, is_off
+from ..._firewall.evaluate.match import NotInForce, networks_of
+from ..._firewall.evaluate.model import Cluster, Guest, Link, Network, Nic
+from ..._firewall.model import IpSet
+from ..audit import Finding
+from .model import OWN, Networking
+
+_BUILT_IN = ("built-in", "policy_in")
+
+
+@dataclass(frozen=True)
+class TenantGuest:
+    """A guest of one tenant, with its firewall and the bridge of each NIC."""
+
+    vmid: int
+    label: str
+    tag: str
+    guest: Guest
+    bridges: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class NetworkView:
+    """The networks of a cluster: VNets and security groups by the tags of their tenants.
+
+    `described` are the networks of tenants as an estate describes them, by tag.
+    """
+
+    cluster: Cluster
+    vnets: Mapping[str, str]
+    groups: Mapping[str, str]
+    guests: tuple[TenantGuest, ...]
+    prefix: str
+    described: Mapping[str, Networking] = field(default_factory=dict)
+
+    def name(self, tag: str) -> str:
+        return tag.removeprefix(self.prefix)
+
+    @property
+    def subnets(self) -> dict[Network, str]:
+        """The tags of tenants by their subnets."""
+        members = self.cluster.firewall.ip_sets.get(EVERY_TENANT, IpSet()).members
+        found: dict[Network, str] = {}
+        for cidr, (_excluded, comment) in members.items():
+            tag = marked_tag(comment)
+            if tag is not None:
+                found[ipaddress.ip_network(cidr)] = tag
+        return found
+
+
+def find_network_faults(view: NetworkView) -> Iterator[Finding]:
+    """Yield guests on foreign VNets, disabled firewalls, NICs without filters and open rules."""
+    if view.groups and is_off(view.cluster.firewall.options, "0"):
+        names = ", ".join(sorted(view.name(tag) for tag in view.groups))
+        text = f"The firewall of the cluster is off, so nothing isolates {names}"
+        yield Finding("firewall_off", None, "cluster", text)
+    for one in view.guests:
+        yield from _foreign_vnets(one, view)
+        nics = [nic for nic in one.guest.nics if view.vnets.get(one.bridges[nic.name]) == one.tag]
+        if one.tag in view.groups and nics:
+            yield from _weak_filters(one, nics, view)
+            yield from _open_rules(one, nics, view)
+
+
+def _finding(kind: str, one: TenantGuest, view: NetworkView, text: str) -> Finding:
+    return Finding(kind, view.name(one.tag), str(one.vmid), f"{one.label} {text}")
+
+
+def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[Finding]:
+    for nic, bridge in sorted(one.bridges.items()):
+        owner = view.vnets.get(bridge)
+        if owner is not None and owner != one.tag:
+            text = f"uses VNet {bridge} of tenant {view.name(owner)} as {nic}"
+            yield _finding("foreign_vnet", one, view, text)
+
+
+def _weak_filters(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Iterator[Finding]:
+    firewall = one.guest.firewall
+    if is_off(firewall.options, "0"):
+        yield _finding("firewall_off", one, view, "has its firewall switched off")
+    elif firewall.options.get("policy_in", "DROP") != "DROP":
+        policy = firewall.options["policy_in"]
+        yield _finding("firewall_off", one, view, f"has policy_in {policy} instead of DROP")
+    for nic in nics:
+        lacking = _lacking_filters(one.guest, nic)
+        if lacking:
+            text = f"has {nic.name} without {', '.join(lacking)}"
+            yield _finding("unfiltered_nic", one, view, text)
+
+
+def _lacking_filters(guest: Guest, nic: Nic) -> list[str]:
+    options = guest.firewall.options
+    has_set = f"ipfilter-{nic.name}" in guest.firewall.ip_sets
+    filters = {
+        "firewall": nic.is_filtered,
+        "macfilter": options.get("macfilter", "1") != "0",
+        "ipfilter": has_set or options.get("ipfilter", "0") != "0",
+    }
+    return [name for name, is_there in filters.items() if not is_there]
+
+
+def _open_rules(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Iterator[Finding]:
+    found: dict[str, None] = {}
+    for nic in nics:
+        links = guest_chain(view.cluster, one.guest, nic, IN)
+        for link, subnet, owner in _openings(links, one.tag, view):
+            rule = f"{link.origin} rule {link.position} ({link.rule})"
+            found[f"is open to {subnet} of tenant {view.name(owner)} by {rule}"] = None
+    for text in found:
+        yield _finding("open_rule", one, view, text)
+
+
+def _openings(
+    links: Iterable[Link], tag: str, view: NetworkView
+) -> Iterator[tuple[Link, Network, str]]:
+    """Yield the rules that accept packets from a subnet of another tenant, which is not a peer."""
+    described = view.described.get(tag)
+    allowed = set() if described is None else {tag, *described.peers}
+    closed: set[Network] = set()
+    for link in links:
+        if link.origin in _BUILT_IN or not link.rule.enable:
+            continue
+        if _is_declared(link, tag, view, described):
+            continue
+        for subnet, owner in view.subnets.items():
+            if subnet in closed or owner == tag or owner in allowed:
+                continue
+            if link.rule.accepts and matches_any(link, subnet):
+                yield link, subnet, owner
+            elif not link.rule.accepts and matches_all(link, subnet):
+                closed.add(subnet)
+
+
+def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking | None) -> bool:
+    """Return whether an accepting rule of the tenant's own group is as declared: by the estate, or
+    if that does not describe the tenant, by the group itself.
+    """
+    if link.origin != f"group {view.groups[tag]}" or not link.rule.accepts:
+        return False
+    return described is None or described.isolation != OWN
+
+
+def matches_any(link: Link, subnet: Network) -> bool:
+    """Return whether a rule can match a packet from a subnet."""
+    return any(_overlaps(one, subnet) for one in _sources(link, subnet))
+
+
+def matches_all(link: Link, subnet: Network) -> bool:
+    """Return whether a rule matches each packet from a subnet."""
+    rule = link.rule
+    if rule.proto or rule.dest or rule.macro or rule.dport or rule.sport:
+        return False
+    return any(_contains(one, subnet) for one in _sources(link, subnet))
+
+
+def _sources(link: Link, subnet: Network) -> Collection[Network]:
+    try:
+        found = networks_of(link.rule.source, link.names)
+    except NotInForce:
+        return ()
+    return (subnet,) if found is None else found
+
+
+def _overlaps(one: Network, other: Network) -> bool:
+    return one.version == other.version and one.overlaps(other)
+
+
+def _contains(one: Network, other: Network) -> bool:
+    if one.version != other.version:
+        return False
+    return one.prefixlen <= other.prefixlen and one.overlaps(other)

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the networks of tenants, and the firewalls of their guests, for an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.state import VmRow
+from ..._cluster.tenant import tenants_of
+from ..._core.errors import FleetError, NotFound, NotSupported
+from ..._core.marks import marked_tag
+from ..._core.parallel import side_by_side
+from ..._core.propstring import keyed_parts
+from ..._facts.kinds import label_of
+from ..._firewall.evaluate.model import Cluster
+from ..._firewall.reach.read import read_cluster, read_cluster_firewall, read_guest
+from ..._firewall.read import groups_of
+from ..._firewall.rules.model import Rule
+from ..._firewall.scope import GUEST, ROOT, FirewallScope
+from ..._sdn.model import VNETS
+from ..._sdn.read import read_sdn
+from ..audit import UNKNOWN, Finding
+from ..facts import TenantFacts
+from .audit import NetworkView, TenantGuest, find_network_faults
+from .model import Networking
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_READS_AT_ONCE = 8
+
+
+def audit_networks(
+    client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, Networking]
+) -> list[Finding]:
+    """Return the findings about networks; the guests of tenants with VNets or groups are read.
+
+    Four requests if no tenant has any, and some five for each guest of those that have.
+    """
+    try:
+        groups = _by_tag(groups_of(client.get(*ROOT, "groups")))
+        vnets = _owners(read_sdn(client).running[VNETS])
+        if not groups and not vnets:
+            return []
+        firewall = read_cluster_firewall(client)
+    except NotSupported:
+        return []
+    except FleetError as error:
+        return [Finding(UNKNOWN, None, "networks", error.message)]
+    tags = {*groups, *vnets.values()}
+    rows = [row for row in facts.of_both_kinds.vms.values() if _owner(row, prefix)]
+    found = side_by_side(
+        lambda row: _read(client, row, prefix),
+        [row for row in rows if tags and not row.template],
+        _READS_AT_ONCE,
+    )
+    guests = tuple(one for one in found if isinstance(one, TenantGuest))
+    errors = [one for one in found if isinstance(one, Finding)]
+    rules = [Rule("group", name) for name in groups.values()]
+    rules += [rule for one in guests for rule in one.guest.firewall.rules]
+    cluster: Cluster = read_cluster(client, firewall, rules)
+    view = NetworkView(cluster, vnets, groups, guests, prefix, described)
+    return [*errors, *find_network_faults(view)]
+
+
+def _by_tag(groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the security groups of tenants by tag (pure)."""
+    found: dict[str, str] = {}
+    for name, comment in groups.items():
+        tag = marked_tag(comment)
+        if tag is not None:
+            found[tag] = name
+    return found
+
+
+def _owners(vnets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the tags of tenants by their VNets (pure)."""
+    found: dict[str, str] = {}
+    for name, entry in vnets.items():
+        tag = marked_tag(entry.get("alias"))
+        if tag is not None:
+            found[name] = tag
+    return found
+
+
+def _owner(row: VmRow, prefix: str) -> str | None:
+    owners = tenants_of(row.tags, prefix)
+    return owners[0] if len(owners) == 1 else None
+
+
+def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | Finding | None:
+    """Return a guest, a finding if it could not be read, None if it is gone."""
+    label = label_of(row)
+    try:
+        config = client.get(*row.path, "config")
+        scope = FirewallScope(GUEST, label, (*row.path, "firewall"))
+        guest = read_guest(client, scope, config)
+    except NotFound:
+        return None
+    except FleetError as error:
+        text = f"{label} could not be checked: {error.message}"
+        return Finding(UNKNOWN, None, str(row.vmid), text)
+    bridges = bridges_of(config, [nic.name for nic in guest.nics])
+    return TenantGuest(row.vmid, label, str(_owner(row, prefix)), guest, bridges)
+
+
+def bridges_of(config: Mapping[str, Any], nics: Iterable[str]) -> dict[str, str]:
+    """Return the bridge of each NIC, empty for one without (pure)."""
+    return {nic: (keyed_parts(str(config[nic])) or {}).get("bridge", "") for nic in nics}
