@@ -188,3 +188,22 @@ def test_a_long_name_makes_a_valid_and_stable_id(lab: Lab) -> None:
     assert len(vnet) == 8
     assert len(result["tenant"]["security_group"]) == 18
     assert not do(lab, "tenant", **{**INITECH, "name": name})["changed"]
+
+
+def test_an_estate_names_the_networks_of_its_tenants(lab: Lab) -> None:
+    """The same settings create the networks with module tenant and the guests with module vms."""
+    networks = {"front": {**FRONT, "gateway": "10.1.0.1"}, "backup": {"bridge": "vmbr1"}}
+    do(lab, "tenant", **{**INITECH, "networks": networks})
+    settings = {"initech": {"pool": "initech", "networks": networks, "isolation": "own"}}
+    nics = [{"network": "front", "ip": "10.1.0.20/24"}, {"network": "backup", "ip": "dhcp"}]
+    vm = {"name": "app1", "tenant": "initech", "source": "debian-13", "nics": nics}
+    result = do(lab, "vms", vms=[vm], tenant_settings=settings)
+    row = result["vms"][0]["vm"]["config"]
+    assert row["net0"]["bridge"] == VNET
+    assert row["net0"]["firewall"] is True
+    assert row["net1"]["bridge"] == "vmbr1"
+    assert row["ipconfig0"]["gw"] == "10.1.0.1"
+    assert not do(lab, "vms", vms=[vm], tenant_settings=settings)["changed"]
+    typo = {**vm, "name": "app2", "nics": [{"network": "fornt"}]}
+    error = refused(lab, "vms", vms=[typo], tenant_settings=settings)
+    assert "The network 'fornt' could not be resolved" in str(error)
