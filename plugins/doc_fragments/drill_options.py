@@ -92,7 +92,8 @@ options:
     default: started
   guests:
     description: The guests to restore, at most O(copies), such as one of
-      RV(pve.fleet.drill_info#module:rounds). It has no effect on O(state=absent).
+      RV(pve.fleet.drill_info#module:rounds), whose other keys may stay. It
+      has no effect on O(state=absent).
     type: list
     elements: dict
     default: []

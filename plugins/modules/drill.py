@@ -100,7 +100,7 @@ guests:
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,
       sample: 21}
-    copy: {description: VMID of the copy., type: int, sample: 900412}
+    copy_vmid: {description: VMID of the copy., type: int, sample: 900412}
     copy_name: {description: Name of the copy., type: str, sample: drill-15046-3f9a01-web1}
     node: {description: Node of the copy., type: str, sample: pve1}
 plan:

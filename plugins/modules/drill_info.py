@@ -66,7 +66,7 @@ rounds:
   returned: success
   type: list
   elements: list
-  sample: [[{vmid: 15046, name: web1, copy: 900412, node: pve1, storages: [ceph]}]]
+  sample: [[{vmid: 15046, name: web1, copy_vmid: 900412, node: pve1, storages: [ceph]}]]
 refused:
   description: Guests without a copy. Their C(outcome) is V(failed) without a usable archive, and
     V(skipped) without room or if the copy would not be isolated.

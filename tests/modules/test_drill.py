@@ -49,7 +49,7 @@ def plan(lab: Lab, **options: Any) -> dict[str, Any]:
 
 
 def start(lab: Lab, planned: dict[str, Any], **options: Any) -> dict[str, Any]:
-    guests = [{"vmid": row["vmid"], "archive": row["archive"]} for row in planned["rounds"][0]]
+    guests = planned["rounds"][0]
     return lab.run("drill", run=planned["run"], guests=guests, settle=0, **options)
 
 
@@ -62,7 +62,7 @@ def vmids(lab: Lab) -> set[int]:
 
 
 def config(lab: Lab, guest: dict[str, Any], kind: str = "qemu") -> dict[str, Any]:
-    path = ("nodes", guest["node"], kind, guest["copy"], "config")
+    path = ("nodes", guest["node"], kind, guest["copy_vmid"], "config")
     found: dict[str, Any] = lab.client.get(*path)
     return found
 
@@ -78,14 +78,14 @@ def test_a_copy_is_isolated_proven_and_removed(lab: Lab, web: dict[str, Any]) ->
     (guest,) = made["guests"]
     assert made["plan"] == made["done"] == foreseen["plan"]
     (row,) = planned["rounds"][0]
-    assert (guest["copy"], guest["copy_name"]) == (row["copy"], row["copy_name"])
+    assert (guest["copy_vmid"], guest["copy_name"]) == (row["copy_vmid"], row["copy_name"])
     assert guest["outcome"] == "proven"
     assert guest["proof"] == "agent"
     assert guest["volume"] == web["archive"]
     assert 0 <= guest["archive_age"] < 3600
     assert guest["restore_seconds"] is not None
     assert guest["boot_seconds"] is not None
-    assert 900000 <= guest["copy"] <= 909999
+    assert 900000 <= guest["copy_vmid"] <= 909999
     copy = config(lab, guest)
     source = lab.config(web)
     assert copy["tags"] == "fleet-drill;fleet-drill-of-acme"
@@ -110,7 +110,7 @@ def test_a_container_is_proven(lab: Lab) -> None:
     assert copy["tags"] == "fleet-drill;fleet-drill-of-acme"
     assert "link_down=1" in copy["net0"]
     remove(lab, planned["run"])
-    assert guest["copy"] not in vmids(lab)
+    assert guest["copy_vmid"] not in vmids(lab)
 
 
 def test_a_silent_agent_fails_the_guest_and_the_copy_is_removed(
@@ -129,9 +129,9 @@ def test_a_silent_agent_fails_the_guest_and_the_copy_is_removed(
     assert made["failed"]
     (guest,) = made["guests"]
     assert guest["outcome"] == "failed"
-    assert guest["copy"] == row["copy"]
+    assert guest["copy_vmid"] == row["copy_vmid"]
     remove(lab, planned["run"])
-    assert row["copy"] not in vmids(lab)
+    assert row["copy_vmid"] not in vmids(lab)
 
 
 def test_a_failed_restore_leaves_no_copy(lab: Lab, web: dict[str, Any]) -> None:
@@ -181,6 +181,10 @@ def test_copies_at_once_are_limited(lab: Lab, web: dict[str, Any]) -> None:
     guests = [{"vmid": row["vmid"], "archive": row["archive"]} for row in planned["rounds"][0]]
     error = refused(lab, "drill", run=planned["run"], guests=guests, copies=1)
     assert "copies" in error["msg"]
+    for wrong in ({"vmid": 100}, {"vmid": 1, "archive": "nas:backup/x"}):
+        assert "guests" in refused(lab, "drill", run="00ff00", guests=[wrong])["msg"]
+    assert "run" in refused(lab, "drill", run="x", guests=guests)["msg"]
+    assert "vmid_range" in refused(lab, "drill_info", vmid_range=[5])["msg"]
 
 
 def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]) -> None:
@@ -197,7 +201,7 @@ def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]
 
 def test_an_interrupted_drill_is_cleaned_up_by_the_next(lab: Lab, web: dict[str, Any]) -> None:
     first = plan(lab)
-    copy = start(lab, first)["guests"][0]["copy"]
+    copy = start(lab, first)["guests"][0]["copy_vmid"]
     second = plan(lab)
     assert [one["vmid"] for one in second["copies"]] == [copy]
     # the copy of a drill that may still run is not touched
@@ -266,7 +270,7 @@ def test_a_lost_answer_leaves_no_copy(lab: Lab, web: dict[str, Any], moment: str
 def test_a_copy_counts_nowhere(lab: Lab, web: dict[str, Any]) -> None:
     """Neither for quota, export, report, drift, metrics nor for jobs and backups."""
     planned = plan(lab)
-    copy = start(lab, planned)["guests"][0]["copy"]
+    copy = start(lab, planned)["guests"][0]["copy_vmid"]
     second = do(lab, "vm", **{**WEB, "name": "second", "quota": {"vms": 2}})["vm"]
     report = do(lab, "report_info")["report"]
     drift = do(lab, "drift_info", vms=[{"name": "web", "tenant": "acme"}], unlisted=True)

@@ -100,6 +100,8 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "backup",
         "backup_info",
         "clone",
+        "drill",
+        "drill_info",
         "restore",
         "snapshot",
         "snapshot_info",
@@ -107,6 +109,8 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "vm_info",
     ):
         prepare(lab, player)
+    if module in ("drill", "drill_info"):
+        play(player, [{"pve.fleet.backup": {"name": "web1", "storage": "local"}}])
     if module == "realm_sync":
         make_realm(lab)
     if module == "restore":
@@ -152,6 +156,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         "access.md",
         "backup.md",
         "drift.md",
+        "drill.md",
         "export.md",
         "pools.md",
         "storage.md",

@@ -75,7 +75,11 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     },
     "docs/connections.md": {"yaml": PLACEHOLDERS, "console": OWN_CLUSTER},
     "docs/containers.md": {"yaml": By(IN_EXAMPLES)},
-    "docs/drill.md": {"yaml": By(IN_EXAMPLES)},
+    "docs/drill.md": {
+        "yaml": By(IN_EXAMPLES),
+        "yml": Not("tests/plays/test_drill.py runs such a file in a copy"),
+        "shell": Not("tests/plays/test_drill.py sets the same variables"),
+    },
     "docs/drift.md": {
         "yaml": By(IN_EXAMPLES),
         "yml": OUTPUT,
@@ -144,6 +148,10 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     "roles/cluster/README.md": {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_cluster_play.py plays such a file"),
+    },
+    "roles/drill/README.md": {
+        "yaml": PLACEHOLDERS,
+        "shell": Not("tests/plays/test_drill.py sets the same variables"),
     },
     "roles/image/README.md": {"yaml": By(IN_EXAMPLES), "shell": OWN_CLUSTER},
     "roles/preflight/README.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},

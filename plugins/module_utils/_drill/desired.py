@@ -74,8 +74,11 @@ def read_orders(params: Mapping[str, Any]) -> list[CopyOrder]:
     """Return the guests of the task. Raises ValidationFailed."""
     orders: list[CopyOrder] = []
     for row in params.get("guests") or ():
+        if not isinstance(row, Mapping) or not {"vmid", "archive"} <= row.keys():
+            why = "does not have vmid and archive"
+            raise validate.refused("guests", row, why, "Give a round of module drill_info")
         archive = validate.volume(str(row["archive"]), "guests.archive")
-        orders.append(CopyOrder(validate.vmid(row["vmid"]), archive))
+        orders.append(CopyOrder(validate.vmid(row["vmid"], "guests.vmid"), archive))
     vmids = [one.vmid for one in orders]
     repeated = sorted({vmid for vmid in vmids if vmids.count(vmid) > 1})
     if repeated:

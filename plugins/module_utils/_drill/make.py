@@ -95,7 +95,7 @@ class CopyResult:
             "archive_age": None,
             "restore_seconds": self.restore_seconds,
             "boot_seconds": self.boot_seconds,
-            "copy": self.guest.get("vmid"),
+            "copy_vmid": self.guest.get("vmid"),
             "copy_name": self.guest.get("name"),
             "node": self.guest.get("node"),
         }

@@ -54,7 +54,8 @@ class Rounds:
 def plan_rounds(
     client: Client, cluster: ClusterState, tasks: Sequence[Copying], copies: int
 ) -> Rounds:
-    """Return the rounds in which guests are restored, each of at most `copies` of them.
+    """Return the rounds in which the guests are restored, each with at most that number of
+    copies.
 
     Each round begins with the room of now, because the copies of the one before are removed. A
     guest without room beside others waits for a later round; one without room alone is refused.

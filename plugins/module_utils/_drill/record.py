@@ -19,10 +19,11 @@ from .._core.times import iso, seconds
 
 VERSION = 1
 PROVEN, FAILED, SKIPPED = "proven", "failed", "skipped"
+CHECKS = "checks"
 _MAX_DRILLS = 100
 _SHOWN = (
     "vmid type name tenant outcome proof msg volume archive_time archive_age restore_seconds"
-    " boot_seconds node copy"
+    " boot_seconds node copy_vmid"
 ).split()
 GuestKey = tuple[str, int, str]
 
@@ -92,6 +93,12 @@ def read_record(text: str) -> Record:
     return Record(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
 
 
+def read_proofs(text: Any) -> Mapping[GuestKey, Proof] | None:
+    """Return the last proven restores in a record by guest, None for an empty text."""
+    given = str(text or "")
+    return read_record(given).proofs if given.strip() else None
+
+
 def _has_key(row: Mapping[str, Any]) -> bool:
     vmid = row.get("vmid")
     return isinstance(vmid, int) and {"type", "name"} <= row.keys()
@@ -114,7 +121,7 @@ def extended(
     A guest keeps its last proven restore until a newer one, whatever later drills find.
     """
     guests = {key_of(row): dict(row) for row in record.guests}
-    rows = [{name: row.get(name) for name in _SHOWN} for row in results]
+    rows = [_result(row) for row in results]
     for row in rows:
         known = guests.get(key_of(row), {})
         guests[key_of(row)] = _guest(row, known, ended)
@@ -134,6 +141,31 @@ def extended(
         "guests": [guests[key] for key in sorted(guests)],
         "drills": [*record.drills, drill][-_MAX_DRILLS:],
     }
+
+
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a guest as the document has it."""
+    shown = {name: row.get(name) for name in _SHOWN}
+    shown["volume"] = row.get("volume") or row.get("archive")
+    return shown
+
+
+def with_checks(
+    results: Iterable[Mapping[str, Any]], checks: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the results with the checks of the user: the message of the failed check by VMID, an
+    empty text if all have passed.
+    """
+    found: list[dict[str, Any]] = []
+    for row in results:
+        message = checks.get(str(row["vmid"]))
+        checked = dict(row)
+        if row["outcome"] == PROVEN and message is not None:
+            checked["proof"] = None if message else CHECKS
+            checked["outcome"] = FAILED if message else PROVEN
+            checked["msg"] = message or None
+        found.append(checked)
+    return found
 
 
 def _guest(row: Mapping[str, Any], known: Mapping[str, Any], ended: int) -> dict[str, Any]:

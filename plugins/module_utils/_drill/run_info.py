@@ -164,7 +164,7 @@ def _planned(one: PlannedCopy, drill: _Drill) -> dict[str, Any]:
         "archive": chosen.archive.volume,
         "archive_time": iso(chosen.archive.time),
         "archive_age": max(0, int(drill.now) - chosen.archive.time),
-        "copy": one.vmid,
+        "copy_vmid": one.vmid,
         "copy_name": one.copying.restore.new_name,
         "node": one.node,
         "storages": list(one.storages),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report as one page of HTML."""
+"""A report, and a record of drills, as one page of HTML."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ _TEMPLATES = Path(__file__).resolve().parent
 
 def page_of(report: Mapping[str, Any], title: str) -> str:
     """Return the page. It needs neither network nor script, and every text in it is escaped."""
-    page = _template().render(report=report, view=view_of(report), title=title)
+    page = _template("page.html.j2").render(report=report, view=view_of(report), title=title)
+    return printable(page)
+
+
+def drill_page_of(record: Mapping[str, Any], title: str) -> str:
+    """Return the page of a record of drills, of the same kind."""
+    page = _template("drill.html.j2").render(record=record, title=title)
     return printable(page)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -37,4 +43,4 @@ def _template() -> Template:
     )
     environment.filters.update(FILTERS)
     environment.filters["spark"] = spark
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)

@@ -113,6 +113,16 @@ def duration(value: int | None) -> str:
     return f"less than a{_SPACE}minute"
 
 
+def measured(value: int | None) -> str:
+    """Return measured seconds exactly, such as C(95 s) and C(12 min 3 s)."""
+    if value is None:
+        return "not measured"
+    if value < 2 * 60:
+        return f"{value}{_SPACE}s"
+    minutes, rest = divmod(int(value), 60)
+    return f"{minutes:,}{_SPACE}min {rest}{_SPACE}s"
+
+
 def ago(time: str | None, now: str) -> str:
     """Return how long ago a time in ISO 8601 was."""
     then = seconds(time or "")
@@ -142,6 +152,7 @@ FILTERS = {
     "moment": moment,
     "day": day,
     "duration": duration,
+    "measured": measured,
     "ago": ago,
     "value": value,
 }

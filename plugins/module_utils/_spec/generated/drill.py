@@ -50,15 +50,7 @@ def drill_spec() -> Spec:
         "run": {"type": "str", "required": True},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "state": {"type": "str", "choices": ["started", "absent"], "default": "started"},
-        "guests": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "options": {
-                "vmid": {"type": "int", "required": True},
-                "archive": {"type": "str", "required": True},
-            },
-        },
+        "guests": {"type": "list", "elements": "dict", "default": []},
         "wait_timeout": {
             "type": "int",
             "default": 300,
@@ -67,3 +59,8 @@ def drill_spec() -> Spec:
         "settle": {"type": "int", "default": 10},
         "abandoned_after": {"type": "str", "default": "12h"},
     }
+
+
+def guests_item_spec() -> Spec:
+    """Return the options of one item of O(guests), which the module's work checks."""
+    return {"vmid": {"type": "int", "required": True}, "archive": {"type": "str", "required": True}}
