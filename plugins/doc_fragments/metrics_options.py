@@ -62,6 +62,12 @@ options:
     description: What M(pve.fleet.drift_info) returned as C(drift).
       Without it, there are no metrics about drift.
     type: dict
+  drills:
+    description: The text of the record of drills, C(drill.json) of
+      the role P(pve.fleet.drill#role). Without it, there are no metrics
+      about proven restores.
+    type: str
+    default: ''
   cpu_overcommit:
     description:
       - Overcommit factor for the cores of a node.

@@ -65,6 +65,14 @@ options:
       attention.
     type: int
     default: 7
+  drills:
+    description:
+      - The text of the record of drills, C(drill.json) of the role P(pve.fleet.drill#role).
+        Each guest then has its last proven restore, and guests without one
+        need attention.
+      - Without it, C(proven) of each guest is null.
+    type: str
+    default: ''
   prices:
     description: Prices for a month. With at least one of them, RV(report.costs)
       has the costs of each tenant.

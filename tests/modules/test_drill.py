@@ -9,13 +9,16 @@ The simulator follows qemu-server, PVE/API2/Qemu.pm (create_vm), and pve-contain
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
 from tests.modules.access_lab import do, refused
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab
+from tests.modules.report_lab import VALIDATOR
 
 DISK: dict[str, Any] = {"disks": [{"name": "scsi0", "size": 1, "storage": "ceph"}]}
 WEB: dict[str, Any] = {"name": "web", "tenant": "acme", "pool": "acme", "memory": 256, **DISK}
@@ -282,3 +285,29 @@ def test_a_copy_counts_nowhere(lab: Lab, web: dict[str, Any]) -> None:
         assert str(copy) not in str(document)
         assert str(second["vmid"]) in str(document) or "second" in str(document)
     remove(lab, planned["run"])
+
+
+def test_report_and_metrics_show_the_last_proven_restore(lab: Lab, web: dict[str, Any]) -> None:
+    bare = do(lab, "vm", **{**WEB, "name": "bare"})["vm"]
+    proven = {"vmid": web["vmid"], "type": "qemu", "name": "web", "proven": "2026-01-02T00:00:00Z"}
+    times = {"proof": "agent", "archive_age": 60, "restore_seconds": 90, "boot_seconds": 20}
+    record = json.dumps({"version": 1, "guests": [{**proven, **times}], "drills": []})
+    report = do(lab, "report_info", drills=record)["report"]
+    rows = {row["vmid"]: row["proven"] for row in report["vms"]}
+    assert rows[web["vmid"]] == {"time": proven["proven"], **times}
+    assert rows[bare["vmid"]]["time"] is None
+    (risk,) = [risk for risk in report["attention"] if risk["kind"] == "unproven"]
+    texts = [case["text"] for case in risk["cases"]]
+    assert "acme/bare" in texts
+    assert "acme/web" not in texts
+    VALIDATOR.validate(report)
+    assert "restore never proven" in report_html(report)
+    assert {row["proven"] for row in do(lab, "report_info")["report"]["vms"]} == {None}
+    text = do(lab, "metrics_info", drills=record)["text"]
+    (moment,) = re.findall(r"proven_restore_timestamp_seconds{.*name=\"web\".*} (.*)", text)
+    assert float(moment) == 1767312000
+    (never,) = re.findall(r"proven_restore_timestamp_seconds{.*name=\"bare\".*} (.*)", text)
+    assert float(never) == 0
+    (duration,) = re.findall(r"proven_restore_seconds{.*} (.*)", text)
+    assert float(duration) == 110
+    assert "record" in refused(lab, "report_info", drills="[]")["msg"]

@@ -89,6 +89,12 @@ FAMILIES: Mapping[str, MetricFamily] = {
     "proxmox_vm_newest_backup_timestamp_seconds": _gauge(
         "When the newest backup of a guest was made, since the epoch."
     ),
+    "proxmox_vm_proven_restore_timestamp_seconds": _gauge(
+        "When a drill last proved a restore of a guest, since the epoch; 0 if none did."
+    ),
+    "proxmox_vm_proven_restore_seconds": _gauge(
+        "Seconds of the last proven restore of a guest until it was up."
+    ),
     "proxmox_drift_vms": _gauge("Number of VMs by what differs from the estate, and tenant."),
     "proxmox_drift_complete": _gauge("Whether all VMs could be compared (1) or not (0)."),
     "proxmox_drift_timestamp_seconds": _gauge("When the estate was compared, since the epoch."),

@@ -43,6 +43,7 @@ def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
     _add_tenants(samples, site, site.cluster, wanted)
     _add_copies(samples, site, wanted, "snapshot", site.snapshots)
     _add_copies(samples, site, wanted, "backup", site.backups)
+    _add_proofs(samples, site.cluster, wanted, label)
 
 
 def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
@@ -202,3 +203,23 @@ def _add_copies(
         if found.number:
             newest = f"proxmox_vm_newest_{kind}_timestamp_seconds"
             samples.put(newest, found.newest, **labels)
+
+
+def _add_proofs(
+    samples: Samples, cluster: ClusterState, wanted: MetricsOptions, label: Mapping[str, str]
+) -> None:
+    """Add the last proven restore of each guest, if there is a record of drills."""
+    if wanted.proofs is None:
+        return
+    for row in cluster.vms.values():
+        if row.template:
+            continue
+        tenant, _why = tenant_of(row.tags, wanted.prefix)
+        kind = word_of(row.type)
+        labels = {"vmid": row.vmid, "name": row.own_name, "kind": kind, "tenant": tenant, **label}
+        proof = wanted.proofs.get((row.type, row.vmid, row.own_name))
+        moment = 0 if proof is None else proof.time
+        samples.put("proxmox_vm_proven_restore_timestamp_seconds", moment, **labels)
+        if proof is not None and proof.restore_seconds is not None:
+            seconds = proof.restore_seconds + (proof.boot_seconds or 0)
+            samples.put("proxmox_vm_proven_restore_seconds", seconds, **labels)

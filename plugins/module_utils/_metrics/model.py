@@ -13,6 +13,7 @@ from typing import Any
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError
+from .._drill.record import GuestKey, Proof
 from .._facts.nodes import CapacityRules
 from .._protection.model import Copies
 
@@ -23,7 +24,9 @@ TENANT, DISK, SNAPSHOTS, BACKUPS, DRIFT = "tenant", "disk", "snapshots", "backup
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info."""
+    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info, `proofs`
+    are the last proven restores by guest.
+    """
 
     prefix: str
     rules: CapacityRules
@@ -32,6 +35,7 @@ class MetricsOptions:
     backups: bool
     disks: bool
     drift: Mapping[str, Any] | None
+    proofs: Mapping[GuestKey, Proof] | None = None
 
 
 @dataclass(frozen=True)

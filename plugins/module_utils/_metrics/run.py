@@ -15,6 +15,7 @@ from .._cluster.tenant import PREFIX
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
+from .._drill.record import read_proofs
 from .._facts.node_info import read_rules
 from .drift import add_drift, read_report
 from .exposition import data_of, text_of
@@ -122,6 +123,7 @@ def read_wanted(params: Mapping[str, Any]) -> MetricsOptions:
         backups=bool(params["backups"]),
         disks=bool(params["volumes"]),
         drift=read_report(params.get("drift")),
+        proofs=read_proofs(params.get("drills")),
     )
 
 

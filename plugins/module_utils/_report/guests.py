@@ -13,6 +13,7 @@ from .._cluster.quota import Figures
 from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
+from .._drill.record import GuestKey, Proof
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
 from .._kinds.words import VM, word_of
@@ -62,6 +63,7 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
         "pending": pending,
         "snapshots": _snapshots(guest.snapshots, reading.time, wanted.snapshot_days),
         "backup": _backup(guest, reading, wanted.backup_days),
+        "proven": _proven((row.type, row.vmid, name), wanted.proofs),
         "reason": guest.reason or None,
     }
 
@@ -125,6 +127,22 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
     if state == OLD:
         return _unknown_backup(found.doubt)
     return {**row, "count": None, "reason": found.doubt.message}
+
+
+def _proven(key: GuestKey, proofs: Mapping[GuestKey, Proof] | None) -> dict[str, Any] | None:
+    """Return the last proven restore of a guest, without a time if there was none; None without a
+    record of drills.
+    """
+    if proofs is None:
+        return None
+    found = proofs.get(key)
+    return {
+        "time": None if found is None else iso(found.time),
+        "proof": None if found is None else found.proof or None,
+        "archive_age": None if found is None else found.archive_age,
+        "restore_seconds": None if found is None else found.restore_seconds,
+        "boot_seconds": None if found is None else found.boot_seconds,
+    }
 
 
 def _unknown_backup(error: FleetError) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .._cluster.quota import Limits
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._drift.model import DriftReading
+from .._drill.record import GuestKey, Proof
 from .._guest.model import Actual
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
@@ -45,7 +46,10 @@ class ReportTenant:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of a task. `facts` are the options of the modules that read nodes and cluster."""
+    """The options of a task. `facts` are the options of the modules that read nodes and cluster.
+
+    `proofs` are the last proven restores by guest, None without a record of drills.
+    """
 
     prefix: str
     snapshot_days: int
@@ -53,6 +57,7 @@ class ReportOptions:
     tenants: Sequence[ReportTenant]
     prices: Prices | None
     facts: Mapping[str, Any]
+    proofs: Mapping[GuestKey, Proof] | None = None
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,12 @@ def _old_backups(found: Findings) -> Items:
         yield _item(vm, f"{name_of(vm)}: the newest is of {date}", vmid=vm["vmid"])
 
 
+def _unproven(found: Findings) -> Items:
+    """Yield the guests that no drill has restored, if there is a record of drills."""
+    read = [vm for vm in found.guests if not vm["reason"] and vm["proven"] is not None]
+    return _of_vms([vm for vm in read if vm["proven"]["time"] is None])
+
+
 def _unknown_backups(found: Findings) -> Items:
     vms = _backups(found, UNKNOWN)
     return _of_vms(vms, "{name}: {vm[backup][reason]}")
@@ -297,6 +303,12 @@ RISKS = (
         severity=WARNING,
         title="Guests whose backups cannot be known",
         find=_unknown_backups,
+    ),
+    Risk(
+        kind="unproven",
+        severity=WARNING,
+        title="Guests whose restore no drill has proven",
+        find=_unproven,
     ),
     Risk(
         kind="several_tenants",

@@ -18,6 +18,7 @@ from .._core.errors import ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._drift.run_info import has_guests, read_scope, secrets_in
+from .._drill.record import read_proofs
 from .._facts.node_info import read_rules
 from .._fleet.items import Estate, read_estate
 from .._fleet.run import sites_of as sites_of_estate
@@ -148,6 +149,7 @@ def read_wanted(params: Mapping[str, Any]) -> ReportOptions:
         tenants=_tenants(params.get("tenants") or {}, prefix),
         prices=read_prices(params.get("prices")),
         facts=facts,
+        proofs=read_proofs(params.get("drills")),
     )
 
 

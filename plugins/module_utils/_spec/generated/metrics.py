@@ -28,6 +28,7 @@ def metrics_spec() -> Spec:
         "backups": {"type": "bool", "default": True},
         "volumes": {"type": "bool", "default": True},
         "drift": {"type": "dict"},
+        "drills": {"type": "str", "default": ""},
         "cpu_overcommit": {"type": "float", "default": 4.0},
         "memory_overcommit": {"type": "float", "default": 1.0},
         "min_free_memory": {"type": "raw"},

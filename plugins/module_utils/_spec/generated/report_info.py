@@ -26,6 +26,7 @@ def report_info_spec() -> Spec:
         "storage_warn": {"type": "int", "default": 90},
         "snapshot_days": {"type": "int", "default": 30},
         "backup_days": {"type": "int", "default": 7},
+        "drills": {"type": "str", "default": ""},
         "prices": {
             "type": "dict",
             "options": {
