@@ -18,6 +18,7 @@ description:
   - Lists what is unfinished about the VMs and containers of a tenant, and what ends it, such as VMs
     that an interrupted run did not finish making, locks without a task, saved memory that is not
     used, and templates of which some disks were not converted.
+  - Removes copies that a drill of the tenant's guests has left, 12 hours after it has made them.
   - Removes a stopped guest with the creation marker of this collection, if no task works on it and
     it was not changed for some seconds. Everything else is listed only.
   - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
@@ -63,8 +64,8 @@ unfinished:
     node: {description: The node that it is on., type: str, sample: pve1}
     kind:
       description:
-        - What was interrupted. One of V(creation), V(cloud_init), V(conversion), V(hibernation),
-          V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
+        - What was interrupted. One of V(creation), V(cloud_init), V(conversion), V(drill),
+          V(hibernation), V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
       type: str
       sample: creation
     detail: {description: What was found., type: str, sample: 'it has the creation marker, and

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
+from ansible_collections.pve.fleet.plugins.module_utils._tidy import orphan as tidy_run
 from tests.modules.access_lab import do, refused
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab
@@ -212,6 +213,25 @@ def test_an_interrupted_drill_is_cleaned_up_by_the_next(lab: Lab, web: dict[str,
     result = remove(lab, second["run"], abandoned_after="0s")
     assert result["changed"]
     assert copy not in vmids(lab)
+
+
+def test_tidy_removes_the_copies_of_a_tenant(
+    lab: Lab, web: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = start(lab, plan(lab))["guests"][0]["copy_vmid"]
+    young = do(lab, "tidy", tenant="acme")
+    assert [(row["vmid"], row["kind"], row["remedy"]) for row in young["unfinished"]] == [
+        (copy, "drill", "wait")
+    ]
+    assert copy in vmids(lab)
+    monkeypatch.setattr(tidy_run, "ABANDONED", -1)
+    others = do(lab, "tidy", tenant="globex")
+    assert others["unfinished"] == []
+    foreseen = do(lab, "tidy", tenant="acme", check=True)
+    result = do(lab, "tidy", tenant="acme")
+    assert foreseen["plan"] == result["done"]
+    assert copy not in vmids(lab)
+    assert web["vmid"] in vmids(lab)
 
 
 def test_a_guest_that_only_has_the_tag_is_not_removed(lab: Lab, web: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remains of a VM from an interrupted run, or from an interrupted task of Proxmox VE (pure)."""
+"""Remains of a VM from an interrupted run or drill, or from an interrupted task of Proxmox VE
+(pure).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._cluster.drill.copies import CopyNotes
+from .._core.times import iso
 from .._guest.actual import unconverted_disks
 from .._guest.model import Actual
 from .._kinds.registry import list_of
@@ -17,6 +21,8 @@ from .._kinds.registry import list_of
 REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
 # Locks that belong to a chosen state, or to a backup.
 _CHOSEN = frozenset(("suspended", "backup"))
+# Seconds after which the copy of a drill is abandoned.
+ABANDONED = 12 * 3600
 _RUN_AGAIN = "Run the task that created it again, which completes it"
 
 
@@ -58,6 +64,15 @@ def orphans_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -
         step = "Run the task that changed its cloud-init options again"
         found.append(Orphan("cloud_init", detail, BY_HAND, step))
     return [*found, *_memory(actual), *_template(actual, bases)]
+
+
+def orphan_of_copy(notes: CopyNotes, now: float) -> Orphan:
+    """Return the copy of a drill, which is abandoned some hours after the drill has made it."""
+    detail = f"it is a copy of drill {notes.run}, made {iso(notes.began)}"
+    if now - notes.began > ABANDONED:
+        step = "Let module tidy remove it, or the next drill"
+        return Orphan("drill", detail, REMOVE, step)
+    return Orphan("drill", detail, WAIT, "Run this again when the drill has ended")
 
 
 def _creation(actual: Actual, tasks: Collection[str]) -> Orphan:

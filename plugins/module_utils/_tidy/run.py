@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.drill.copies import tenant_tags, without_copies
 from .._cluster.lookup import require_known_tenant
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._cluster.storages.allocation import base_storages
-from .._cluster.tenant import owns, tenant_tag, tenants_of
+from .._cluster.tenant import owns, parse_tags, tenant_tag, tenants_of
 from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout
@@ -22,6 +23,7 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
+from .._drill.find import find_copies, remove_copy
 from .._fleet.items import removal_of
 from .._guest.flow.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
@@ -37,7 +39,7 @@ from .._guest.model import Actual
 from .._guest.plan.removal import plan_absent
 from .._kinds.registry import LISTS, list_of
 from .._resource.plan import Plan, Step
-from .orphan import REMOVE, Orphan, orphans_of
+from .orphan import REMOVE, Orphan, orphan_of_copy, orphans_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -53,6 +55,7 @@ class Unfinished:
 
     actual: Actual
     orphans: tuple[Orphan, ...]
+    is_copy: bool = False  # of a drill
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -112,7 +115,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     prefix = params["tenant_prefix"]
     tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
     cluster = fetch_cluster_state(client, {one.kind.type for one in LISTS})
-    found = find_unfinished(client, cluster, tag, prefix)
+    found = find_unfinished(client, without_copies(cluster), tag, prefix)
+    found += _find_copies(client, cluster, tag, prefix)
     if not found:
         require_known_tenant(cluster, tag, prefix)
     view = ClusterView(client, cluster.types)
@@ -123,7 +127,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         if not vm.is_removable:
             continue
         try:
-            results.append(_remove(params, client, vm.actual, view, check_mode))
+            results.append(_remove(params, client, vm, view, check_mode))
             removed += 1
         except FleetError as error:
             failures.append(Failed(vm.actual.label, error))
@@ -136,14 +140,30 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _remove(
-    params: Mapping[str, Any], client: Client, actual: Actual, view: ClusterView, check_mode: bool
+    params: Mapping[str, Any], client: Client, vm: Unfinished, view: ClusterView, check_mode: bool
 ) -> Result:
     """Remove a VM; in check mode return the plan."""
+    actual = vm.actual
+    if vm.is_copy:
+        timeout = int(params["task_timeout"])
+        return remove_copy(client, actual, timeout=timeout, check_mode=check_mode)
     of = list_of(actual.kind.type)
     options = of.read(removal_of(params, actual.vmid, actual.kind.name_in(actual.target), of))
     context = of.context(client, options.desired, options.settings, check_mode, view)
     plan = plan_absent(options.desired, actual)
     return apply_to_guest(AbandonedGuest(of.flow, context, plan, actual))
+
+
+def _find_copies(client: Client, cluster: ClusterState, tag: str, prefix: str) -> list[Unfinished]:
+    """Return the copies of guests of the tenant that drills have left or still use."""
+    now = client.clock.time()
+    found: list[Unfinished] = []
+    for one in find_copies(client, cluster):
+        tags = parse_tags(one.actual.target.get("tags"))
+        if tag in tenant_tags(tags, prefix):
+            orphans = (orphan_of_copy(one.notes, now),)
+            found.append(Unfinished(one.actual, orphans, is_copy=True))
+    return found
 
 
 def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
