@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.modules.access_lab import do, refused
+from tests.modules.access_lab import do, limited, refused
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab
 from tests.modules.restore_lab import end_restore, start_restore
@@ -165,3 +165,90 @@ def test_an_earlier_backup_is_not_taken_for_the_state_before(lab: Lab, web: dict
     result = lab.run("restore", name="web", tenant="acme", confirm="web")
     assert result["failed"]
     assert int(config(lab, web)["memory"]) == 512
+
+
+def test_a_vm_of_the_ha_manager_is_stopped_and_started_by_it(lab: Lab, web: dict[str, Any]) -> None:
+    """PVE itself does not look at HA before a restore (qemu-server: API2/Qemu.pm, create_vm): the
+    HA manager must not start the VM while its disks are written.
+    """
+    do(lab, "vm", name="web", tenant="acme", state="started")
+    do(lab, "ha_resource", sid=f"vm:{web['vmid']}", request_state="started")
+    assert "stop=true" in rejected(lab)["msg"]
+    result = restore(lab, stop=True)
+    assert result["guest"]["status"] == "running"
+    assert int(config(lab, web)["memory"]) == 256
+    (managed,) = lab.client.get("cluster", "ha", "resources")
+    assert (managed["sid"], managed["state"]) == (f"vm:{web['vmid']}", "started")
+
+
+def test_a_vm_that_the_ha_manager_may_start_is_refused(lab: Lab, web: dict[str, Any]) -> None:
+    lab.simulator.fault(
+        method="GET",
+        path=rf"/qemu/{web['vmid']}/status/current$",
+        steer=[["PUT", f"/vms/{web['vmid']}", {"running": False}]],
+        times=None,
+    )
+    do(lab, "ha_resource", sid=f"vm:{web['vmid']}", request_state="started")
+    error = refused_in_run(lab)
+    assert "the HA manager may start it" in error["msg"]
+    assert int(config(lab, web)["memory"]) == 512
+
+
+def refused_in_run(lab: Lab) -> dict[str, Any]:
+    """Return the failure of a run that must not have written."""
+    lab.simulator.reset_log()
+    result = lab.run("restore", **whole({"stop": True}))
+    assert result.get("failed"), result
+    assert lab.simulator.writes() == []
+    return result
+
+
+def test_an_empty_vm_with_the_lock_of_its_restore_is_recognized(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    """The node has gone down during a restore from a backup server: PVE lifts the lock never."""
+    archive = back_up(lab, web)
+    upid = start_restore(lab, web, archive)
+    lab.client.write("DELETE", "nodes", web["node"], "tasks", upid)
+    end_restore(lab, web, upid)
+    lab.simulator.steer(f"/vms/{web['vmid']}", {"lock": "create"})
+    error = rejected(lab, name=None, vmid=web["vmid"])
+    assert f"qm unlock {web['vmid']}" in error["msg"]
+    lab.simulator.steer(f"/vms/{web['vmid']}", {"lock": None})
+    result = restore(lab, name=None, vmid=web["vmid"])
+    assert result["guest"]["name"] == "web"
+
+
+def test_an_empty_vm_with_a_lock_is_named_by_a_new_restore(lab: Lab, web: dict[str, Any]) -> None:
+    archive = back_up(lab, web)
+    left = {**web, "vmid": 9555}
+    upid = start_restore(lab, left, archive, force=0)
+    lab.client.write("DELETE", "nodes", left["node"], "tasks", upid)
+    end_restore(lab, left, upid)
+    lab.simulator.steer("/vms/9555", {"lock": "create"})
+    result = restore(lab, confirm=None, new_name="web2")
+    assert any("qm unlock 9555" in text for text in result["warnings"])
+    lab.simulator.steer("/vms/9555", {"lock": None})
+    restore(lab, confirm=None, new_name="web3")
+    rows = lab.client.get("cluster", "resources", type="vm")
+    assert 9555 not in {row["vmid"] for row in rows}
+
+
+def test_a_tenant_overwrites_its_own_vm_with_its_own_token(lab: Lab, web: dict[str, Any]) -> None:
+    """Source: qemu-server, PVE/API2/Qemu.pm, create_vm: VM.Backup on the VM is enough."""
+    roles = {
+        "/pool/acme": "PVEVMAdmin,PVEPoolUser",
+        "/storage/nas": "PVEDatastoreUser",
+        "/storage/ceph": "PVEDatastoreUser",
+        "/sdn/zones/localnetwork": "PVESDNUser",
+    }
+    token = limited(lab, "overwriter", roles)
+    other = do(lab, "vm", **{**WEB, "name": "shop", "tenant": "globex", "pool": "globex"})["vm"]
+    theirs = back_up(lab, other)
+    result = restore(lab, **token)
+    assert result["kept"]
+    assert int(config(lab, web)["memory"]) == 256
+    hidden = rejected(lab, name=None, archive=theirs, confirm="shop", **token)
+    assert hidden["error"]["reason"] == "unknown archive"
+    named = rejected(lab, name="shop", confirm="shop", **token)
+    assert named["error"]["category"] in ("NotFound", "Conflict", "UnknownVm"), named

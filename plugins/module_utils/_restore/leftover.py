@@ -36,10 +36,29 @@ def find_leftovers(
     archived = {one.vmid for one in archives}
     found: list[VmRow] = []
     for row in candidates(cluster, owner, archived):
-        if row.type != VM.type or not has_failed(restores_of(client, row)):
+        if row.type != VM.type or row.lock or not has_failed(restores_of(client, row)):
             continue
         if is_left(client, VM, row.vmid, row.node):
             found.append(row)
+    return found
+
+
+def find_locked(
+    client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
+) -> list[str]:
+    """Return a sentence about each empty VM that an interrupted restore of this login has left
+    with a lock, which only root can lift.
+    """
+    archived = {one.vmid for one in archives}
+    found: list[str] = []
+    for row in candidates(cluster, owner, archived):
+        if row.lock and has_failed(restores_of(client, row)):
+            command = f"{VM.tool} unlock {row.vmid}"
+            found.append(
+                f"{VM.noun} {row.vmid} on node {row.node} is empty and has the lock {row.lock}: an"
+                f" interrupted restore has left it. Run '{command}' there; the next restore of"
+                " this login then removes it"
+            )
     return found
 
 

@@ -30,7 +30,7 @@ from .._vm.run import VM_FLOW, prepared
 from .choose import KINDS, Chosen
 from .desired import DesiredRestore, read_desired
 from .guest import read_container, read_vm
-from .leftover import find_leftovers
+from .leftover import find_leftovers, find_locked
 from .overwrite.run import overwrite
 from .read import find_chosen, read_all
 
@@ -67,6 +67,7 @@ def restore_new(
     """Restore a new guest, after the empty VMs of earlier restores were removed."""
     cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
     leftovers = find_leftovers(client, cluster, desired.owner, archives)
+    locked = find_locked(client, cluster, desired.owner, archives)
     flow, context = context_of(client, desired, chosen, desired.new_name, check_mode)
     require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
     planner = planner_of(flow, chosen)
@@ -78,6 +79,7 @@ def restore_new(
         done = remove_leftovers(client, leftovers, desired.timeout)
     with after_writes(done):
         result = apply_plan(guest_plan)
+    result = replace(result, warnings=(*result.warnings, *locked))
     return reported(_with_guest(flow, result), _described(client, desired, chosen), planned, done)
 
 

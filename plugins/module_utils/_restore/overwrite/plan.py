@@ -31,6 +31,8 @@ from ..._vm.plan.restore import restore_storage as vm_storage
 from ..choose import KEPT_NOTES, Chosen
 from ..desired import KEEP_ARCHIVE, DesiredRestore
 
+# States in which the HA manager does not start a service by itself.
+_AT_REST = frozenset(("stopped", "disabled", "ignored", "error"))
 KEEP, RESTORE = "keep", "restore"
 _NOTES = "{{guestname}}: " + KEPT_NOTES
 
@@ -155,10 +157,16 @@ def restore_step(task: Overwrite) -> Step:
 # -- refusals
 
 
-def require_possible(task: Overwrite, snapshots: Collection[str]) -> None:
-    """Raise FleetError for a guest that must not be overwritten; `snapshots` are its snapshots."""
+def require_possible(
+    task: Overwrite, snapshots: Collection[str], status: Mapping[str, Any]
+) -> None:
+    """Raise FleetError for a guest that must not be overwritten; `snapshots` are its snapshots,
+    `status` is its present status as PVE returns it.
+    """
     actual = task.actual
     _require_confirmed(task)
+    _require_unlocked(actual)
+    _require_at_rest(actual, status)
     if actual.template:
         raise _refused(actual, "it is a template", "Restore a new guest")
     if actual.target.get("protection") == "1":
@@ -186,6 +194,35 @@ def require_possible(task: Overwrite, snapshots: Collection[str]) -> None:
             f"{', '.join(lost)} would be lost, because backups leave it out",
             "Include it in backups, detach it, set keep=none, or restore a new guest",
         )
+
+
+def _require_unlocked(actual: Actual) -> None:
+    """Raise Conflict for an empty VM that still has the lock of its restore: the node has gone down
+    in between. PVE restores no VM with a lock, and removes none (pve-guest-common:
+    AbstractConfig.pm, create_and_lock_config; qemu-server: QemuServer.pm, destroy_vm).
+    """
+    if not is_bare(actual.live) or not actual.lock:
+        return
+    raise _refused(
+        actual,
+        f"an interrupted restore has left it with the lock {actual.lock}",
+        f"Run '{actual.kind.tool} unlock {actual.vmid}' on node {actual.node}, then this again",
+    )
+
+
+def _require_at_rest(actual: Actual, status: Mapping[str, Any]) -> None:
+    """Raise Conflict for a stopped guest that the HA manager may start at any moment. PVE itself
+    does not look at HA before a restore (qemu-server: API2/Qemu.pm, create_vm).
+    """
+    managed = status.get("ha") or {}
+    state = str(managed.get("state") or "")
+    if actual.running or not managed.get("managed") or state in _AT_REST:
+        return
+    raise _refused(
+        actual,
+        f"the HA manager may start it during the restore: it is {state or 'unknown'} there",
+        "Set request_state=stopped with module ha_resource first",
+    )
 
 
 def _require_confirmed(task: Overwrite) -> None:

@@ -15,12 +15,12 @@ from ..._core.errors import FleetError, NotFound, NotSupported
 from ..._core.marks import marked_tag
 from ..._core.parallel import side_by_side
 from ..._core.propstring import keyed_parts
-from ..._facts.kinds import label_of
 from ..._firewall.evaluate.model import Cluster
 from ..._firewall.reach.read import read_cluster, read_cluster_firewall, read_guest
 from ..._firewall.read import groups_of
 from ..._firewall.rules.model import Rule
 from ..._firewall.scope import GUEST, ROOT, FirewallScope
+from ..._kinds.words import label_of
 from ..._sdn.model import VNETS
 from ..._sdn.read import read_sdn
 from ..audit import UNKNOWN, Finding
