@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,13 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader, lookup_loader
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import NodeTasks, Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
 from tests.declared import minimal_tasks
+from tests.event_world import OPTIONS
 from tests.faults.scenarios import LIMITS, NAME, SCENARIOS, TENANT, VMID, Scenario, machine
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
@@ -115,6 +121,8 @@ def _guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return work()
     except AnsibleError as error:
         return {"failed": True, "msg": str(error)}
+    except FleetError as error:
+        return {"failed": True, **error.as_result()}
     except Exception as error:
         return {"failed": True, "msg": str(error), "exception": traceback.format_exc()}
 
@@ -131,7 +139,30 @@ def _metrics(lab: Lab, options: dict[str, Any], place: Path) -> dict[str, Any]:
     return run_module("metrics", {**lab.connection, **options, "path": str(file)})
 
 
-_RUNNERS = {"inventory": _inventory, "lookup": _lookup, "metrics": _metrics}
+def _events(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
+    """Return the events of two readings, the second of which finds everything new."""
+
+    def read() -> dict[str, Any]:
+        wanted = replace(OPTIONS, **options)
+        events: list[dict[str, Any]] = []
+        position = Position()
+        with connect({**lab.connection, "retries": 1}, {}) as client:
+            for _number in range(2):
+                reading = read_site(client, position, wanted)
+                position, found = advance(position, reading, wanted)
+                events += found
+                json.dumps(found)
+                unknown = {node: NodeTasks(0, {}, {}) for node in position.nodes}
+                position = replace(position, tasks=unknown, guests={}, nodes=(), checked=0)
+        if reading.error is not None:
+            raise reading.error
+        plain = [{**event, "id": "", "time": "", "newest": ""} for event in events]
+        return {"events": sorted(plain, key=json.dumps)}
+
+    return _guarded(read)
+
+
+_RUNNERS = {"inventory": _inventory, "lookup": _lookup, "metrics": _metrics, "events": _events}
 
 
 def of_scenario(scenario: Scenario) -> Subject:
@@ -184,6 +215,13 @@ READING: tuple[Subject, ...] = (
     Subject("audit", "audit_info", {}, RUNNING),
     Subject("metrics", "metrics_info", {"quotas": {TENANT: {"vms": 3}}}, RUNNING, (_SNAPSHOT,)),
     Subject("a file of metrics", "metrics", {}, RUNNING),
+    Subject(
+        "events",
+        "events",
+        {"max_age": 3600.0, "quotas": {TENANT: {"vms": 1}}, "storage_limit": 1.0},
+        RUNNING,
+        (_SNAPSHOT,),
+    ),
     Subject("realms", "realm_info", {}),
     Subject(
         "a report",
