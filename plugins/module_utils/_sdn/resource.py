@@ -100,7 +100,7 @@ class SdnTransaction(Resource[Result]):
     def _require_unchanged(self, step: Step) -> None:
         """Raise Conflict if another run applied a change since the plan was made.
 
-        A tag or an ID that the plan chose may be in use now. Nobody else writes from here on.
+        A tag or an ID that the plan chose may be in use now. From here on, PVE refuses the writes of others.
         """
         subnets = bool(self.running["subnets"] or self.after["subnets"])
         running = read_sdn(self.client, subnets=subnets).running

@@ -331,4 +331,4 @@ def _networks(text: str) -> Iterator[Network]:
         yield _network(text)
         return
     ends = ipaddress.ip_address(first), ipaddress.ip_address(last)
-    yield from ipaddress.summarize_address_range(*ends)  # type: ignore[type-var]
+    yield from ipaddress.summarize_address_range(*ends)
