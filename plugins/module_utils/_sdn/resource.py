@@ -100,7 +100,8 @@ class SdnTransaction(Resource[Result]):
     def _require_unchanged(self, step: Step) -> None:
         """Raise Conflict if another run applied a change since the plan was made.
 
-        A tag or an ID that the plan chose may be in use now. From here on, PVE refuses the writes of others.
+        A tag or an ID that the plan chose may be in use now. PVE refuses writes of others from here
+        on.
         """
         subnets = bool(self.running["subnets"] or self.after["subnets"])
         running = read_sdn(self.client, subnets=subnets).running
