@@ -295,7 +295,7 @@ def breach_after(
     """Return a look after another has done something with the VM; it has to give way."""
 
     def look(rule: QuotaRule) -> RaceReading:
-        meddle(rule.number, str(node_of(lab.client, rule.number)))
+        meddle(rule.vmid, str(node_of(lab.client, rule.vmid)))
         breach = {"vms": {"used": 1, "wanted": 1, "limit": 1}}
         return RaceReading({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
 

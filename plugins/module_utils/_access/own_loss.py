@@ -178,9 +178,9 @@ def find_pool_loss(
     if not any(caller.may_have(grant) for _path, grant in entries):
         return None
     members = _paths(actual)
-    left = _pools_left(client, arriving, name)
+    others = _other_pools(client, arriving, name)
     gone = members if change.deletes else _paths(change.removes)
-    moved = frozenset[str]().union(*left.values())
+    moved = frozenset[str]().union(*others.values())
     remaining = members.difference(gone).union(moved)
     if not (gone or moved):
         return None
@@ -188,21 +188,21 @@ def find_pool_loss(
     def altered(known: AccessControl) -> AccessControl:
         if change.deletes:
             return known.without_pool(name)
-        return replace(known, pools={**dict.fromkeys(left, frozenset()), name: remaining})
+        return replace(known, pools={**dict.fromkeys(others, frozenset()), name: remaining})
 
-    return _loss(client, caller, altered, {**left, name: members})
+    return _loss(client, caller, altered, {**others, name: members})
 
 
-def _pools_left(client: Api, vms: Collection[int], name: str) -> dict[str, frozenset[str]]:
+def _other_pools(client: Api, vms: Collection[int], name: str) -> dict[str, frozenset[str]]:
     """Return the paths of these VMs by the other pool that they are in; one request at most."""
-    left: dict[str, frozenset[str]] = {}
+    others: dict[str, frozenset[str]] = {}
     if not vms:
-        return left
+        return others
     for row in client.get("cluster", "resources", type="vm") or []:
         pool = str(row.get("pool") or name)
         if pool != name and int(row["vmid"]) in vms:
-            left[pool] = left.get(pool, frozenset()) | {f"/vms/{row['vmid']}"}
-    return left
+            others[pool] = others.get(pool, frozenset()) | {f"/vms/{row['vmid']}"}
+    return others
 
 
 def _paths(members: Mapping[str, Any]) -> frozenset[str]:

@@ -18,14 +18,16 @@ _ELSEWHERE = {"pools": ("vms",)}
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedSection:
     """The items of a section, and the secrets that Proxmox VE does not return."""
 
     items: list[dict[str, Any]]
     secrets: list[str]
 
 
-def exported_rows(section: Section, table: Table, found: Iterable[tuple[Keys, Values]]) -> Exported:
+def exported_rows(
+    section: Section, table: Table, found: Iterable[tuple[Keys, Values]]
+) -> ExportedSection:
     """Return the resources of a table without those that cannot be changed."""
     items: list[dict[str, Any]] = []
     secrets: list[str] = []
@@ -38,7 +40,7 @@ def exported_rows(section: Section, table: Table, found: Iterable[tuple[Keys, Va
         for secret in table.secrets:
             if secret.exists_in(variant):
                 secrets.append(f"{name}: {secret.option}")
-    return Exported(items, secrets)
+    return ExportedSection(items, secrets)
 
 
 def declared(section: Section, table: Table, keys: Keys, values: Values) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from .sections import SECTIONS, Section
 
 
 @dataclass(frozen=True)
-class Item:
+class DeclaredItem:
     """A resource of the file, or one that is not in it and is removed."""
 
     section: Section
@@ -33,16 +33,16 @@ class Item:
         return self.section.can_be_exact and self.params.get("state") == "absent"
 
 
-def read_items(params: Mapping[str, Any]) -> list[Item]:
+def read_items(params: Mapping[str, Any]) -> list[DeclaredItem]:
     """Return the declared resources in the order of the sections.
 
     Raises ValidationFailed for options that the module of a section does not have, and for a
     resource that is declared twice.
     """
-    found: list[Item] = []
+    found: list[DeclaredItem] = []
     for section in SECTIONS:
         items = [
-            Item(section, _options(section, given, place))
+            DeclaredItem(section, _options(section, given, place))
             for place, given in _given(section, params.get(section.name))
         ]
         _require_different(items)
@@ -66,7 +66,7 @@ def _options(section: Section, given: Any, place: str) -> dict[str, Any]:
     return {**dict.fromkeys(spec), **checked}
 
 
-def _require_different(items: Sequence[Item]) -> None:
+def _require_different(items: Sequence[DeclaredItem]) -> None:
     """Raise ValidationFailed for a resource that is declared twice."""
     known: set[str] = set()
     for item in items:

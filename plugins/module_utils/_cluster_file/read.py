@@ -17,7 +17,7 @@ from .._resource.change import DesiredResource
 from .._resource.decide import after, compare, read_desired, read_keys
 from .._resource.run import list_values, read_values
 from .._resource.table import Table, Values
-from .desired import Item
+from .desired import DeclaredItem
 from .sections import Section
 
 _READS_AT_ONCE = 8
@@ -25,15 +25,15 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Known:
+class SectionReading:
     """The resources of a section as they are, by their keys."""
 
     values: Mapping[Names, Values] = field(default_factory=dict)
 
 
 def read_section(
-    section: Section, items: Sequence[Item], client: Client, whole: bool = False
-) -> Known:
+    section: Section, items: Sequence[DeclaredItem], client: Client, whole: bool = False
+) -> SectionReading:
     """Return the resources that the items are about; `whole`: all of the section.
 
     One request for each group of the section, and one for each item about which the listing does
@@ -41,7 +41,7 @@ def read_section(
     """
     table = section.table
     if table is None:
-        return Known()
+        return SectionReading()
     single = [read_keys(table, item.params) for item in items if not _is_listed(section, item)]
     found: dict[Names, Values] = {}
     if whole or len(single) < len(items):
@@ -52,11 +52,11 @@ def read_section(
         found.pop(tuple(keys.values()), None)
         if one is not None:
             found[tuple(keys.values())] = one
-    return Known(found)
+    return SectionReading(found)
 
 
 def _listed(
-    section: Section, items: Sequence[Item], client: Client, whole: bool
+    section: Section, items: Sequence[DeclaredItem], client: Client, whole: bool
 ) -> Iterable[tuple[Mapping[str, str], Values]]:
     for group in section.groups:
         is_named = any(group.items() <= item.params.items() for item in items)
@@ -64,7 +64,7 @@ def _listed(
             yield from list_values(section.table, client, group)
 
 
-def _is_listed(section: Section, item: Item) -> bool:
+def _is_listed(section: Section, item: DeclaredItem) -> bool:
     """Return whether the listing has every option of an item."""
     table = section.table
     if table is None or table.list_is_whole:
@@ -85,7 +85,7 @@ class Difference:
     exists: bool
 
 
-def find_difference(item: Item, known: Known, client: Client) -> Difference | None:
+def find_difference(item: DeclaredItem, known: SectionReading, client: Client) -> Difference | None:
     """Return the difference of a resource, None if it is as declared. Raises FleetError."""
     table = item.section.table
     if table is None:
@@ -102,17 +102,19 @@ def find_difference(item: Item, known: Known, client: Client) -> Difference | No
     return Difference(table, desired.keys, values, exists)
 
 
-def undeclared(section: Section, items: Sequence[Item], known: Known) -> list[Item]:
+def undeclared(
+    section: Section, items: Sequence[DeclaredItem], known: SectionReading
+) -> list[DeclaredItem]:
     """Return the removals of the resources that are not in the file (pure)."""
     table = section.table
     if table is None:
         return []
     declared = {tuple(read_keys(table, item.params).values()) for item in items}
-    found: list[Item] = []
+    found: list[DeclaredItem] = []
     for names in sorted(known.values.keys() - declared):
         keys = dict(zip(section.keys, names, strict=True))
         if not section.built_in(keys):
-            found.append(Item(section, _absent(section, keys)))
+            found.append(DeclaredItem(section, _absent(section, keys)))
     return found
 
 

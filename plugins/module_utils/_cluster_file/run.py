@@ -14,9 +14,9 @@ from .._api.client import Client
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.execute import after_writes
-from .desired import Item, read_exact, read_items
+from .desired import DeclaredItem, read_exact, read_items
 from .planned import PlannedReader, edits_of
-from .read import Known, find_difference, read_section, undeclared
+from .read import SectionReading, find_difference, read_section, undeclared
 from .sections import SECTIONS, Section
 
 
@@ -26,7 +26,7 @@ class Planned:
     cluster has it now.
     """
 
-    item: Item
+    item: DeclaredItem
     preview: Result
     exists: bool = True
 
@@ -60,7 +60,7 @@ def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[Planned]
 
 def items_in_order(
     params: Mapping[str, Any], client: PlannedReader
-) -> Iterator[tuple[Item, Known | FleetError]]:
+) -> Iterator[tuple[DeclaredItem, SectionReading | FleetError]]:
     """Yield each resource with the reading of its section, in the order in which they are written.
 
     A section is read after the resources of those before it were planned. The reading is an error
@@ -68,7 +68,7 @@ def items_in_order(
     """
     items = read_items(params)
     exact = read_exact(params)
-    removals: list[tuple[Item, Known | FleetError]] = []
+    removals: list[tuple[DeclaredItem, SectionReading | FleetError]] = []
     for section in SECTIONS:
         declared = [item for item in items if item.section is section]
         if not declared and section not in exact:
@@ -81,15 +81,15 @@ def items_in_order(
                 yield item, known
         if isinstance(known, FleetError):
             if not declared:
-                removals.append((Item(section, {}), known))
+                removals.append((DeclaredItem(section, {}), known))
         elif section in exact:
             removals += [(item, known) for item in undeclared(section, declared, known)]
     yield from reversed(removals)
 
 
 def _reading(
-    section: Section, declared: Sequence[Item], client: PlannedReader, whole: bool
-) -> Known | FleetError:
+    section: Section, declared: Sequence[DeclaredItem], client: PlannedReader, whole: bool
+) -> SectionReading | FleetError:
     try:
         return read_section(section, declared, client, whole=whole)
     except FleetError as error:
@@ -99,7 +99,7 @@ def _reading(
 _UNCHANGED = Result(False, {"plan": [], "done": []})
 
 
-def plan_item(item: Item, known: Known, client: PlannedReader) -> Planned:
+def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) -> Planned:
     """Return the plan of a resource; it is read by itself only if it differs from the listing.
 
     Raises FleetError.

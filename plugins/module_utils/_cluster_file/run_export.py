@@ -19,7 +19,7 @@ from .._node.apt.run import run_info as list_repositories
 from .._node.network.run import run_info as list_interfaces
 from .._node.settings.run import run_info as read_settings
 from .._resource.run import list_values, read_values
-from .declared import Exported, declared, exported_rows, without_default
+from .declared import ExportedSection, declared, exported_rows, without_default
 from .sections import SECTIONS, Section
 from .text import VARIABLE, text_of
 
@@ -39,7 +39,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         for section, one in found.items()
         if isinstance(one, FleetError)
     ]
-    exported = {section.name: one for section, one in found.items() if isinstance(one, Exported)}
+    exported = {
+        section.name: one for section, one in found.items() if isinstance(one, ExportedSection)
+    }
     filled = {name: _value(name, one) for name, one in exported.items() if one.items}
     secrets = {name: one.secrets for name, one in exported.items()}
     texts = [f"{one['section']}: {one['reason']}" for one in missing]
@@ -55,12 +57,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return Result(False, values)
 
 
-def _value(name: str, exported: Exported) -> Any:
+def _value(name: str, exported: ExportedSection) -> Any:
     """Return the value of a section: the options of the cluster are not a list."""
     return exported.items[0] if name == _OPTIONS.name else exported.items
 
 
-def _read(nodes: Sequence[str], client: Client, section: Section) -> Exported | FleetError:
+def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSection | FleetError:
     """Return a section, or why it cannot be read. Raises AuthenticationError."""
     try:
         if section.table is not None:
@@ -73,8 +75,8 @@ def _read(nodes: Sequence[str], client: Client, section: Section) -> Exported | 
         if section is _OPTIONS:
             values = read_values(CLUSTER_OPTIONS, client, {}) or {}
             options = declared(section, CLUSTER_OPTIONS, {}, values)
-            return Exported([options] if options else [], [])
-        return Exported(_BY_NODE[section.name](nodes, client), [])
+            return ExportedSection([options] if options else [], [])
+        return ExportedSection(_BY_NODE[section.name](nodes, client), [])
     except AuthenticationError:
         raise
     except FleetError as error:

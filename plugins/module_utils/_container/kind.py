@@ -52,7 +52,9 @@ class ContainerKind(Kind):
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
 
-    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    def formatted(
+        self, config: Mapping[str, str], keys: Iterable[str] | None = None
+    ) -> dict[str, Any]:
         return show(config, keys)
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:

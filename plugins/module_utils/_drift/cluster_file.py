@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster_file.desired import Item, read_exact, read_items
+from .._cluster_file.desired import DeclaredItem, read_exact, read_items
 from .._cluster_file.planned import PlannedReader
-from .._cluster_file.read import Known
+from .._cluster_file.read import SectionReading
 from .._cluster_file.run import Planned, items_in_order, plan_item
 from .._core.errors import FleetError
 from .._core.times import iso
@@ -72,7 +72,7 @@ def add_cluster(
 
 
 def _compared(
-    item: Item, known: Known | FleetError, planner: PlannedReader, site: str
+    item: DeclaredItem, known: SectionReading | FleetError, planner: PlannedReader, site: str
 ) -> ClusterResource:
     found = ClusterResource(site, item.section.name, item.name, UNKNOWN)
     if isinstance(known, FleetError):

@@ -195,10 +195,10 @@ def _differences(
     `before` and `after` are the values that a run would change.
     """
     changed = {*before, *after} - {_ACTION}
-    target = actual.kind.shown(actual.target)
+    target = actual.kind.formatted(actual.target)
     live = target
     if actual.running:
-        live = actual.kind.shown(actual.live)
+        live = actual.kind.formatted(actual.live)
     waiting = _differing(live, target)
     found: list[Difference] = []
     for key in sorted(changed | (waiting & _named(desired))):

@@ -133,8 +133,8 @@ def _find_hidden(
     side_by_side(ask_for, gone, _CHECKS_AT_ONCE)
 
 
-def _add(reading: DriftReading, vm: Compared, ignored: Ignored, unfinished: bool) -> None:
-    """Add a VM without its ignored differences. An `unfinished` VM is never in sync."""
+def _add(reading: DriftReading, vm: Compared, ignored: Ignored, in_creation: bool) -> None:
+    """Add a VM without its ignored differences. A VM `in_creation` is never in sync."""
     names = names_of(vm.name, vm.tenant, vm.vmid)
     if vm.status != IN_SYNC and ignored.vm(names):
         reading.ignored += 1
@@ -146,7 +146,7 @@ def _add(reading: DriftReading, vm: Compared, ignored: Ignored, unfinished: bool
         reading.ignored += dropped
         vm.options = kept
         vm.status = status_of(kept)
-        if unfinished and vm.status == IN_SYNC:
+        if in_creation and vm.status == IN_SYNC:
             vm.status = DRIFTED
 
 

@@ -136,8 +136,8 @@ def _state(actual: Actual, choices: Choices) -> SettingGroup:
     """Return the state. A VM that is neither running nor stopped is left in its power state."""
     present = Alternative({"state": PRESENT})
     if actual.template:
-        unfinished = Lost("template", "1", _NOT_CONVERTED)
-        in_part = Alternative(present.options, (unfinished,))
+        unconverted = Lost("template", "1", _NOT_CONVERTED)
+        in_part = Alternative(present.options, (unconverted,))
         return SettingGroup((Alternative({"state": "template"}), in_part))
     if choices.power and actual.status in _STATES:
         power = Alternative({"state": _STATES[actual.status]})

@@ -41,7 +41,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
         # names are known once the nodes have been asked
         concerned = scope.chosen(cluster)
     nodes = {row.node for row in concerned}
-    cluster = _asked(client, cluster, nodes)
+    cluster = _as_nodes_list(client, cluster, nodes)
     rows = scope.chosen(cluster)
     hidden = _hidden(client, cluster, scope)
     require_there(scope, cluster, rows, hidden)
@@ -49,7 +49,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
     return cluster, rows, missing
 
 
-def _asked(client: Client, cluster: ClusterState, nodes: Collection[str]) -> ClusterState:
+def _as_nodes_list(client: Client, cluster: ClusterState, nodes: Collection[str]) -> ClusterState:
     """Return the cluster state with the guests as these nodes list them.
 
     Only the lists of VMs can have the full power state: a container runs or does not.

@@ -115,8 +115,8 @@ def _detailed(
     read: PartialRead, nodes: list[dict[str, Any]], rules: CapacityRules
 ) -> list[dict[str, Any]]:
     """Return the nodes with their details; a node that is offline is not asked."""
-    asked = [node["node"] for node in nodes if node["status"] != "offline"]
-    answers = read.each("status", asked, "status")
+    online = [node["node"] for node in nodes if node["status"] != "offline"]
+    answers = read.each("status", online, "status")
     reasons = read.reasons("status")
     detailed = []
     for node in nodes:

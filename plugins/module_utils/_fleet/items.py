@@ -239,9 +239,9 @@ def removal_of(
     params: Mapping[str, Any], vmid: int, name: str, kind: ListKind = VMS
 ) -> dict[str, Any]:
     """Return the options of a guest that is pruned."""
-    said = {name: params.get(name) for name in _OF_REMOVAL}
+    shared = {name: params.get(name) for name in _OF_REMOVAL}
     own = {"vmid": vmid, "name": name or None, "state": "absent"}
-    return with_defaults(kind.specs.whole, {**said, **own})
+    return with_defaults(kind.specs.whole, {**shared, **own})
 
 
 def removal_listed(

@@ -149,11 +149,11 @@ class Planner:
         cluster = self._listed[of.kind.type]
         rows = out_of_list(cluster, scope, listed)
         seen = self._seen[of.kind.type]
-        unfinished, notes = find_creations_in_progress(
+        creations, notes = find_creations_in_progress(
             self._memory.direct(), seen, scope, listed, params
         )
         self.notes += notes
-        rows += unfinished
+        rows += creations
         fresh = ask_nodes(self._memory, cluster, {row.node for row in rows}, full=True)
         items: list[VmItem] = []
         for row in rows:

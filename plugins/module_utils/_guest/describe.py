@@ -79,7 +79,7 @@ def describe(
         "uptime": actual.uptime,
         "description": notes,
         "cloned_from": marker.origin,
-        "config": actual.kind.shown(actual.target),
+        "config": actual.kind.formatted(actual.target),
         "macs": actual.kind.macs_in(actual.target),
         "pending": pending_keys(actual),
         "console_url": console_url(url, actual.kind, actual.vmid, actual.name, actual.node),

@@ -83,7 +83,9 @@ class Kind(Protocol):
         """Return the name of a guest with this configuration, an empty text if it has none."""
         return str(config.get(self.name_option) or "")
 
-    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    def formatted(
+        self, config: Mapping[str, str], keys: Iterable[str] | None = None
+    ) -> dict[str, Any]:
         """Return a configuration, or only `keys` of it, as results show it: plain data, without
         secrets.
         """

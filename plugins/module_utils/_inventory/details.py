@@ -73,9 +73,9 @@ def fetch_details(
         request = _GuestRequest(clients[guest.site], guest, min(limits.call, remaining))
         return request.details(wanted, known.get(guest.key, {}))
 
-    asked = [guest for guest in guests if guest.kind != NODE]
-    keys = [guest.key for guest in asked]
-    details = side_by_side(fetch_one, asked, limits.workers)
+    of_guests = [guest for guest in guests if guest.kind != NODE]
+    keys = [guest.key for guest in of_guests]
+    details = side_by_side(fetch_one, of_guests, limits.workers)
     found = dict(zip(keys, details, strict=True))
     if "addresses" in kinds:
         nodes = [guest for guest in guests if guest.kind == NODE]

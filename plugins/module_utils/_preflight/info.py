@@ -66,9 +66,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     params = {**params, "storages": _storages(params)}
     _validate(params)
     rows, version = _first_contact(params, client)
-    unfinished: list[dict[str, Any]] = []
+    orphans: list[dict[str, Any]] = []
     if version is not None:
-        more, unfinished = _checks(params, client, version)
+        more, orphans = _checks(params, client, version)
         rows += more
     failed = [one for one in rows if one["status"] == FAIL and one["required"]]
     values = {
@@ -76,7 +76,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         "checks": rows,
         "failed_checks": failed,
         "table": table(rows),
-        "unfinished": unfinished,
+        "unfinished": orphans,
     }
     return Result(False, values)
 
@@ -206,11 +206,11 @@ def _checks(
     subjects = _subjects(params, vms, templates, files)
     requested = questions(_given(params, "tasks"), subjects, version)
     rows += _privileges(client, requested)
-    unfinished: list[dict[str, Any]] = []
+    orphans: list[dict[str, Any]] = []
     if params.get("tenant"):
-        found, unfinished = find_orphans(params, client, cluster)
+        found, orphans = find_orphans(params, client, cluster)
         rows += found
-    return rows, unfinished
+    return rows, orphans
 
 
 def _template_files(

@@ -44,7 +44,7 @@ class Rule(Protocol):
     """A rule for one new guest that guests of other runs can break together with it."""
 
     @property
-    def number(self) -> int:
+    def vmid(self) -> int:
         """The number of the new guest."""
 
     @property
@@ -89,16 +89,16 @@ def _breach_by_staying_guests(rule: Rule, reading: RaceReading) -> Any:
     """Return the breach by the guests that do not give way to the new one."""
     staying: dict[int, Any] = {}
     others: dict[int, Any] = {}
-    for number, guest in reading.guests.items():
-        is_lower = number < rule.number
-        if is_lower or number in rule.known:
-            staying[number] = guest
-        elif number != rule.number:
-            others[number] = guest
+    for vmid, guest in reading.guests.items():
+        is_lower = vmid < rule.vmid
+        if is_lower or vmid in rule.known:
+            staying[vmid] = guest
+        elif vmid != rule.vmid:
+            others[vmid] = guest
     breach = reading.find_breach(staying)
     if breach:
         return breach
-    for number, guest in others.items():
-        if reading.is_finished(number):
-            staying[number] = guest
+    for vmid, guest in others.items():
+        if reading.is_finished(vmid):
+            staying[vmid] = guest
     return reading.find_breach(staying)

@@ -23,7 +23,7 @@ from .model import (
     SnapshotVm,
     Tree,
 )
-from .names import expired, unfinished
+from .names import expired, unfinished_snapshots
 from .storages import newest_only, would_be_lost
 
 
@@ -190,7 +190,7 @@ def _retained(
         return _Change(tree, [], [])
     names = [one.name for one in expired(tree, rule, desired.now, spare)]
     warnings = []
-    for one in unfinished(tree, rule):
+    for one in unfinished_snapshots(tree, rule):
         label = f"{vm.label}: snapshot '{one.name}'"
         state = f"unfinished ({one.state})"
         warnings.append(f"{label} is {state} and left alone; remove it by its name")

@@ -101,8 +101,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         warnings += _restored(context, chosen)
     outcomes = side_by_side(lambda target: _one(context, target), chosen, parallel)
     if by_selection:
-        outcomes, left = _still_selected(outcomes)
-        warnings += left
+        outcomes, notes = _still_selected(outcomes)
+        warnings += notes
     for outcome in outcomes:
         warnings += [*outcome.plan.warnings, *outcome.warnings]
     if not outcomes:
@@ -141,15 +141,15 @@ def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotO
     selected, and a warning about each of those (pure).
     """
     kept: list[SnapshotOutcome] = []
-    left: list[str] = []
+    notes: list[str] = []
     for outcome in outcomes:
         error = outcome.error
         is_late = isinstance(error, (ForeignTenant, UnknownVm))
         if error is None or not is_late or error.came_after_changes:
             kept.append(outcome)
         else:
-            left.append(f"It was selected, and left as it is now: {error.message.rstrip('.')}")
-    return kept, left
+            notes.append(f"It was selected, and left as it is now: {error.message.rstrip('.')}")
+    return kept, notes
 
 
 def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:

@@ -54,7 +54,9 @@ class VmKind(Kind):
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
 
-    def shown(self, config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+    def formatted(
+        self, config: Mapping[str, str], keys: Iterable[str] | None = None
+    ) -> dict[str, Any]:
         return show(config, keys)
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:

@@ -105,7 +105,7 @@ def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) ->
         release=_release(reads, is_disputed(aim.change) or is_oci(aim.origin.volume)),
         bridges=reads.bridges_on(node, aim.bridges),
         pools=pools,
-        usage=usage_for(reads, guest, aim.figures, cluster, unfinished=True),
+        usage=usage_for(reads, guest, aim.figures, cluster, in_creation=True),
     )
 
 

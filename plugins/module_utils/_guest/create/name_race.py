@@ -39,7 +39,7 @@ class NameRule:
     client: Client
     desired: Guest
     label: str
-    number: int
+    vmid: int
     known: frozenset[int]
 
     def read(self) -> RaceReading:
@@ -66,13 +66,13 @@ class NameRule:
         nodes: set[str] = set()
         for row in cluster.vms.values():
             is_new = row.vmid not in self.known or not row.own_name
-            if is_new and row.vmid != self.number:
+            if is_new and row.vmid != self.vmid:
                 nodes.add(row.node)
         return ask_nodes(self.client, cluster, nodes)
 
     def _is_namesake(self, row: VmRow) -> bool:
         """Return whether a guest of the tenant has the name, beside those that this run removes."""
-        if row.vmid == self.number or row.vmid in self.desired.leaving:
+        if row.vmid == self.vmid or row.vmid in self.desired.leaving:
             return False
         if row.name != self.desired.name:
             return False
@@ -94,7 +94,7 @@ class NameRule:
             next_step="Both kinds share the names of a tenant: choose another name, or leave vmid"
             " out",
             reason="name taken",
-            details={"removed": self.number},
+            details={"removed": self.vmid},
         )
 
     def not_removed(self, breach: VmRow, failure: FleetError) -> FleetError:

@@ -64,7 +64,7 @@ class PlacementRule:
     known: frozenset[int]
 
     @property
-    def number(self) -> int:
+    def vmid(self) -> int:
         return self.needs.vmid or 0
 
     def read(self) -> RaceReading:
@@ -88,7 +88,7 @@ class PlacementRule:
             answer=f"another run took its place: {breach}",
             next_step="Run this again: the node is chosen again",
             reason="place taken",
-            details={"removed": self.number},
+            details={"removed": self.vmid},
         )
 
     def not_removed(self, breach: str, failure: FleetError) -> FleetError:

@@ -70,7 +70,7 @@ def _contents(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
     return (kind.content,)
 
 
-def read_unfinished(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
+def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
     """Return the figures of each unfinished VM of the tenant.
 
     PVE gives a clone the tags of its source, so until a run has finished it, only its notes name
@@ -118,7 +118,7 @@ class Usage:
     """The usage of a tenant, by VM."""
 
     owned: Mapping[int, Figures]  # VMs with its tag
-    unfinished: Mapping[int, Figures]
+    in_creation: Mapping[int, Figures]
     restored: BeingRestored | None = None  # a VM whose tags and sizes a restore has not written yet
 
 
@@ -135,10 +135,10 @@ class Growth:
 
 
 def gather_usage(
-    client: Client, desired: Guest, cluster: ClusterState, *, unfinished: bool = True
+    client: Client, desired: Guest, cluster: ClusterState, *, in_creation: bool = True
 ) -> Usage:
-    """Return the figures of the tenant's VMs; `unfinished` says whether unfinished VMs count
-    too.
+    """Return the figures of the tenant's VMs, with `in_creation` also of VMs that other runs
+    create.
     """
     restored = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
     attempted = f"The quota of tenant {desired.tenant} could not be checked"
@@ -146,8 +146,8 @@ def gather_usage(
     if being_restored is not None:
         return Usage({}, {}, being_restored)
     owned = read_usage(client, desired, cluster)
-    started = read_unfinished(client, desired, cluster) if unfinished else {}
-    return Usage(owned, started)
+    created = read_in_creation(client, desired, cluster) if in_creation else {}
+    return Usage(owned, created)
 
 
 def require_quota(
@@ -169,7 +169,7 @@ def require_quota(
     if usage.restored is not None:
         raise usage.restored
     mine = {vmid: growth.before} if vmid is not None else {}
-    all_of_it = {**usage.unfinished, **usage.owned, **mine}
+    all_of_it = {**usage.in_creation, **usage.owned, **mine}
     staying = _staying(desired, all_of_it)
     require_counted(desired, cluster, staying, growth.more)
     over = excess(desired.limits, total(staying.values()), growth.more)
@@ -255,14 +255,14 @@ class QuotaRule:
     client: Client
     desired: Guest
     label: str
-    number: int
+    vmid: int
     own: Figures
     known: frozenset[int]
 
     def read(self) -> RaceReading:
         cluster = read_cluster_now(self.client, self.desired)
         others = read_usage(self.client, self.desired, cluster)
-        for vmid in (self.number, *self.desired.leaving):
+        for vmid in (self.vmid, *self.desired.leaving):
             others.pop(vmid, None)
         limits = self.desired.limits or {}
         everyone = {row.vmid: row for row in cluster.guests}
@@ -284,7 +284,7 @@ class QuotaRule:
             f"{self.label} was removed again",
             "Another run took the rest of the quota: run again when there is room, or raise the"
             " quota",
-            removed=self.number,
+            removed=self.vmid,
         )
 
     def not_removed(

@@ -47,12 +47,12 @@ def choose_place(reads: GuestReads, aim: Aim, needs: Needs, cluster: ClusterStat
 
 
 def usage_for(
-    reads: GuestReads, desired: Guest, figures: Figures, cluster: ClusterState, *, unfinished: bool
+    reads: GuestReads, desired: Guest, figures: Figures, cluster: ClusterState, *, in_creation: bool
 ) -> Usage | None:
     """Return the usage of the tenant, None if its quota does not limit the guest's figures."""
     if not Growth(Figures(), figures).is_limited(desired):
         return None
-    return gather_usage(reads.client, desired, cluster, unfinished=unfinished)
+    return gather_usage(reads.client, desired, cluster, in_creation=in_creation)
 
 
 def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> Numbered[AnyAim]:
@@ -67,7 +67,7 @@ def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> N
     choice = _choose_again(reads, before, cluster)
     # This run's own guests are being created now, and count again when they have their tag.
     desired = before.desired.guest
-    usage = usage_for(reads, desired, before.figures, cluster, unfinished=False)
+    usage = usage_for(reads, desired, before.figures, cluster, in_creation=False)
     return guest.on(placed_again(before, choice, usage, cluster))
 
 

@@ -102,7 +102,7 @@ def plan_create(
     create = Step(
         "create", f"Create {label}", method="POST", path=kind.path(node), data=sent, reread=True
     )
-    after = kind.shown(created.target)
+    after = kind.formatted(created.target)
     after["status"] = power.status_after(desired.guest, created)
     after["node"] = node
     after["vmid"] = vmid

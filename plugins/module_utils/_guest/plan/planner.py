@@ -244,8 +244,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the plan with its diff: only the changed keys, except for a guest that is new."""
         actual = update.actual
         keys = None if building else update.change.keys
-        before = self.kind.shown(actual.target, keys)
-        then = self.kind.shown(update.after, keys)
+        before = self.kind.formatted(actual.target, keys)
+        then = self.kind.formatted(update.after, keys)
         self.add_unshown(update, steps, before, then)
         _add_place(update, before, then)
         conversions = filter(_is_conversion, steps)
@@ -284,8 +284,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         change = self.all_changes(desired, actual.target)
         after = self.applied(change, actual.target)
         update = self.update_type(desired, actual, change, after, actual.running)
-        before = self.kind.shown(actual.target, change.keys)
-        then = self.kind.shown(after, change.keys)
+        before = self.kind.formatted(actual.target, change.keys)
+        then = self.kind.formatted(after, change.keys)
         self.add_unshown(update, (), before, then)
         _add_place(update, before, then)
         status = power.status_after(desired.guest, actual)

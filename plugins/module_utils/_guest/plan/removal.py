@@ -65,7 +65,7 @@ def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
     summary = f"Remove {actual.label} and its disks"
     destroy = Step("destroy", summary, method="DELETE", path=actual.path, data=dict(PURGE))
     steps.append(destroy)
-    before = actual.kind.shown(actual.target)
+    before = actual.kind.formatted(actual.target)
     before["vmid"] = actual.vmid
     before["node"] = actual.node
     before["status"] = actual.status

@@ -79,7 +79,7 @@ def moves_node(desired: Guest, actual: Actual) -> bool:
 def _summary_of(update: Update[Any]) -> str:
     """Return the keys of an update in words, with their values if they are short."""
     change = update.change
-    shown = update.actual.kind.shown(update.after, change.sets.keys())
+    shown = update.actual.kind.formatted(update.after, change.sets.keys())
     words: list[str] = []
     for key in sorted({*change.sets, *change.deletes}):
         if is_short(shown.get(key)) and key not in update.actual.kind.secret_options:

@@ -87,9 +87,9 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     made = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
     made = replace(made, pool=actual.pool)
     rest = planner.plan_update(task.desired, made, creating=Creating())
-    before = task.actual.kind.shown(actual.target)
+    before = task.actual.kind.formatted(actual.target)
     change = planner.changes(task.desired, made.target)
-    after = task.actual.kind.shown(planner.applied(change, made.target))
+    after = task.actual.kind.formatted(planner.applied(change, made.target))
     before["status"], after["status"] = actual.status, power.status_after(guest, made)
     changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
     return Plan(

@@ -66,7 +66,7 @@ def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Fact
     figures = aim.figures(sizes)
     return replace(
         facts,
-        usage=usage_for(reads, desired.guest, figures, cluster, unfinished=True),
+        usage=usage_for(reads, desired.guest, figures, cluster, in_creation=True),
         cluster=with_allocations(reads.client, cluster, room),
         snippets=reads.snippets(aim.snippets, node, known, desired.hardware.snippet),
     )

@@ -49,7 +49,7 @@ def test_nics_without_bridge_or_address_are_left_out() -> None:
 
 
 def test_results_show_no_names_of_volumes() -> None:
-    shown = CONTAINER.shown(CONFIG)
+    shown = CONTAINER.formatted(CONFIG)
     assert shown["rootfs"] == {"storage": "local-lvm", "size": "8G"}
     assert shown["mp1"] == {"path": "/srv/shared", "mp": "/shared"}
     assert shown["hostname"] == "web"

@@ -31,7 +31,7 @@ class AtMostOneBeside:
     others: Callable[[int], list[int]]
     known: frozenset[int] = frozenset()
     finished: frozenset[int] = frozenset()
-    number: int = 20
+    vmid: int = 20
     looks: list[int] = field(default_factory=list)
 
     def read(self) -> RaceReading:
@@ -43,10 +43,10 @@ class AtMostOneBeside:
 
         return RaceReading(guests, find_breach, self._is_finished)
 
-    def _is_finished(self, number: int) -> bool:
-        assert number > self.number, "that one stays, whatever is in its notes"
-        assert number not in self.known, "that one stays, whatever is in its notes"
-        return number in self.finished
+    def _is_finished(self, vmid: int) -> bool:
+        assert vmid > self.vmid, "that one stays, whatever is in its notes"
+        assert vmid not in self.known, "that one stays, whatever is in its notes"
+        return vmid in self.finished
 
     def removed(self, breach: str) -> FleetError:
         return Conflict(answer=breach, reason="removed")
@@ -60,7 +60,7 @@ def outcome(rule: AtMostOneBeside) -> tuple[str, float]:
     clock = FakeApi(lambda _request: None).clock
     start, gone = clock.now, []
     try:
-        resolve_race(clock, rule, lambda: gone.append(rule.number))
+        resolve_race(clock, rule, lambda: gone.append(rule.vmid))
     except Conflict as error:
         assert gone == [20]
         return error.answer, clock.now - start
