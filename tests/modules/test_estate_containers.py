@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Containers in the export: a run of each item with module container changes nothing."""
+"""Containers in the export: a run of each item with module container changes nothing, nor does a
+run of the estate with module vms.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.lxc import OPTIONS
 from tests.cases import cases
 from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab
 from tests.modules.snapshot_lab import check, machine
 from tests.modules.test_estate_info import export, provision
-from tests.unit.module_utils.estate.container_strategies import containers
+from tests.unit.module_utils.estate.container_strategies import (
+    OPTIONS_OF_DEVICE,
+    OPTIONS_OF_FEATURES,
+    OPTIONS_OF_MORE,
+    OPTIONS_OF_MOUNT,
+    OPTIONS_OF_NIC,
+    PLAIN,
+    containers,
+)
 from tests.unit.module_utils.estate.test_promise import many
 
 NIC = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:07:01,ip=10.99.0.77/24,gw=10.99.0.1,type=veth"
@@ -54,17 +65,36 @@ def test_any_container_is_provisioned_without_a_write(
 ) -> None:
     cluster.simulator.reset()
     for vmid, config in found.items():
-        body = {"node": "pve1", "running": vmid % 2 == 0, "config": config}
+        runs = vmid % 2 == 0 and "template" not in config
+        body = {"node": "pve1", "running": runs, "config": config}
         cluster.simulator.ask("POST", f"/containers/{vmid}", body)
     result = export(cluster)
     assert result["complete"]
     assert result["unsettled"] == []
     assert items(result).keys() == found.keys()
-    assert result["unexpressed"] == []
+    unused = {vmid for vmid, config in found.items() if "unused0" in config}
+    assert {(row["vmid"], row["option"]) for row in result["unexpressed"]} == {
+        (vmid, "unused0") for vmid in unused
+    }
     with_secrets = {row["vmid"] for row in result["secrets"]}
     assert with_secrets == {vmid for vmid, config in found.items() if "env" in config}
     assert "hunter2" not in str(result)
     provision_each(cluster, result)
+    provision(cluster, result["estate"])
+
+
+def test_random_containers_have_every_option() -> None:
+    """Except the lock, which belongs to a task."""
+    parts = {
+        "mp[n]": {*OPTIONS_OF_MOUNT, *OPTIONS_OF_MORE, "mp", "size", "volume"},
+        "rootfs": {*OPTIONS_OF_MOUNT, "size", "volume"},
+        "net[n]": {*OPTIONS_OF_NIC, "gw", "gw6", "hwaddr", "name", "type"},
+        "features": {*OPTIONS_OF_FEATURES},
+        "dev[n]": {*OPTIONS_OF_DEVICE, "path"},
+    }
+    assert {*PLAIN, *parts, "unused[n]", "template", "lock"} == OPTIONS.keys()
+    for key, given_keys in parts.items():
+        assert given_keys == OPTIONS[key]["format"].keys(), key
 
 
 def test_each_option_has_the_name_of_its_module(lab: Lab) -> None:

@@ -50,6 +50,7 @@ OPTIONS_OF_VARIABLES = {
     "provision_storage_classes": "storage_classes",
     "tenants": "tenant_settings",
     "provision_vms": "vms",
+    "provision_containers": "containers",
 }
 # The settings that our options cannot have: what PVE calls them, and why.
 LOSSES = {
