@@ -248,6 +248,11 @@ def use_tenant(shell: Shell, lab: Lab) -> None:
         own == {"initech-app1": "running", "initech-proxy1": "running"},
         "its VM and its container run, in its pool and with its tag",
     )
+    shown = shell.run(*GRAPH).text
+    shell.check(
+        all(f"--{name}\n" in shown for name in own) and "tenant_acme" not in shown,
+        "its inventory has both of them, and nothing of others",
+    )
     foreign = next(vm for vm in machines if vm.tenant == "acme")
     login = read_login(shell.directory / LOGIN)
     print(f"\nRequests with the same token, for VM {foreign.name} ({foreign.vmid}) of acme:")
