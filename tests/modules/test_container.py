@@ -294,6 +294,18 @@ def test_oci_image(lab: Lab) -> None:
     container = made(lab, name="web", source=OCI, default_storage="ceph")
     assert container["node"] == "pve1"
     assert config(lab, container)["entrypoint"] == "/bin/sh"
+    # PVE replaces these by those of the image (pve-container: LXC/Create.pm, restore_oci_archive).
+    own: dict[str, Any] = {
+        "entrypoint": "/bin/own",
+        "environment": {"A": "1"},
+        "cmode": "shell",
+        "nics": [{"bridge": "vmbr0"}, {"bridge": "vmbr0", "host_managed": False}],
+    }
+    found = config(lab, made(lab, name="web3", source=OCI, default_storage="ceph", **own))
+    assert (found["entrypoint"], found["cmode"]) == ("/bin/own", "shell")
+    assert "host-managed=1" in found["net0"]
+    assert "host-managed=0" in found["net1"]
+    assert "A=1" in found["env"].split("\0")
     missing = refused(lab, name="web2", source="local:vztmpl/none.tar.zst")
     assert "there is no such volume" in missing["msg"]
 

@@ -32,6 +32,7 @@ from ..volumes.mounts import (
     remove_volume,
     source_of,
     with_address,
+    with_host_managed,
 )
 from ..volumes.volumes import check_enabled, find_volume, free, storage_path
 from .config import Change, check_lock
@@ -253,7 +254,7 @@ class Creation:
         found: dict[str, str] = {}
         if name.endswith(".tar"):
             task.say("Detected OCI archive")
-            found["entrypoint"] = "/bin/sh"
+            found |= self._of_image(conf, task)
         else:
             task.say(f"extracting archive '{path}'")
             task.say("Total bytes read: 2058240 (2.0MiB, 251MiB/s)")
@@ -263,6 +264,18 @@ class Creation:
             architecture = _ARCHITECTURE.search(name)
             found["arch"] = architecture[1] if architecture else "amd64"
             task.say(f"Detected container architecture: {found['arch']}")
+        return found
+
+    def _of_image(self, conf: dict[str, str], task: Task) -> dict[str, str]:
+        """The settings of an OCI image, which replace those of the call (pve-container:
+        LXC/Create.pm, restore_oci_archive). Its command and its variables are made up.
+        """
+        found = {"entrypoint": "/bin/sh", "cmode": "console", "env": "PATH=/usr/bin:/bin"}
+        for name in filter(is_net, sorted(conf)):
+            device = with_host_managed(self.ctx.sim.schema, conf[name])
+            if device != conf[name]:
+                task.say(f"Auto-Enabling host-managed network for network device {name}.")
+                found[name] = device
         return found
 
     # -- restoring -------------------------------------------------------------------------------

@@ -185,6 +185,15 @@ def parse_net(schema: Schema, text: str) -> dict[str, str]:
     return parse_props(keys_of(schema, "net0"), text)
 
 
+def with_host_managed(schema: Schema, text: str) -> str:
+    """The network device as the image of an application gets it: the host configures it, unless
+    the device says otherwise.
+    """
+    net = parse_net(schema, text)
+    net.setdefault("host-managed", "1")
+    return print_props(keys_of(schema, "net0"), net)
+
+
 def with_address(ctx: Ctx, text: str, *, new: bool = False) -> str:
     """The network device with its type and an address, a `new` one on request."""
     net = parse_net(ctx.sim.schema, text)
