@@ -14,6 +14,7 @@ import pytest
 from tests.modules.access_lab import as_foreseen, do, limited, refused, requests
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab
+from tests.modules.report_lab import VALIDATOR
 from tests.modules.snapshot_lab import machine
 
 JOB: dict[str, Any] = {"name": "nightly", "schedule": "02:30", "all": True, "storage": "nas"}
@@ -215,3 +216,19 @@ def test_a_login_without_privileges(lab: Lab) -> None:
     assert result["error"]["category"] == "PermissionDenied"
     assert "Sys.Modify" in result["msg"]
     assert not result["changed"]
+
+
+def test_the_report_names_guests_that_no_job_has(lab: Lab) -> None:
+    web = do(lab, "vm", name="web", tenant="acme", disks=[{"size": 1, "storage": "ceph"}])["vm"]
+    other = do(lab, "vm", name="other", tenant="acme", disks=[{"size": 1, "storage": "ceph"}])["vm"]
+    without = do(lab, "report_info")["report"]
+    assert "uncovered" not in [risk["kind"] for risk in without["attention"]]
+    job = {"name": "nightly", "schedule": "02:30", "storage": "local"}
+    do(lab, "backup_job", vms=[web["vmid"]], **job)
+    report = do(lab, "report_info")["report"]
+    VALIDATOR.validate(report)
+    jobs = {row["vmid"]: row["jobs"] for row in report["vms"]}
+    assert (jobs[web["vmid"]], jobs[other["vmid"]]) == (["nightly"], [])
+    (risk,) = [risk for risk in report["attention"] if risk["kind"] == "uncovered"]
+    assert other["vmid"] in [case["vmid"] for case in risk["cases"]]
+    assert web["vmid"] not in [case["vmid"] for case in risk["cases"]]

@@ -63,6 +63,7 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
         "pending": pending,
         "snapshots": _snapshots(guest.snapshots, reading.time, wanted.snapshot_days),
         "backup": _backup(guest, reading, wanted.backup_days),
+        "jobs": _jobs_of(guest, reading),
         "proven": _proven((row.type, row.vmid, name), wanted.proofs),
         "reason": guest.reason or None,
     }
@@ -143,6 +144,11 @@ def _proven(key: GuestKey, proofs: Mapping[GuestKey, Proof] | None) -> dict[str,
         "restore_seconds": None if found is None else found.restore_seconds,
         "boot_seconds": None if found is None else found.boot_seconds,
     }
+
+
+def _jobs_of(guest: VmReading, reading: SiteReading) -> list[str] | None:
+    """Return the enabled backup jobs of a guest, None if they are not known."""
+    return None if reading.jobs is None else list(reading.jobs.get(guest.row.vmid, ()))
 
 
 def _unknown_backup(error: FleetError) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class SiteReading:
 
     `cluster` and `nodes` are as modules cluster_info and node_info return them, `volumes` the bytes
     of all disks by VMID, None if they could not be listed. `privileges` belong to the login.
+    `jobs` are the enabled backup jobs of each guest by VMID, None if they are not known.
     """
 
     site: str
@@ -90,3 +91,4 @@ class SiteReading:
     volumes: Mapping[int, int] | None = None
     privileges: Privileges | None = None
     drift: DriftReading | None = None
+    jobs: Mapping[int, Sequence[str]] | None = None

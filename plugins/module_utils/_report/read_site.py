@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
+from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import read_volumes
@@ -47,7 +48,7 @@ def read_report_site(
     """Return the reading of a site for the report.
 
     Two requests for each guest, two for each storage on a node (three with containers), three for
-    each node, and seven more. With an estate, its VMs are compared with the same answers. A site
+    each node, and eight more. With an estate, its VMs are compared with the same answers. A site
     that cannot be read has the reason instead.
     """
     reader = CachingReader.around(client)
@@ -79,6 +80,7 @@ def _read_site(
     rows = [row for _vmid, row in sorted(state.vms.items()) if not row.template]
     backups = _backups(read, client, state, rows, held)
     guests = _guests(client, state, rows)
+    jobs = _jobs(read, rows)
     missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
     return SiteReading(
         site=site,
@@ -92,7 +94,16 @@ def _read_site(
         volumes=volumes,
         privileges=held,
         drift=drift,
+        jobs=jobs,
     )
+
+
+def _jobs(read: PartialRead, rows: Sequence[VmRow]) -> Mapping[int, Sequence[str]] | None:
+    """Return the enabled backup jobs of each guest by VMID, or None with the reason in
+    `missing`.
+    """
+    answer = read.read("backup jobs", "cluster", "backup")
+    return None if answer is None else jobs_by_guest(named_jobs(answer), rows)
 
 
 def _is_own(client: Client, node: str) -> bool:

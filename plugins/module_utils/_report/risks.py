@@ -189,6 +189,13 @@ def _old_backups(found: Findings) -> Items:
         yield _item(vm, f"{name_of(vm)}: the newest is of {date}", vmid=vm["vmid"])
 
 
+def _uncovered(found: Findings) -> Items:
+    """Yield the guests that no backup job has, at sites with a job."""
+    sites = {vm["site"] for vm in found.guests if vm["jobs"]}
+    known = [vm for vm in found.guests if vm["site"] in sites and vm["jobs"] is not None]
+    return _of_vms([vm for vm in known if not vm["jobs"]])
+
+
 def _unproven(found: Findings) -> Items:
     """Yield the guests that no drill has restored, if there is a record of drills."""
     read = [vm for vm in found.guests if not vm["reason"] and vm["proven"] is not None]
@@ -303,6 +310,9 @@ RISKS = (
         severity=WARNING,
         title="Guests whose backups cannot be known",
         find=_unknown_backups,
+    ),
+    Risk(
+        kind="uncovered", severity=WARNING, title="Guests that no backup job has", find=_uncovered
     ),
     Risk(
         kind="unproven",

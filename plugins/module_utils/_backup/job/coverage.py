@@ -10,6 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._cluster.state import VmRow
+from .table import BACKUP_JOB
+
+
+def named_jobs(answer: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the jobs of an answer of PVE by ID, in the canonical values of their table."""
+    return {str(row["id"]): BACKUP_JOB.values(row) for row in answer}
 
 
 def guests_of(job: Mapping[str, Any], guests: Iterable[VmRow]) -> set[int]:

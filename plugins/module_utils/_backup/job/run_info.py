@@ -16,7 +16,7 @@ from ..._core import validate
 from ..._core.result import Result
 from ..._snapshot.select import owner_of
 from ..run_info import KINDS
-from .coverage import jobs_by_guest
+from .coverage import jobs_by_guest, named_jobs
 from .table import BACKUP_JOB
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
         name = validate.config_id(name, "name")
     owner = owner_of(params)
     answer = client.get("cluster", "backup", attempted="Could not list the backup jobs") or []
-    jobs = {str(row["id"]): BACKUP_JOB.values(row) for row in answer}
+    jobs = named_jobs(answer)
     shown = [
         BACKUP_JOB.show({"name": key}, jobs[key]) for key in sorted(jobs) if name in (None, key)
     ]
