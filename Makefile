@@ -16,8 +16,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.built
-# What is measured against has an environment of its own, see tests/bench/environment.py.
-REQUIREMENTS := requirements-dev.txt $(filter-out tests/requirements-bench%,$(wildcard tests/requirements-*.txt))
+# The collection that is measured beside this one, and ansible-rulebook, have environments of their own, see tests/tools/environments.py.
+OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook%
+REQUIREMENTS := requirements-dev.txt $(filter-out $(OWN_ENVIRONMENTS),$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
 LINTERS := lint-ruff lint-licenses lint-types lint-nesting lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity

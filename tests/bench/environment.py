@@ -4,15 +4,17 @@ changed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.tools.environments import NotBuilt, Requirements, build
 from tests.tools.stage import REPO, stage
 
-REQUIREMENTS = ("tests/requirements-bench.txt", "tests/requirements-bench-peer.txt")
+REQUIREMENTS = (
+    Requirements("tests/requirements-bench.txt"),
+    Requirements("tests/requirements-bench-peer.txt", ("--no-deps", "--ignore-requires-python")),
+)
 HOME = REPO / ".venvs" / "bench"
 # a copy of its own: a linter that runs at the same time changes nothing here
 STAGED = REPO / "build" / "bench"
@@ -39,25 +41,10 @@ def bench_python() -> Path:
 
     Builds it first where needed. Raises NotMeasured.
     """
-    python, stamp = HOME / "bin" / "python", HOME / ".built"
-    pins = [(REPO / name).read_bytes() for name in REQUIREMENTS]
-    wanted = hashlib.sha256(b"".join(pins) + sys.version.encode()).hexdigest()
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
-        return python
-    print(f"Building {HOME.relative_to(REPO)}; this takes a few minutes", flush=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    peer = ["--no-deps", "--ignore-requires-python"]
     try:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(HOME)], check=True)
-        subprocess.run([*install, "-r", REQUIREMENTS[0]], cwd=REPO, check=True)
-        subprocess.run([*install, *peer, "-r", REQUIREMENTS[1]], cwd=REPO, check=True)
-    except subprocess.CalledProcessError as error:
-        text = (
-            f"the environment of community.proxmox cannot be built (exit status {error.returncode})"
-        )
-        raise NotMeasured(text) from None
-    stamp.write_text(wanted, encoding="utf-8")
-    return python
+        return build(HOME, REQUIREMENTS)
+    except NotBuilt as error:
+        raise NotMeasured(f"the environment of community.proxmox: {error}") from None
 
 
 def stage_ours() -> Path:

@@ -41,6 +41,7 @@ WANTED = {
     "data for AWX": r"playbooks/awx/[\w/.]+\.yml|playbooks/awx/project/README\.md",
     "roles": r"roles/\w+/(README\.md|(defaults|meta|tasks|vars)/\w+\.yml)",
     "extensions": r"extensions/(audit|execution_environment|molecule/simulator)/[\w-]+\.yml",
+    "event-driven Ansible": r"extensions/eda/(plugins/[\w/]+\.py|rulebooks/\w+\.yml)",
     "guides and reasons": r"docs/(decisions/)?[\w-]+\.md",
     "pictures of the guides": r"docs/[\w-]+\.(svg|png)",
     "schemas of results": r"docs/\w+\.schema\.json",
