@@ -26,7 +26,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.store import Sto
 from tests.event_world import OPTIONS, SITE, World
 from tests.fake_api import FakeApi
 
-SECRET = "12345678-1234-1111-1234-123456789abc"
+SECRET = "11111111-1111-4111-8111-111111111111"
 
 
 class Killed(BaseException):
