@@ -14,6 +14,7 @@ from typing import Any
 from ..._core import propstring
 from ..._core.errors import ConfigurationError, FleetError
 from ..._resource.plan import Plan, Step
+from ..record import comment_in, without_comment
 from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
 
 Names = Mapping[str, tuple[str, ...]]
@@ -52,7 +53,7 @@ class NodeSettings:
             "timezone": self.timezone,
         }
         if config is not None:
-            found["description"] = config.get("description", "")
+            found["description"] = without_comment(config.get("description", ""))
             found["startall_onboot_delay"] = int(config.get("startall-onboot-delay", 0))
             found["ballooning_target"] = int(config.get("ballooning-target", 80))
             found["wakeonlan"] = _options_of(config.get("wakeonlan", {}))
@@ -165,6 +166,8 @@ def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str
     after = dict(before)
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
     for key, value in wanted.config.items():
+        if key == "description":
+            value = _with_comment(value, before)
         if before.get(key, defaults[key]) != value:
             after[key] = value
     if wanted.wakeonlan is None:
@@ -182,6 +185,12 @@ def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str
     if not values:
         del after["wakeonlan"]
     return after
+
+
+def _with_comment(notes: str, before: Mapping[str, Any]) -> str:
+    """Return notes with the record of an unfinished maintenance, which must not be lost."""
+    comment = comment_in(before.get("description", ""))
+    return "\n".join(filter(None, (notes, comment)))
 
 
 def _config_step(
