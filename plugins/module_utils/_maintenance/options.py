@@ -1,0 +1,73 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module evacuation, read (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._cluster.rules import read_rules
+from .._core import validate
+from .._core.arguments.options import check_options
+from .._spec.vm import vm_spec
+from .model import Wanted
+from .times.windows import read_windows
+
+_MIB = 1024 * 1024
+_LONGEST = 7 * 24 * 3600
+
+
+def read_wanted(params: Mapping[str, Any]) -> Wanted:
+    """Return the options. Raises ValidationFailed."""
+    placement = _placement(params.get("placement"))
+    rate = validate.number(params["transfer_rate"], 1, 100_000, "transfer_rate")
+    windows = params.get("tenant_windows") or {}
+    next_node = params.get("next_node")
+    return Wanted(
+        node=validate.node(params["node"]),
+        state=params["state"],
+        unmovable=params["unmovable"],
+        move_stopped=params["move_stopped"],
+        restart_containers=params["restart_containers"],
+        ha_maintenance=params["ha_maintenance"],
+        placement=placement,
+        tenant_prefix=params["tenant_prefix"],
+        parallel=validate.number(params["parallel"], 1, 100, "parallel"),
+        rate=float(rate * _MIB),
+        extra_votes=validate.number(params["extra_votes"], 0, 100, "extra_votes"),
+        windows=read_windows(params.get("windows") or (), "windows"),
+        tenant_windows={
+            str(tenant).lower(): read_windows(_texts(given), f"tenant_windows.{tenant}")
+            for tenant, given in windows.items()
+        },
+        next_node=validate.node(next_node, "next_node") if next_node else "",
+        version=params.get("expected_version") or "",
+        ceph_noout=params["ceph_noout"],
+        rebooted=params["rebooted"],
+        wait_timeout=_seconds(params, "wait_timeout"),
+        task_timeout=_seconds(params, "task_timeout"),
+        shutdown_timeout=_seconds(params, "shutdown_timeout"),
+    )
+
+
+def _placement(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the rules of placement as module vm takes them. Raises ValidationFailed."""
+    options: Mapping[str, Any] = check_options(
+        vm_spec()["placement"]["options"], given or {}, "placement"
+    )
+    read_rules(options)
+    return options
+
+
+def _seconds(params: Mapping[str, Any], option: str) -> int:
+    return validate.number(params[option], 1, _LONGEST, option)
+
+
+def _texts(given: Any) -> list[str]:
+    """Return one window or several as a list."""
+    if isinstance(given, str):
+        return [given]
+    return [str(one) for one in given]

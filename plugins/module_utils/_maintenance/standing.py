@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the cluster can lose a node now, and whether a node came back complete (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._cluster.state import ClusterState
+from .._core.shown import first_of
+from .._node.record import PENDING, Record
+from .ha_places import faulty
+from .model import Wanted
+from .read import CephState, Facts, NodeState
+
+# Tasks of people who look at a console, and of the manager of all guests.
+_HARMLESS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
+# Flags of Ceph that keep it from repairing itself, or from taking the OSDs of the node back.
+_HINDERING = frozenset(("nobackfill", "noin", "norebalance", "norecover", "noup", "pause"))
+# Locks of operations that a migration would meet.
+_LOCKS = frozenset(("backup", "create", "clone", "migrate", "rollback", "snapshot"))
+# Tasks that an interrupted run of a maintenance can have left.
+_OWN = frozenset(
+    ("qmigrate", "vzmigrate", "hamigrate", "qmshutdown", "vzshutdown", "hastop", "qmstart")
+)
+_MAX_NAMES = 10
+# Seconds by which two readings of the time of a boot can differ.
+_BOOT_TOLERANCE = 30
+
+
+def find_blockers(facts: Facts, node: str, extra_votes: int) -> list[str]:
+    """Return the reasons why the cluster cannot lose the node now, each in a sentence."""
+    found = [*_votes(facts, node, extra_votes), *_records(facts, node), *_ceph(facts.ceph)]
+    found += [f"the HA manager is in trouble: {text}" for text in faulty(facts.ha)]
+    return found
+
+
+def _votes(facts: Facts, node: str, extra_votes: int) -> list[str]:
+    """Return the reasons about the quorum: each node has one vote."""
+    if not facts.quorate:
+        return ["the cluster has no quorum"]
+    offline = sorted(name for name, online in facts.members.items() if not online and name != node)
+    if offline:
+        return [f"node {first_of(offline, _MAX_NAMES)} is offline already"]
+    votes = len(facts.members) + extra_votes
+    remaining = votes - 1
+    if remaining * 2 <= votes:
+        figures = f"without it, {remaining} of {votes} votes remain, not enough for a quorum"
+        return [f"{figures} (set extra_votes if a QDevice has votes)"]
+    return []
+
+
+def _records(facts: Facts, node: str) -> list[str]:
+    started = [name for name, one in facts.records.items() if one.phase != PENDING and name != node]
+    return [
+        f"the maintenance of node {name} is not finished (run it for {name} first)"
+        for name in sorted(started)
+    ]
+
+
+def _ceph(ceph: CephState | None) -> list[str]:
+    if ceph is None:
+        return []
+    found: list[str] = []
+    hindering = sorted(ceph.flags & _HINDERING)
+    if hindering:
+        found.append(f"Ceph has the flags {', '.join(hindering)}, with which it does not recover")
+    # The flag itself lets Ceph warn.
+    is_healthy = ceph.health == "HEALTH_OK" or (
+        ceph.health == "HEALTH_WARN" and "noout" in ceph.flags
+    )
+    if not is_healthy:
+        found.append(f"Ceph is not healthy ({ceph.health})")
+    return found
+
+
+def own_tasks(tasks: Iterable[Mapping[str, Any]], record: Record | None) -> list[str]:
+    """Return the running tasks that an interrupted run has left on guests of the record."""
+    if record is None:
+        return []
+    known = {str(vmid) for vmid in record.guests}
+    own = [row for row in tasks if row.get("type") in _OWN and row.get("id") in known]
+    return [str(row["upid"]) for row in own]
+
+
+def find_busy(facts: Facts, node: str, cluster: ClusterState) -> list[str]:
+    """Return the operations that run on the node, each in a sentence: backups, snapshots, moves."""
+    found: list[str] = []
+    for row in facts.tasks:
+        kind = str(row.get("type") or "task")
+        if kind not in _HARMLESS:
+            about = f" of guest {row['id']}" if str(row.get("id") or "").isdigit() else ""
+            found.append(f"a task {kind}{about} runs on it")
+    for guest in sorted(cluster.guests, key=lambda one: one.vmid):
+        if guest.node == node and guest.lock in _LOCKS:
+            label = f"{guest.own_name or 'guest'} ({guest.vmid})"
+            found.append(f"{label} has the lock {guest.lock}")
+    return found
+
+
+def find_missing(record: Record, state: NodeState, wanted: Wanted) -> list[str]:
+    """Return what a node lacks that it had before its maintenance, each in a sentence."""
+    version = wanted.version
+    storages = sorted(set(record.storages) - set(state.storages))
+    services = sorted(set(record.services) - set(state.services))
+    found = [f"storage {name} is not available" for name in storages]
+    found += [f"service {name} does not run" for name in services]
+    if wanted.rebooted and state.booted <= record.booted + _BOOT_TOLERANCE:
+        found.append("it has not rebooted since it was evacuated")
+    if version and state.version != version:
+        found.append(f"it has version {state.version}, and {version} is expected")
+    elif numbers_of(state.version) < numbers_of(record.version):
+        found.append(f"it has version {state.version}, which is older than {record.version}")
+    return found
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, to compare it."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
