@@ -100,6 +100,12 @@ class Planner:
         """
         return self.plan_located(self.look_up(items))
 
+    def plan_again(self, items: list[VmItem]) -> list[Planned]:
+        """Return the plans of VMs whose earlier items had errors: other items mean them now."""
+        for item in items:
+            self._owners.pop(item.desired.guest.vmid, None)
+        return self.plan(items)
+
     def look_up(self, items: list[VmItem]) -> list[Planned]:
         """Return which VM each item means, without a plan yet."""
         located = self._locate(items)

@@ -6,7 +6,7 @@
 
 PVE keeps the notes in /etc/pve, on every node of the cluster: they survive a reboot of the node and
 of the node that the API is reached by, and any controller reads them. See
-docs/decisions/0027-the-record-of-a-maintenance.md.
+docs/decisions/0028-the-record-of-a-maintenance.md.
 """
 
 from __future__ import annotations

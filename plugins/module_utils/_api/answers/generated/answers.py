@@ -219,7 +219,9 @@ READS: Mapping[str, Form] = {
             "digest": text,
         },
     ),
-    "cluster/ha/groups": rows(Record({"group": name}, {})),
+    "cluster/ha/groups": rows(
+        Record({"group": name}, {"nodes": text, "restricted": flag, "nofailback": flag})
+    ),
     "cluster/backup": rows(
         Record(
             {"id": name},
@@ -586,6 +588,10 @@ READS: Mapping[str, Form] = {
         },
     ),
     "nodes/*/config": values(scalar),
+    "nodes/*/services": rows(Record({"service": name}, {"state": text})),
+    "nodes/*/version": Record({}, {"version": text}),
+    "cluster/ceph/status": Record({}, {"health": Record({}, {"status": text})}),
+    "cluster/ceph/flags": rows(Record({"name": name}, {"value": flag})),
     "nodes/*/dns": Record({}, {"search": text, "dns1": text, "dns2": text, "dns3": text}),
     "nodes/*/hosts": Record({}, {"data": text, "digest": text}),
     "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),

@@ -49,7 +49,7 @@ def require_movable(
             "Take away what ties it to its node, choose another node, or leave it where it is"
         ),
         reason="cannot migrate",
-        details={"preconditions": preconditions},
+        details={"preconditions": preconditions, "node": target},
     )
 
 

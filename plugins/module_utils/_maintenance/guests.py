@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The guests of a node as items that module vms plans and carries out (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .._cluster.rules import Rules, VmSelector
+from .._cluster.state import ClusterState, VmRow
+from .._cluster.tenant import tenants_of
+from .._fleet.items import VmItem
+from .._fleet.kinds import list_of
+from .._guest.model import Actual
+from .._ha.sids import KINDS
+from .._spec.fleet import with_defaults
+from .model import Wanted
+
+_LAST = 1 << 31  # the start order of guests that have none
+
+
+def guests_on(cluster: ClusterState, node: str) -> list[VmRow]:
+    """Return the guests on a node without templates, by memory: the largest is placed first."""
+    found = [row for row in cluster.guests if row.node == node and not row.template]
+    return sorted(found, key=lambda row: (-row.memory, row.vmid))
+
+
+def sid_of(row: VmRow) -> str:
+    """Return the ID of a guest as an HA resource."""
+    return f"{KINDS[row.type]}:{row.vmid}"
+
+
+def tenant_in(row: VmRow, prefix: str) -> str | None:
+    """Return the tenant of a guest, or None if it has none or several."""
+    owners = tenants_of(row.tags, prefix)
+    if len(owners) != 1:
+        return None
+    return owners[0][len(prefix) :]
+
+
+def leaving_item(
+    row: VmRow, index: int, wanted: Wanted, rules: Rules, excluded: Collection[str]
+) -> VmItem:
+    """Return the item that moves a guest to another node. `rules` are those of the placement.
+
+    The placement keeps guests of one tenant apart, or together, that match the same selector.
+    """
+    placement = dict(wanted.placement)
+    placement["exclude"] = sorted({*rules.exclude, *excluded, wanted.node})
+    placement["anti_affinity"] = _matching(rules.anti_affinity, row)
+    placement["affinity"] = _matching(rules.affinity, row)
+    return _item(row, index, wanted, {"rebalance": True, "placement": placement})
+
+
+def _matching(selectors: Collection[VmSelector], row: VmRow) -> list[str]:
+    return [one.text for one in selectors if one.fits(row)]
+
+
+def returning_item(row: VmRow, index: int, wanted: Wanted, *, starts: bool) -> VmItem:
+    """Return the item that moves a guest back to the node, and starts it if it was shut down."""
+    state = "started" if starts else "present"
+    return _item(row, index, wanted, {"node": wanted.node, "state": state})
+
+
+def stopping_item(row: VmRow, index: int, wanted: Wanted) -> VmItem:
+    """Return the item that shuts a guest down."""
+    return _item(row, index, wanted, {"state": "stopped"})
+
+
+def _item(row: VmRow, index: int, wanted: Wanted, own: Mapping[str, Any]) -> VmItem:
+    kind = list_of(row.type)
+    options = {
+        "vmid": row.vmid,
+        "tenant": tenant_in(row, wanted.tenant_prefix),
+        "tenant_prefix": wanted.tenant_prefix,
+        "task_timeout": wanted.task_timeout,
+        "shutdown_timeout": wanted.shutdown_timeout,
+        **own,
+    }
+    return VmItem(index, kind.read(with_defaults(kind.specs.whole, options)), kind)
+
+
+def fingerprint(actual: Actual) -> str:
+    """Return the mark by which a guest is recognized later, empty if its kind has none.
+
+    Its name is not part of it: it can be renamed during the maintenance.
+    """
+    known = actual.identity
+    text = known.uuid or known.creation
+    if not text:
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def start_order(actual: Actual) -> int:
+    """Return the place of a guest in the start order of its node; without one it is the last."""
+    parts = str(actual.target.get("startup") or "").split(",")
+    for part in parts:
+        key, equals, value = part.partition("=")
+        number = value if equals else key
+        if (not equals or key.strip() == "order") and number.strip().isdigit():
+            return int(number)
+    return _LAST

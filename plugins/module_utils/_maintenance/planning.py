@@ -1,0 +1,233 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans the way of each guest that leaves a node: by the plan of module vms, within HA rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .._cluster.rules import read_rules
+from .._cluster.state import ClusterState, VmRow, ask_nodes
+from .._core.errors import FleetError, NotSupported
+from .._core.shown import by_reason
+from .._fleet.kinds import LISTS
+from .._fleet.plan import Planned, Planner
+from .guests import guests_on, leaving_item, sid_of, stopping_item, tenant_in
+from .ha_places import excluded, why_kept
+from .model import HA, MIGRATE, RESTART, SHUTDOWN, STAY, STOP, Decision, HaState, Wanted
+from .times.estimate import seconds_of
+from .times.windows import remaining
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass
+class _Round:
+    """One plan for all guests of the node: the decisions so far, and the nodes of HA groups."""
+
+    planner: Planner
+    cluster: ClusterState
+    decisions: dict[int, Decision] = field(default_factory=dict)
+    targets: dict[frozenset[str], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evacuation:
+    """The decisions about the guests of a node, in the order in which they are carried out.
+
+    `resting` are guests that do not run, and stay.
+    """
+
+    cluster: ClusterState
+    decisions: tuple[Decision, ...]
+    resting: tuple[VmRow, ...]
+
+    def with_action(self, *actions: str) -> list[Decision]:
+        """Return the decisions with one of these actions."""
+        return [one for one in self.decisions if one.action in actions]
+
+
+def plan_evacuation(
+    client: Client, wanted: Wanted, ha: HaState, known: Mapping[int, str]
+) -> Evacuation:
+    """Return what happens to each guest of the node. Nothing is written.
+
+    `known` are guests that could not leave in this run, with the reason of each.
+    """
+    planner = Planner(client, False, LISTS)
+    cluster = ask_nodes(client.direct(), planner.cluster, [wanted.node], full=True)
+    rows = guests_on(cluster, wanted.node)
+    moving = [row for row in rows if wanted.move_stopped or runs(row)]
+    resting = [row for row in rows if row not in moving]
+    round_ = _Round(planner, cluster)
+    now = datetime.fromtimestamp(client.clock.time())
+    free: list[VmRow] = []
+    for row in moving:
+        decision = _decide_early(row, wanted, ha, known, now)
+        if decision is None:
+            free.append(row)
+        else:
+            round_.decisions[row.vmid] = decision
+    _plan_free(round_, wanted, ha, free)
+    if wanted.unmovable == SHUTDOWN:
+        _plan_stops(round_, wanted)
+    decisions = [round_.decisions[row.vmid] for row in moving]
+    return Evacuation(cluster, tuple(decisions), tuple(resting))
+
+
+def runs(row: VmRow) -> bool:
+    """Return whether a guest has a process on its node."""
+    return row.status not in ("stopped", "unknown") and row.lock != "suspended"
+
+
+def _decide_early(
+    row: VmRow, wanted: Wanted, ha: HaState, known: Mapping[int, str], now: datetime
+) -> Decision | None:
+    """Return the decision about a guest for which no node is chosen, or None."""
+    if row.vmid in known:
+        return Decision(row, STAY, known[row.vmid])
+    is_managed = ha.services.get(sid_of(row), "ignored") != "ignored"
+    if is_managed and wanted.ha_maintenance:
+        return Decision(row, HA, "the HA manager moves it in its maintenance mode")
+    reasons = (
+        _why_no_restart(row, wanted),
+        _why_not_now(row, wanted, now),
+        why_kept(ha, sid_of(row), wanted.node) if is_managed else None,
+    )
+    reason = next(filter(None, reasons), None)
+    return Decision(row, STAY, reason) if reason else None
+
+
+def _why_no_restart(row: VmRow, wanted: Wanted) -> str | None:
+    is_live = _saves_memory(row) or not runs(row)
+    if is_live or wanted.restart_containers:
+        return None
+    return "a running container moves by a restart only, which restart_containers allows"
+
+
+def _saves_memory(row: VmRow) -> bool:
+    return next(one.kind.saves_memory for one in LISTS if one.kind.type == row.type)
+
+
+def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:
+    tenant = tenant_in(row, wanted.tenant_prefix)
+    windows = wanted.tenant_windows.get(tenant or "", ())
+    if remaining(windows, now) != 0:
+        return None
+    agreed = ", ".join(windows)
+    return f"tenant {tenant} has agreed to {agreed}, and it is {now:%H:%M}"
+
+
+def _plan_free(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+    """Decide about the guests for which a node must be chosen: first those that no rule keeps
+    together, then each group of the HA manager one by one.
+    """
+    single = [row for row in rows if sid_of(row) not in ha.together]
+    _choose(round_, wanted, ha, single)
+    for row in rows:
+        if row not in single:
+            _choose(round_, wanted, ha, [row])
+
+
+def _choose(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+    """Decide about these guests, at first with all nodes, then without those that PVE refuses."""
+    rules = read_rules(wanted.placement)
+    refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
+    waiting = list(rows)
+    while waiting:
+        items = [
+            leaving_item(
+                row, index, wanted, rules, {*_excluded(round_, ha, row, wanted), *refused[row.vmid]}
+            )
+            for index, row in enumerate(waiting)
+        ]
+        again: list[VmRow] = []
+        plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}
+        for row in waiting:
+            planned = plans[row.vmid]
+            node = _refused_node(planned.error)
+            if node and node not in refused[row.vmid]:
+                refused[row.vmid][node] = planned.error.answer if planned.error else ""
+                again.append(row)
+                continue
+            _take(round_, wanted, ha, row, planned, refused[row.vmid])
+        waiting = again
+
+
+def _excluded(round_: _Round, ha: HaState, row: VmRow, wanted: Wanted) -> set[str]:
+    """Return the nodes that the rules of the HA manager exclude for a guest."""
+    sid = sid_of(row)
+    nodes = set(round_.cluster.nodes)
+    found = excluded(ha, sid, wanted.node, nodes)
+    target = round_.targets.get(ha.together.get(sid, frozenset()))
+    if target:
+        found |= nodes - {target}
+    return found
+
+
+def _refused_node(error: FleetError | None) -> str:
+    """Return the node to which PVE cannot migrate the guest, empty for another error."""
+    if not isinstance(error, NotSupported):
+        return ""
+    return str(error.details.get("node") or "")
+
+
+def _take(
+    round_: _Round,
+    wanted: Wanted,
+    ha: HaState,
+    row: VmRow,
+    planned: Planned,
+    refused: Mapping[str, str],
+) -> None:
+    """Take the plan of a guest as the decision about it."""
+    vm_plan, actual = planned.vm_plan, planned.actual
+    if vm_plan is None or actual is None:
+        reason = _reason(planned.error, refused.values(), wanted.node)
+        round_.decisions[row.vmid] = Decision(row, STAY, reason)
+        return
+    if actual.marker.building:
+        reason = "its creation is not finished"
+        round_.decisions[row.vmid] = Decision(row, STAY, reason)
+        return
+    choice = vm_plan.context.choice
+    target = choice.node if choice else ""
+    why = "; ".join(choice.reasons[1:]) if choice else ""
+    group = ha.together.get(sid_of(row))
+    if group:
+        round_.targets.setdefault(group, target)
+    is_restart = actual.running and not actual.kind.saves_memory
+    seconds = seconds_of(actual, round_.cluster, wanted.rate)
+    action = RESTART if is_restart else MIGRATE
+    round_.decisions[row.vmid] = Decision(row, action, why, target, seconds, planned)
+
+
+def _reason(error: FleetError | None, refused: Collection[str], node: str) -> str:
+    """Return why a guest cannot leave: what PVE says, else why no node fits."""
+    causes = list(dict.fromkeys(refused))
+    if causes:
+        return "; ".join(causes)
+    if error is None:
+        return "it is gone"
+    others = dict(error.details.get("nodes") or {})
+    others.pop(node, None)
+    return by_reason(others) or error.answer or error.message
+
+
+def _plan_stops(round_: _Round, wanted: Wanted) -> None:
+    """Plan the shutdown of the guests that cannot leave."""
+    stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
+    items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]
+    plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}
+    for one in stuck:
+        planned = plans[one.row.vmid]
+        action, why = STOP, one.why
+        if planned.error is not None:
+            action, why = STAY, f"{why}; {planned.error.message}"
+        round_.decisions[one.row.vmid] = Decision(one.row, action, why, planned=planned)

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The result of module evacuation: rows, lines, steps and the differences (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._core.errors import Conflict, FleetError, NodeUnhealthy
+from .._core.result import Result
+from .._core.shown import counted
+from .._fleet.kinds import list_of
+from .._node.record import Record
+from .model import HA, MIGRATE, RESTART, START, STAY, STOP, Decision, Wanted
+from .times.estimate import duration, whole_time
+
+_WORDS = {
+    MIGRATE: "moves to node {target}",
+    RESTART: "moves to node {target} with a restart",
+    HA: "is moved by the HA manager",
+    STOP: "is shut down, because it cannot leave",
+    STAY: "cannot leave",
+    START: "is started",
+}
+MOVES = (MIGRATE, RESTART)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a task has decided and done on its node."""
+
+    wanted: Wanted
+    phase: str
+    decisions: tuple[Decision, ...] = ()
+    resting: int = 0
+    plan: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def row_of(decision: Decision) -> dict[str, Any]:
+    """Return what happens to a guest, as the module reports it."""
+    row = decision.row
+    return {
+        "kind": list_of(row.type).flow.key,
+        "vmid": row.vmid,
+        "name": row.own_name,
+        "status": row.status,
+        "action": decision.action,
+        "target": decision.target or None,
+        "reason": decision.why,
+        "seconds": round(decision.seconds),
+    }
+
+
+def line_of(decision: Decision) -> str:
+    """Return one line about a guest."""
+    text = f"{decision.label} {_WORDS[decision.action].format(target=decision.target)}"
+    if decision.seconds:
+        text += f", about {duration(decision.seconds)}"
+    return f"{text}: {decision.why}" if decision.why else text
+
+
+def estimate(decisions: Iterable[Decision], parallel: int) -> float:
+    """Return the seconds until all moves are done."""
+    return whole_time([one.seconds for one in decisions if one.action in MOVES], parallel)
+
+
+def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
+    """Return the result of a task; `failure` is the error of one that did a part of its work."""
+    wanted, decisions = progress.wanted, progress.decisions
+    seconds = estimate(decisions, wanted.parallel)
+    values: dict[str, Any] = {
+        "evacuation": {
+            "node": wanted.node,
+            "phase": progress.phase,
+            "guests": [row_of(one) for one in decisions],
+            "resting": progress.resting,
+            "seconds": round(seconds),
+        },
+        "report": _lines(progress, seconds),
+        "plan": list(progress.plan),
+        "done": list(progress.done),
+    }
+    changed = bool(progress.plan if failure is None else progress.done)
+    diff = _diff(wanted.node, decisions) if changed else {"before": {}, "after": {}}
+    return Result(changed, values, diff, progress.warnings, failure)
+
+
+def _lines(progress: Progress, seconds: float) -> list[str]:
+    moving = [one for one in progress.decisions if one.action in MOVES]
+    head = f"node {progress.wanted.node}: {progress.phase}"
+    if moving:
+        head += f", {counted(len(moving), 'guest')} in about {duration(seconds)}"
+    if progress.resting:
+        head += f", without {counted(progress.resting, 'guest')} not running"
+    return [head, *map(line_of, progress.decisions)]
+
+
+def _diff(node: str, decisions: Sequence[Decision]) -> dict[str, Any]:
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    for one in decisions:
+        if one.action != STAY:
+            before[one.label] = {"node": one.row.node, "status": one.row.status}
+            after[one.label] = _after(node, one)
+    return {"before": before, "after": after, "before_header": node, "after_header": node}
+
+
+def _after(node: str, decision: Decision) -> dict[str, str]:
+    """Return the place and the state of a guest afterwards."""
+    if decision.action == STOP:
+        return {"node": node, "status": "stopped"}
+    if decision.action == START:
+        return {"node": node, "status": "running"}
+    target = decision.target or "chosen by the HA manager"
+    return {"node": target, "status": decision.row.status}
+
+
+def blocked(node: str, blockers: Sequence[str]) -> NodeUnhealthy:
+    """Return the error of a node that the cluster cannot lose now."""
+    return NodeUnhealthy(
+        attempted=f"Node {node} was not evacuated",
+        answer="; ".join(blockers),
+        next_step="Nothing was moved. Repair this, or wait, and run again",
+        reason="cannot lose the node",
+        details={"blockers": list(blockers)},
+    )
+
+
+def stuck(node: str, decisions: Sequence[Decision], *, moved: bool) -> Conflict:
+    """Return the error about the guests that cannot leave."""
+    named = "; ".join(f"{one.label}: {one.why}" for one in decisions)
+    begin = "Others have left" if moved else "Nothing was moved"
+    step = f"{begin}. Repair this, or set unmovable to leave or shutdown, and run again"
+    return Conflict(
+        attempted=f"{counted(len(decisions), 'guest')} cannot leave node {node}",
+        answer=named,
+        next_step=step,
+        reason="unmovable guests",
+        details={"guests": [row_of(one) for one in decisions]},
+    )
+
+
+def merged(record: Record | None, fresh: Record, marks: Mapping[int, str]) -> Record:
+    """Return the record with the guests that leave now; the state of the node is that of before."""
+    if record is None or not record.version:
+        return fresh
+    return replace(
+        record,
+        phase=fresh.phase,
+        guests={**marks, **record.guests},
+        stopped=record.stopped | fresh.stopped,
+        noout=record.noout or fresh.noout,
+    )
