@@ -1,0 +1,73 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sends the moves of a maintenance, waits for the HA manager, switches the flag of Ceph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from .._cluster.state import fetch_cluster_state
+from .._core.errors import FleetError
+from .._core.poll import poll
+from .._fleet.execute import Executor, VmOutcome
+from .._fleet.kinds import LISTS
+from .._fleet.pace.concurrency import ConcurrencyLimits
+from .._fleet.reservations import Reservations
+from .model import Decision, Wanted
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+TYPES = frozenset(one.kind.type for one in LISTS)
+"""PVE's words for the kinds of guests."""
+
+
+def execute(client: Client, wanted: Wanted, decisions: Collection[Decision]) -> list[VmOutcome]:
+    """Carry out the plans of these decisions side by side, within the limit of the task."""
+    plans = [one.planned for one in decisions if one.planned is not None]
+    if not plans:
+        return []
+    reservations = Reservations(client, fetch_cluster_state(client.direct(), TYPES))
+    limits = ConcurrencyLimits(all=wanted.parallel, node=0, storage=0, template=0)
+    executor = Executor(client, reservations, limits, client.clock.monotonic())
+    return executor.execute(plans)
+
+
+def await_ha(client: Client, wanted: Wanted, vmids: set[int]) -> set[int]:
+    """Return the guests that the HA manager has not moved from the node in time."""
+    waiting = set(vmids)
+    if not waiting:
+        return waiting
+    for _left in poll(client.clock, wanted.task_timeout, longest=5.0):
+        try:
+            cluster = fetch_cluster_state(client.direct(), TYPES)
+        except FleetError as error:
+            if not error.retryable:
+                raise
+            continue
+        waiting &= {
+            row.vmid for row in cluster.guests if row.node == wanted.node or row.lock == "migrate"
+        }
+        if not waiting:
+            break
+    return waiting
+
+
+def set_noout(client: Client, wanted: bool) -> None:
+    """Set the flag with which Ceph keeps the OSDs of a node that is away, or clear it."""
+    word = "set" if wanted else "clear"
+    client.write(
+        "PUT",
+        *("cluster", "ceph", "flags", "noout"),
+        data={"value": 1 if wanted else 0},
+        attempted=f"Could not {word} the flag noout of Ceph",
+        confirm=lambda: True if _has_noout(client) is wanted else None,
+    )
+
+
+def _has_noout(client: Client) -> bool:
+    rows = client.direct().get("cluster", "ceph", "flags")
+    return any(row["name"] == "noout" and bool(row.get("value")) for row in rows or ())

@@ -1,0 +1,288 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The states recorded and evacuated: check, record, move the guests of a node away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .._cluster.placement import require_node
+from .._cluster.state import fetch_cluster_state
+from .._core.poll import poll
+from .._core.result import Result
+from .._fleet.execute import VmOutcome
+from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, Record
+from .carry_out import TYPES, await_ha, execute, set_noout
+from .guests import fingerprint
+from .keep import keep_record
+from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
+from .planning import Evacuation, plan_evacuation, runs
+from .read import Facts, read_active, read_facts, read_members, read_node
+from .report import MOVES, Progress, blocked, estimate, merged, result_of, stuck
+from .standing import find_blockers, find_busy, own_tasks
+from .times.estimate import duration
+from .times.windows import remaining
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# How often guests are looked for that came to the node while others left.
+_ROUNDS = 4
+_LEAVING = (*MOVES, HA, STOP)
+
+
+@dataclass
+class _Work:
+    """One run on a node: what it has decided and done so far."""
+
+    client: Client
+    wanted: Wanted
+    facts: Facts
+    record: Record | None
+    decisions: dict[int, Decision] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)  # guests that could not leave
+    done: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def phase(self) -> str:
+        """The phase that the record has."""
+        return self.record.phase if self.record is not None else PENDING
+
+
+def run_evacuation(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+    """Evacuate a node, or only record its guests; check mode plans both."""
+    _await_node(client, wanted, check_mode)
+    facts = read_facts(client, wanted.node)
+    work = _Work(client, wanted, facts, facts.records.get(wanted.node))
+    if work.phase == RETURNING:
+        return result_of(Progress(wanted, RETURNING))
+    if not check_mode:
+        _await_own_tasks(work)
+    evacuation = plan_evacuation(client, wanted, facts.ha, work.failed)
+    plan = _plan_of(work, evacuation)
+    if plan:
+        _require_ready(work, evacuation)
+    _require_movable(wanted, evacuation)
+    if check_mode or not plan:
+        return result_of(_progress(work, evacuation, work.phase, plan))
+    if wanted.state == RECORDED:
+        _record(work, evacuation)
+        return result_of(_progress(work, evacuation, EVACUATING, plan))
+    return _carry_out(work, evacuation, plan)
+
+
+def _await_node(client: Client, wanted: Wanted, check_mode: bool) -> None:
+    """Wait for a node that reboots: its record can be read once it is back. Raises FleetError."""
+    cluster = fetch_cluster_state(client, TYPES)
+    if wanted.node in cluster.nodes and not check_mode:
+        for _left in poll(client.clock, wanted.wait_timeout, longest=5.0):
+            if read_members(client)[1].get(wanted.node, True):
+                break
+        cluster = fetch_cluster_state(client.direct(), TYPES)
+    require_node(cluster, wanted.node)
+
+
+def _await_own_tasks(work: _Work) -> None:
+    """Wait for the tasks that an interrupted run has left."""
+    client, node = work.client, work.wanted.node
+    for _left in poll(client.clock, work.wanted.task_timeout, longest=5.0):
+        if not own_tasks(work.facts.tasks, work.record):
+            break
+        work.facts = replace(work.facts, tasks=read_active(client, node))
+
+
+def _require_ready(work: _Work, evacuation: Evacuation) -> None:
+    """Raise NodeUnhealthy if the cluster cannot lose the node now."""
+    wanted = work.wanted
+    blockers = find_blockers(work.facts, wanted.node, wanted.extra_votes)
+    blockers += find_busy(work.facts, wanted.node, evacuation.cluster)
+    blockers += _late(work, evacuation)
+    if blockers:
+        raise blocked(wanted.node, blockers)
+
+
+def _require_movable(wanted: Wanted, evacuation: Evacuation) -> None:
+    """Raise Conflict if a guest cannot leave and the policy is fail: nothing is written then."""
+    stays = evacuation.with_action(STAY)
+    if stays and wanted.unmovable == FAIL:
+        raise stuck(wanted.node, stays, moved=False)
+
+
+def _late(work: _Work, evacuation: Evacuation) -> list[str]:
+    """Return why the moves do not fit into the windows of the task, if they do not."""
+    wanted = work.wanted
+    left = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
+    if left is None or not evacuation.with_action(*_LEAVING):
+        return []
+    needed = estimate(evacuation.decisions, wanted.parallel)
+    if left == 0:
+        return [f"the time is outside of the windows {', '.join(wanted.windows)}"]
+    if needed > left:
+        return [f"the moves take about {duration(needed)}, and the window ends in {duration(left)}"]
+    return []
+
+
+def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
+    """Return the steps that are left, in words, in the order in which they are carried out."""
+    steps: list[str] = []
+    if _needs_record(work, evacuation):
+        steps.append(_recording(work))
+    if _sets_noout(work):
+        steps.append("Set the flag noout of Ceph")
+    if work.wanted.state == RECORDED:
+        return steps
+    for one in (*evacuation.with_action(*MOVES), *evacuation.with_action(STOP)):
+        if one.planned is not None and one.planned.vm_plan is not None:
+            steps += one.planned.vm_plan.plan.summaries
+    steps += [_waiting(one) for one in evacuation.with_action(HA)]
+    if steps or work.phase != EVACUATED:
+        steps.append(_ending(work))
+    return steps
+
+
+def _recording(work: _Work) -> str:
+    return f"Record the guests of node {work.wanted.node} in its notes"
+
+
+def _waiting(decision: Decision) -> str:
+    return f"Wait until the HA manager has moved {decision.label}"
+
+
+def _ending(work: _Work) -> str:
+    return f"Record that node {work.wanted.node} is evacuated"
+
+
+def _needs_record(work: _Work, evacuation: Evacuation) -> bool:
+    """Return whether guests leave, or are shut down, that the record does not have."""
+    if work.record is None or work.phase == PENDING:
+        return True
+    leaving = {one.row.vmid for one in evacuation.with_action(*_LEAVING)}
+    stopping = {one.row.vmid for one in evacuation.with_action(STOP) if runs(one.row)}
+    return not (leaving <= work.record.guests.keys() and stopping <= work.record.stopped)
+
+
+def _sets_noout(work: _Work) -> bool:
+    ceph = work.facts.ceph
+    return work.wanted.ceph_noout and ceph is not None and "noout" not in ceph.flags
+
+
+def _record(work: _Work, evacuation: Evacuation) -> None:
+    """Write the guests that leave into the record, before the first of them leaves."""
+    client, wanted = work.client, work.wanted
+    sets_noout = _sets_noout(work)
+    if _needs_record(work, evacuation) or sets_noout:
+        state = read_node(client, wanted.node, evacuation.cluster)
+        marks = {one.row.vmid: _mark(one) for one in evacuation.with_action(*_LEAVING)}
+        fresh = Record(
+            EVACUATING,
+            int(client.clock.time()),
+            marks,
+            frozenset(one.row.vmid for one in evacuation.with_action(STOP) if runs(one.row)),
+            state.storages,
+            state.services,
+            state.version,
+            sets_noout,
+            state.booted,
+        )
+        work.record = keep_record(
+            client, wanted.node, lambda one: merged(one, fresh, marks), _recording(work)
+        )
+        work.done.append(_recording(work))
+    if sets_noout and work.facts.ceph is not None:
+        set_noout(client, True)
+        work.done.append("Set the flag noout of Ceph")
+        flags = work.facts.ceph.flags | {"noout"}
+        work.facts = replace(work.facts, ceph=replace(work.facts.ceph, flags=flags))
+
+
+def _mark(decision: Decision) -> str:
+    if decision.planned is None or decision.planned.actual is None:
+        return ""
+    return fingerprint(decision.planned.actual)
+
+
+def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
+    """Move the guests, and those that came in between, until none is left that can leave."""
+    client, wanted = work.client, work.wanted
+    for _round in range(_ROUNDS):
+        _record(work, evacuation)
+        work.decisions |= {one.row.vmid: one for one in evacuation.decisions}
+        _move(work, evacuation)
+        if work.failed and wanted.unmovable == FAIL:
+            break
+        evacuation = plan_evacuation(client, wanted, work.facts.ha, work.failed)
+        if not _unfinished(evacuation):
+            break
+    behind = _left_behind(work, evacuation)
+    if behind:
+        progress = _progress(work, evacuation, EVACUATING, plan)
+        return result_of(progress, stuck(wanted.node, behind, moved=True))
+    keep_record(client, wanted.node, _evacuated, _ending(work))
+    work.done.append(_ending(work))
+    return result_of(_progress(work, evacuation, EVACUATED, plan))
+
+
+def _unfinished(evacuation: Evacuation) -> list[Decision]:
+    """Return the guests that are on the node and can leave, or can be shut down."""
+    stopping = [one for one in evacuation.with_action(STOP) if runs(one.row)]
+    return [*evacuation.with_action(*MOVES, HA), *stopping]
+
+
+def _left_behind(work: _Work, evacuation: Evacuation) -> list[Decision]:
+    """Return the guests that should have left, with the reason of each."""
+    if work.failed and work.wanted.unmovable == FAIL:
+        return [
+            replace(work.decisions[vmid], action=STAY, why=reason)
+            for vmid, reason in work.failed.items()
+        ]
+    reason = "it came back, or another client has moved it to the node"
+    found = [replace(one, action=STAY, why=reason) for one in _unfinished(evacuation)]
+    if work.wanted.unmovable == FAIL:
+        found += evacuation.with_action(STAY)
+    return found
+
+
+def _evacuated(before: Record | None) -> Record | None:
+    return before and replace(before, phase=EVACUATED)
+
+
+def _move(work: _Work, evacuation: Evacuation) -> None:
+    """Move the guests, then shut down those that cannot leave, then wait for the HA manager."""
+    client, wanted = work.client, work.wanted
+    for outcome in execute(client, wanted, evacuation.with_action(*MOVES)):
+        _note(work, outcome)
+    for outcome in execute(client, wanted, evacuation.with_action(STOP)):
+        _note(work, outcome)
+    moved_by_ha = {one.row.vmid: one for one in evacuation.with_action(HA)}
+    for vmid in await_ha(client, wanted, set(moved_by_ha)):
+        work.failed[vmid] = f"the HA manager has not moved it after {wanted.task_timeout} s"
+        moved_by_ha.pop(vmid)
+    work.done += map(_waiting, moved_by_ha.values())
+
+
+def _note(work: _Work, outcome: VmOutcome) -> None:
+    """Note the outcome of one guest."""
+    if outcome.error is not None:
+        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error.message
+        work.done += outcome.error.details.get("done", ())
+    if outcome.result is not None:
+        work.done += outcome.result.values["done"]
+        work.warnings += outcome.result.warnings
+
+
+def _progress(work: _Work, evacuation: Evacuation, phase: str, plan: list[str]) -> Progress:
+    decisions = {one.row.vmid: one for one in evacuation.decisions} | work.decisions
+    return Progress(
+        work.wanted,
+        phase,
+        tuple(decisions.values()),
+        len(evacuation.resting),
+        tuple(plan),
+        tuple(work.done),
+        tuple(work.warnings),
+    )

@@ -1,0 +1,277 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The states complete and returned: wait for a complete node, then return its guests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
+from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
+from .._core.poll import poll
+from .._core.result import Result
+from .._fleet.execute import VmOutcome
+from .._fleet.kinds import LISTS
+from .._fleet.plan import Planned, Planner
+from .._node.record import PENDING, RETURNING, Record
+from .carry_out import TYPES, execute, set_noout
+from .guests import fingerprint, returning_item, start_order
+from .keep import keep_record
+from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
+from .planning import runs
+from .read import read_ha, read_members, read_node, read_record
+from .report import Progress, result_of, stuck
+from .standing import find_missing
+from .times.estimate import seconds_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass
+class _Work:
+    """One run on a node: what it has done so far."""
+
+    client: Client
+    wanted: Wanted
+    failed: dict[int, str] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+    """Wait until the node is complete, then return its guests; check mode plans it, and does not
+    wait.
+    """
+    record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
+    if record is None or record.phase == PENDING:
+        return result_of(Progress(wanted, "none"))
+    if wanted.state == COMPLETE:
+        return result_of(Progress(wanted, record.phase))
+    decisions, warnings = _decide(wanted, client, record)
+    plan = _plan_of(wanted, record, decisions)
+    progress = Progress(wanted, record.phase, decisions, 0, plan, (), warnings)
+    if check_mode:
+        return result_of(progress)
+    return _carry_out(_Work(client, wanted, warnings=list(warnings)), record, progress)
+
+
+def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Record | None:
+    """Return the record of the node once it is complete. Raises NodeUnhealthy with what it
+    lacks.
+    """
+    missing: list[str] = []
+    for _left in poll(client.clock, timeout, longest=5.0):
+        try:
+            record, missing = _look(wanted, client)
+        except PermissionDenied:
+            raise
+        except FleetError as error:
+            missing = [error.answer or error.message]
+            continue
+        if not missing:
+            return record
+    raise NodeUnhealthy(
+        attempted=f"Node {wanted.node} is not complete after {timeout:g} s",
+        answer="; ".join(missing),
+        next_step="Its guests stay where they are. Repair this and run again: it continues here",
+        reason="node not complete",
+        details={"missing": missing},
+    )
+
+
+def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
+    """Return the record of the node, and what the node lacks now."""
+    quorate, members, _local = read_members(client)
+    if not quorate:
+        return None, ["the cluster has no quorum"]
+    if not members.get(wanted.node):
+        return None, ["it is offline"]
+    record = read_record(client, wanted.node)
+    if record is None or record.phase == PENDING:
+        return record, []
+    cluster = fetch_cluster_state(client.direct(), TYPES)
+    row = cluster.nodes.get(wanted.node)
+    if row is None or not row.online:
+        return record, ["the cluster lists it as offline"]
+    missing = find_missing(record, read_node(client, wanted.node, cluster), wanted)
+    if wanted.state != COMPLETE and read_ha(client).nodes.get(wanted.node) == "maintenance":
+        missing.append("the HA manager has it in maintenance mode")
+    return record, missing
+
+
+def _decide(
+    wanted: Wanted, client: Client, record: Record
+) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    """Return what happens to each guest of the record, in start order, and warnings."""
+    cluster = fetch_cluster_state(client.direct(), TYPES)
+    rows = [row for row in cluster.guests if row.vmid in record.guests]
+    gone = sorted(record.guests.keys() - {row.vmid for row in rows})
+    warnings = [f"Guest {vmid} was removed during the maintenance" for vmid in gone]
+    items = [
+        returning_item(row, index, wanted, starts=row.vmid in record.stopped)
+        for index, row in enumerate(rows)
+    ]
+    plans: Mapping[int | None, Planned] = {
+        one.item.desired.guest.vmid: one for one in Planner(client, False, LISTS).plan(items)
+    }
+    found: list[tuple[int, Decision]] = []
+    for row in rows:
+        planned = plans[row.vmid]
+        if _is_other(record.guests[row.vmid], planned):
+            warnings.append(f"VMID {row.vmid} belongs to another guest now, which stays")
+            continue
+        decision = _decision(row, planned, cluster, wanted)
+        if decision is not None:
+            found.append((_order(decision), decision))
+    found.sort(key=lambda one: (one[0], one[1].row.vmid))
+    return tuple(decision for _place, decision in found), tuple(warnings)
+
+
+def _is_other(known: str, planned: Planned) -> bool:
+    """Return whether the VMID of the record belongs to another guest now."""
+    actual = planned.actual or planned.refused
+    return actual is not None and bool(known) and known != fingerprint(actual)
+
+
+def _order(decision: Decision) -> int:
+    planned = decision.planned
+    actual = planned and (planned.actual or planned.refused)
+    return start_order(actual) if actual else 0
+
+
+def _decision(
+    row: VmRow, planned: Planned, cluster: ClusterState, wanted: Wanted
+) -> Decision | None:
+    """Return what happens to a guest, or None if it is there already."""
+    actual, vm_plan = planned.actual, planned.vm_plan
+    if vm_plan is None or actual is None:
+        reason = planned.error.message if planned.error else "it is gone"
+        return Decision(row, STAY, reason, planned=planned)
+    if not vm_plan.plan.changed:
+        return None
+    if actual.node == wanted.node:
+        return Decision(row, START, "it was shut down", wanted.node, 0.0, planned)
+    is_restart = runs(row) and not actual.kind.saves_memory
+    seconds = seconds_of(actual, cluster, wanted.rate)
+    action = RESTART if is_restart else MIGRATE
+    return Decision(row, action, "it was there before", wanted.node, seconds, planned)
+
+
+def _plan_of(wanted: Wanted, record: Record, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """Return the steps in words."""
+    steps: list[str] = []
+    if record.phase != RETURNING:
+        steps.append(_beginning(wanted))
+    if record.noout:
+        steps.append("Clear the flag noout of Ceph")
+    for one in decisions:
+        if one.planned is not None and one.planned.vm_plan is not None:
+            steps += one.planned.vm_plan.plan.summaries
+    if wanted.next_node:
+        steps.append(_handing_over(wanted))
+    return (*steps, _ending(wanted))
+
+
+def _beginning(wanted: Wanted) -> str:
+    return f"Record that the guests of node {wanted.node} return"
+
+
+def _handing_over(wanted: Wanted) -> str:
+    return f"Record that node {wanted.next_node} is the next one"
+
+
+def _ending(wanted: Wanted) -> str:
+    return f"Remove the record of the maintenance of node {wanted.node}"
+
+
+def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
+    """Return the guests, those of one place in the start order side by side."""
+    client, wanted = work.client, work.wanted
+    if record.phase != RETURNING:
+        keep_record(client, wanted.node, _returning, _beginning(wanted))
+        work.done.append(_beginning(wanted))
+    if record.noout:
+        set_noout(client, False)
+        keep_record(client, wanted.node, _without_noout, "Record that noout is cleared")
+        work.done.append("Clear the flag noout of Ceph")
+    for wave in waves(progress.decisions):
+        _return_wave(work, wave)
+        if work.failed:
+            break
+    progress = replace(progress, phase=RETURNING, warnings=tuple(work.warnings))
+    if work.failed:
+        return result_of(replace(progress, done=tuple(work.done)), _failure(work, progress))
+    _finish(work)
+    return result_of(replace(progress, phase="none", done=tuple(work.done)))
+
+
+def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
+    """Return the guests of one place in the start order."""
+    for one in wave:
+        if one.action == STAY:
+            work.failed[one.row.vmid] = one.why
+    moving = [one for one in wave if one.action != STAY]
+    for outcome in execute(work.client, work.wanted, moving):
+        _note(work, outcome)
+
+
+def _note(work: _Work, outcome: VmOutcome) -> None:
+    """Note the outcome of one guest."""
+    if outcome.error is not None:
+        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error.message
+        work.done += outcome.error.details.get("done", ())
+    if outcome.result is not None:
+        work.done += outcome.result.values["done"]
+        work.warnings += outcome.result.warnings
+
+
+def _failure(work: _Work, progress: Progress) -> FleetError:
+    """Return the error about the guests that did not return."""
+    left = [
+        replace(one, action=STAY, why=work.failed[one.row.vmid])
+        for one in progress.decisions
+        if one.row.vmid in work.failed
+    ]
+    return stuck(work.wanted.node, left, moved=True).on(
+        attempted=f"Guests could not return to node {work.wanted.node}",
+        next_step="Repair this and run again: it continues here",
+        reason="guests did not return",
+    )
+
+
+def _returning(before: Record | None) -> Record | None:
+    return before and replace(before, phase=RETURNING)
+
+
+def _without_noout(before: Record | None) -> Record | None:
+    return before and replace(before, noout=False)
+
+
+def waves(decisions: Sequence[Decision]) -> list[list[Decision]]:
+    """Return the decisions in groups that have the same place in the start order."""
+    found: list[list[Decision]] = []
+    last: int | None = None
+    for one in decisions:
+        order = _order(one)
+        if order != last:
+            found.append([])
+        last = order
+        found[-1].append(one)
+    return found
+
+
+def _finish(work: _Work) -> None:
+    """Hand over to the next node, then remove the record: one of both is always there."""
+    client, wanted = work.client, work.wanted
+    if wanted.next_node:
+        fresh = Record(PENDING, int(client.clock.time()))
+        summary = _handing_over(wanted)
+        keep_record(client, wanted.next_node, lambda one: one or fresh, summary)
+        work.done.append(summary)
+    keep_record(client, wanted.node, lambda _before: None, _ending(wanted))
+    work.done.append(_ending(wanted))

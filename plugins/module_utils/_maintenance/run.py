@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules evacuation and evacuation_info."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._core.parallel import side_by_side
+from .._core.result import Result
+from .._core.times import iso
+from .evacuate import run_evacuation
+from .give_back import run_return
+from .model import COMPLETE, RETURNED
+from .options import read_wanted
+from .read import read_members, read_record
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_READERS = 8
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Evacuate a node, or return its guests; check mode writes nothing. Raises FleetError."""
+    wanted = read_wanted(params)
+    if wanted.state in (COMPLETE, RETURNED):
+        return run_return(wanted, client, check_mode)
+    return run_evacuation(wanted, client, check_mode)
+
+
+def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the maintenances that are not finished; one request for each online node."""
+    _quorate, members, _local = read_members(client)
+    online = sorted(name for name, is_online in members.items() if is_online)
+    found = side_by_side(lambda name: read_record(client, name), online, _READERS)
+    rows = [
+        {
+            "node": node,
+            "phase": record.phase,
+            "since": iso(record.since),
+            "guests": sorted(record.guests),
+            "stopped": sorted(record.stopped),
+        }
+        for node, record in zip(online, found, strict=True)
+        if record is not None
+    ]
+    offline = sorted(name for name, is_online in members.items() if not is_online)
+    return Result(False, {"maintenances": rows, "offline": offline})
