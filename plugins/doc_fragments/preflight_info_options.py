@@ -64,6 +64,9 @@ options:
       - drill
       - drill_info
       - estate_info
+      - evacuation
+      - evacuation_info
+      - evacuation_node
       - firewall
       - firewall_check
       - firewall_info

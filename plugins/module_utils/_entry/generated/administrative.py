@@ -19,6 +19,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "cluster_options": "options of the cluster",
     "cpu_model": "CPU models",
     "drill": "drills",
+    "evacuation": "guests of a node",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",
