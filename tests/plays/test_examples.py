@@ -168,6 +168,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         "ha.md",
         "containers.md",
         "nodes.md",
+        "maintenance.md",
         "tenants.md",
         "report.md",
     ],

@@ -107,6 +107,11 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": PLACEHOLDERS,
         "console": Not("tests/plays/test_rulebook.py runs the same rulebook"),
     },
+    "docs/maintenance.md": {
+        "shell": Not("tests/plays/test_maintenance.py runs the same commands with its own nodes"),
+        "yaml": By(IN_EXAMPLES),
+        "text": OUTPUT,
+    },
     "docs/metrics.md": {
         "console": OUTPUT,
         "ini": Not("tests/plays/test_callback_metrics.py sets the same; the unit needs systemd"),

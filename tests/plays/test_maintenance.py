@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbook maintenance over a simulated cluster, with a stand-in for SSH to its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.maintenance_lab import places, populate, put_vm
+from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab, open_lab
+from tests.plays.node_ssh import NodeSsh
+from tests.plays.provision_helpers import Played, Player
+
+PLAYBOOK = "pve.fleet.maintenance"
+NODES = ["pve1", "pve2", "pve3"]
+BASE: dict[str, Any] = {"maintenance_restart_containers": True, "maintenance_wait_timeout": 60}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as lab:
+        yield lab
+
+
+class Night:
+    """A cluster, its nodes by SSH, and the playbook."""
+
+    def __init__(self, lab: Lab, directory: Path) -> None:
+        self.lab = lab
+        self.ssh = NodeSsh(lab.simulator, directory, NODES)
+        environment = {
+            "PROXMOX_HOST": lab.simulator.url,
+            "PROXMOX_CA_PATH": str(lab.simulator.ca),
+            "PROXMOX_TOKEN_ID": TOKEN_ID,
+            "PROXMOX_TOKEN_SECRET": TOKEN_SECRET,
+        }
+        self.player = Player(directory, environment)
+        hosts = {"hosts": dict.fromkeys(NODES), "vars": self.ssh.variables}
+        (directory / "hosts.yml").write_text(yaml.safe_dump({"kind_node": hosts}))
+
+    def play(self, *arguments: str, **variables: Any) -> Played:
+        return self.player.play(PLAYBOOK, "-i", "hosts.yml", *arguments, **{**BASE, **variables})
+
+    def reboots(self) -> dict[str, bool]:
+        """Return whether each node has rebooted."""
+        get = self.lab.client.get
+        return {node: get("nodes", node, "status")["uptime"] < 3000 for node in NODES}
+
+
+@pytest.fixture
+def night(running: Lab, tmp_path: Path) -> Night:
+    running.simulator.clear_faults()
+    running.simulator.reset()
+    running.simulator.steer("/settings", {"task_ms": "reboot=500"})
+    return Night(running, tmp_path)
+
+
+def test_check_mode_shows_the_plan_of_every_node(night: Night) -> None:
+    populate(night.lab)
+    night.lab.simulator.reset_log()
+    played = night.play("--check").expect()
+    assert night.lab.simulator.writes() == []
+    assert "vm201 (201) moves to node" in played.output
+    assert "5 guests in about" in played.output
+    for node in NODES:
+        assert f"node {node}: pending" in played.output
+        assert night.ssh.calls(node) == []
+
+
+def test_a_round(night: Night) -> None:
+    """Every node is upgraded, the one that needs it is rebooted, and each guest is at home."""
+    before = populate(night.lab)
+    put_vm(night.lab, 301, {"memory": "512"}, node="pve1")
+    data = {"sid": "vm:301"}
+    night.lab.client.write("POST", "cluster", "ha", "resources", data=data)
+    night.ssh.require_reboot("pve2")
+    night.play().expect()
+    assert places(night.lab) == {**before, 301: ("pve1", True)}
+    assert night.reboots() == {"pve1": False, "pve2": True, "pve3": False}
+    for node in NODES:
+        assert night.ssh.calls(node)[0] == "-q update"
+        assert night.ssh.calls(node)[1].endswith("dist-upgrade")
+    assert night.lab.run("evacuation_info")["maintenances"] == []
+
+
+def test_a_round_stops_at_a_node_that_is_not_complete_and_continues_there(night: Night) -> None:
+    before = populate(night.lab)
+    sim = night.lab.simulator
+    night.ssh.require_reboot("pve2")
+    sim.steer("/nodes/pve2", {"after_reboot": {"lost_storages": ["local-lvm"]}})
+    stopped = night.play(maintenance_wait_timeout=8)
+    assert stopped.status != 0
+    assert "storage local-lvm is not available" in stopped.output
+    assert night.ssh.calls("pve3") == []
+    assert all(place[0] != "pve2" or not place[1] for place in places(night.lab).values())
+    sim.steer("/nodes/pve2", {"lost_storages": []})
+    first = len(night.ssh.calls("pve1"))
+    again = night.play().expect()
+    assert "Node pve1 was completed before the round was interrupted at node pve2" in again.output
+    assert len(night.ssh.calls("pve1")) == first
+    assert night.ssh.calls("pve3") != []
+    assert places(night.lab) == before
+
+
+def test_without_ssh_and_with_tasks_of_the_user(night: Night, tmp_path: Path) -> None:
+    before = populate(night.lab, stuck=True)
+    tasks = tmp_path / "mine.yml"
+    mine = {"ansible.builtin.command": "touch mine", "delegate_to": "localhost"}
+    tasks.write_text(yaml.safe_dump([{**mine, "args": {"chdir": str(tmp_path)}}]))
+    refused = night.play("--limit", "pve2", maintenance_ha_mode=False)
+    assert refused.status != 0
+    assert "vm207 (207): it uses devices of its node: hostpci0" in refused.output
+    assert not (tmp_path / "mine").exists()
+    variables = {"maintenance_ha_mode": False, "maintenance_reboot": "never"}
+    night.play(
+        "--limit",
+        "pve2",
+        maintenance_tasks=str(tasks),
+        maintenance_unmovable="shutdown",
+        **variables,
+    ).expect()
+    assert (tmp_path / "mine").exists()
+    assert night.ssh.calls("pve2") == []
+    assert places(night.lab) == before
