@@ -98,3 +98,19 @@ def test_a_firewall_that_is_off_is_not_evaluated(lab: Lab) -> None:
 def test_this_computer_on_the_node_itself_is_not_cut(lab: Lab) -> None:
     """The tests reach the simulator by 127.0.0.1, which Proxmox VE accepts on interface lo."""
     converge(lab, scope="cluster", options=ON)
+
+
+def test_a_group_that_lets_the_caller_in_is_checked(lab: Lab) -> None:
+    """Rules of a group count if the cluster uses the group, and only then."""
+    group: dict[str, Any] = {"scope": "group", "caller_address": OFFICE}
+    do(lab, "firewall", **group, group="office", rules=[API])
+    do(lab, "firewall", **group, group="unused", rules=[API])
+    used = {"type": "group", "action": "office"}
+    converge(lab, **CLUSTER, options=ON, rules=[used])
+    for change in ({"rules": []}, {"state": "absent"}):
+        result = refused(lab, **group, group="office", **change)
+        assert result["error"]["reason"] == "lockout"
+        assert "the API of pve1 from 192.0.2.10" in result["msg"]
+    do(lab, "firewall", **group, group="unused", state="absent")
+    done = do(lab, "firewall", **group, group="office", rules=[], allow_lockout=True)
+    assert any("cut the API of pve2" in line for line in done["warnings"])

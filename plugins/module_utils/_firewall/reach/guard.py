@@ -17,14 +17,15 @@ from ..evaluate.model import Address, Cluster
 from ..model import DesiredFirewall, Firewall
 from ..plan import after_plan
 from ..read import options_of
-from ..scope import CLUSTER, NODE, ROOT, FirewallScope
+from ..rules.model import Rule
+from ..scope import CLUSTER, GROUP, NODE, ROOT, FirewallScope
 from .lockout import Place, World, find_cuts
 from .read import local_address, read_cluster, read_cluster_firewall, read_places
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-_CHECKED = (CLUSTER, NODE)
+_CHECKED = (CLUSTER, NODE, GROUP)
 
 
 def guard_access(
@@ -33,7 +34,7 @@ def guard_access(
     """Return warnings about connections that the new rules cut, if `allow_lockout` is set.
 
     Raises Conflict for such a change without `allow_lockout`. Only rules of the cluster and of
-    nodes decide about these connections.
+    nodes decide about these connections, and the security groups that they use.
     """
     if scope.kind not in _CHECKED:
         return ()
@@ -94,8 +95,21 @@ def _cuts(
         new_places = tuple(_changed(place, name, desired) for place in places)
     rules = [rule for place in (*places, *new_places) for rule in place.node.firewall.rules]
     before = read_cluster(client, firewall, (*rules, *new_firewall.rules))
-    after = Cluster(new_firewall, before.groups)
+    after = Cluster(new_firewall, groups_after(scope, before.groups, desired))
     return find_cuts(World(before, places), World(after, new_places), caller)
+
+
+def groups_after(
+    scope: FirewallScope, groups: Mapping[str, tuple[Rule, ...]], desired: DesiredFirewall
+) -> Mapping[str, tuple[Rule, ...]]:
+    """Return the security groups after a change of one; a group that goes has no rules (pure).
+
+    Only groups that are in use are listed.
+    """
+    if scope.kind != GROUP or scope.name not in groups:
+        return groups
+    before = Firewall(rules=groups[scope.name])
+    return {**groups, scope.name: after_plan(before, desired).rules}
 
 
 def _changed(place: Place, name: str, desired: DesiredFirewall) -> Place:
