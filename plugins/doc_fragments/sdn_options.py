@@ -293,4 +293,10 @@ options:
     type: list
     elements: str
     choices: [zones, vnets, subnets, controllers, ipams, dns]
+  task_timeout:
+    description:
+      - Seconds to wait for the task of an apply, and for the zones of the nodes after it.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
 """

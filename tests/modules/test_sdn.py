@@ -361,3 +361,13 @@ def test_a_change_of_another_run_is_planned_again(
     assert result["changed"]
     assert running(lab, "vnets") == ["blue", "red"]
     require_free(lab)
+
+
+def test_an_apply_that_takes_too_long_is_reported(lab: Lab) -> None:
+    lab.simulator.steer("/settings", {"task_ms": {"default": 3_600_000}})
+    try:
+        result = lab.run("sdn", zones=[ZONE], task_timeout=1)
+    finally:
+        lab.simulator.steer("/settings", {"task_ms": {"default": 0}})
+    assert result["error"]["category"] == "TaskTimeout"
+    assert "1 s" in result["msg"]

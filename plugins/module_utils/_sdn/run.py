@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._core import validate
 from .._core.errors import FleetError, Locked, Overtaken, PendingChanges
 from .._core.poll import poll
 from .._core.result import Result
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _SERVER_OPTIONS = ("ipam", "dns", "reversedns")
 _FIRST_WITH_LOCK = (9, 0)
 _MOST_LOSSES = 5
+DEFAULT_TIMEOUT = 300
+"""Seconds for the task of an apply, and for the nodes after it."""
 # PVE's answers about a tag or an ID that another run took (pve-network: Zones/VlanPlugin.pm and
 # VxlanPlugin.pm, vnet_update_hook; API2/Network/SDN/Vnets.pm).
 _TAKEN = ("already exist", "already defined")
@@ -35,14 +38,16 @@ _TAKEN = ("already exist", "already defined")
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring SDN to the desired state; check mode writes nothing."""
-    return converge(SdnWork(client, lambda _running: params), check_mode)
+    timeout = validate.count(params.get("task_timeout"), DEFAULT_TIMEOUT, "task_timeout")
+    return converge(SdnWork(client, lambda _running: params, timeout=timeout), check_mode)
 
 
 @dataclass(frozen=True)
 class SdnWork:
     """A change of SDN: `params_of` returns its options from the running objects.
 
-    `leaving` are guests that are removed before. `wait` are the seconds for the lock of others.
+    `leaving` are guests that are removed before. `wait` are the seconds for the lock of others,
+    `timeout` those for the apply.
     """
 
     client: Client
@@ -50,6 +55,7 @@ class SdnWork:
     leaving: frozenset[int] = frozenset()
     needs_all_subnets: bool = False
     wait: int = 0
+    timeout: int = DEFAULT_TIMEOUT
 
 
 def converge(work: SdnWork, check_mode: bool) -> Result:
@@ -110,7 +116,9 @@ def prepare(work: SdnWork) -> SdnTransaction:
         must_apply=not is_changed and bool(running[ZONES]) and bool(read_outdated(client)),
         is_interrupted=is_interrupted,
     )
-    return SdnTransaction(client, running, after, plan, token)
+    transaction = SdnTransaction(client, running, after, plan, token)
+    transaction.timeout = work.timeout
+    return transaction
 
 
 def carry_out(transaction: SdnTransaction, check_mode: bool) -> Result:

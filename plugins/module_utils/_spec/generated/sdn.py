@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..environment import from_environment
+
 Spec = dict[str, dict[str, Any]]
 
 
@@ -132,5 +134,10 @@ def sdn_spec() -> Spec:
             "type": "list",
             "elements": "str",
             "choices": ["zones", "vnets", "subnets", "controllers", "ipams", "dns"],
+        },
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
         },
     }
