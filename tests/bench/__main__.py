@@ -20,6 +20,7 @@ from tests.bench import (
     fleets,
     infrastructure,
     inventories,
+    networks,
     report,
     results,
     single_tasks,
@@ -60,6 +61,9 @@ PARTS: dict[str, PART] = {
     "inv10000": inventories.inv10000,
     "cluster120": infrastructure.cluster120,
     "upload1g": infrastructure.upload1g,
+    "firewall300": networks.firewall300,
+    "sdn50": networks.sdn50,
+    "isolation1000": networks.isolation1000,
     "soak": soak.part,
 }
 

@@ -169,6 +169,11 @@ KEYS: dict[str, Key] = {
         16,
         unit="MiB",
     ),
+    "firewall300_writes": Key("firewall300", "300 rules of which 3 changed: writes", 3),
+    "sdn50_noop_requests": Key("sdn50", "50 VNets unchanged in one task sdn: requests", 8),
+    "isolation1000_seconds": Key(
+        "isolation1000", "Evaluation of the isolation of 1,000 guests: time", 3, unit="s"
+    ),
     "soak_grown_mib": Key(
         "soak", "2,000 tasks in one process: growth of its memory", 2, unit="MiB"
     ),

@@ -238,3 +238,18 @@ def test_a_tenant_manages_its_own_guests_only(lab: Lab) -> None:
     other = lab.vm(name="other", tenant="globex")["vm"]["vmid"]
     result = refused(lab, scope="guest", vmid=other, tenant="acme", rules=[SSH])
     assert "belongs to another tenant" in result["msg"]
+
+
+def test_three_of_many_changed_rules_are_three_writes(lab: Lab) -> None:
+    """The figure firewall300_writes of the benchmarks."""
+    base = ("cluster", "firewall", "groups")
+    lab.client.write("POST", *base, data={"group": "many"})
+    ports = [str(1000 + number) for number in range(300)]
+    tcp: dict[str, Any] = {"type": "in", "action": "ACCEPT", "proto": "tcp"}
+    for port in reversed(ports):
+        lab.client.write("POST", *base, "many", data={**tcp, "dport": port, "enable": 1})
+    for place in (0, 100, 200):
+        ports[place] = str(7000 + place)
+    lab.simulator.reset_log()
+    do(lab, "firewall", scope="group", group="many", rules=[{**tcp, "dport": one} for one in ports])
+    assert len(lab.simulator.writes()) == 3

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..._cluster.tenant import EVERY_TENANT
 from ..._core.marks import marked_tag
@@ -50,7 +51,7 @@ class NetworkView:
     def name(self, tag: str) -> str:
         return tag.removeprefix(self.prefix)
 
-    @property
+    @cached_property
     def subnets(self) -> dict[Network, str]:
         """The tags of tenants by their subnets."""
         members = self.cluster.firewall.ip_sets.get(EVERY_TENANT, IpSet()).members
@@ -127,22 +128,29 @@ def _open_rules(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Ite
 def _openings(
     links: Iterable[Link], tag: str, view: NetworkView
 ) -> Iterator[tuple[Link, Network, str]]:
-    """Yield the rules that accept packets from a subnet of another tenant, which is not a peer."""
+    """Yield the rules that accept packets from a subnet of another tenant, which is not a peer.
+
+    A subnet that a rule drops as a whole is closed for the rules after it.
+    """
     described = view.described.get(tag)
-    allowed = set() if described is None else {tag, *described.peers}
-    closed: set[Network] = set()
+    allowed = {tag} if described is None else {tag, *described.peers}
+    undecided = {net: owner for net, owner in view.subnets.items() if owner not in allowed}
     for link in links:
-        if link.origin in _BUILT_IN or not link.rule.enable:
+        if not undecided:
+            return
+        if not _counts(link) or _is_declared(link, tag, view, described):
             continue
-        if _is_declared(link, tag, view, described):
-            continue
-        for subnet, owner in view.subnets.items():
-            if subnet in closed or owner == tag or owner in allowed:
-                continue
-            if link.rule.accepts and matches_any(link, subnet):
-                yield link, subnet, owner
-            elif not link.rule.accepts and matches_all(link, subnet):
-                closed.add(subnet)
+        sources = _sources(link)
+        if link.rule.accepts:
+            for subnet in _matched(sources, undecided, _overlaps):
+                yield link, subnet, undecided[subnet]
+        elif _matches_each(link):
+            for subnet in _matched(sources, undecided, _contains):
+                del undecided[subnet]
+
+
+def _counts(link: Link) -> bool:
+    return link.origin not in _BUILT_IN and link.rule.enable
 
 
 def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking | None) -> bool:
@@ -154,25 +162,34 @@ def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking 
     return described is None or described.isolation != OWN
 
 
-def matches_any(link: Link, subnet: Network) -> bool:
-    """Return whether a rule can match a packet from a subnet."""
-    return any(_overlaps(one, subnet) for one in _sources(link, subnet))
-
-
-def matches_all(link: Link, subnet: Network) -> bool:
-    """Return whether a rule matches each packet from a subnet."""
+def _matches_each(link: Link) -> bool:
+    """Return whether a rule matches each packet from its sources."""
     rule = link.rule
-    if rule.proto or rule.dest or rule.macro or rule.dport or rule.sport:
-        return False
-    return any(_contains(one, subnet) for one in _sources(link, subnet))
+    return not any((rule.proto, rule.dest, rule.macro, rule.dport, rule.sport))
 
 
-def _sources(link: Link, subnet: Network) -> Collection[Network]:
+def _sources(link: Link) -> frozenset[Network] | None:
+    """Return the networks that a rule matches, None for all."""
     try:
         found = networks_of(link.rule.source, link.names)
     except NotInForce:
-        return ()
-    return (subnet,) if found is None else found
+        return frozenset()
+    return None if found is None else frozenset(found)
+
+
+def _matched(
+    sources: frozenset[Network] | None,
+    subnets: Iterable[Network],
+    compare: Callable[[Network, Network], bool],
+) -> list[Network]:
+    """Return the subnets for which one of the sources compares as true."""
+    if sources is None:
+        return list(subnets)
+    return [
+        subnet
+        for subnet in subnets
+        if subnet in sources or any(compare(one, subnet) for one in sources)
+    ]
 
 
 def _overlaps(one: Network, other: Network) -> bool:
