@@ -170,7 +170,9 @@ KEYS: dict[str, Key] = {
         unit="MiB",
     ),
     "firewall300_writes": Key("firewall300", "300 rules of which 3 changed: writes", 3),
-    "sdn50_noop_requests": Key("sdn50", "50 VNets unchanged in one task sdn: requests", 8),
+    "sdn50_noop_requests": Key(
+        "sdn50", "50 VNets on three nodes unchanged in one task sdn: requests", 8
+    ),
     "isolation1000_seconds": Key(
         "isolation1000", "Evaluation of the isolation of 1,000 guests: time", 3, unit="s"
     ),

@@ -68,13 +68,13 @@ def tasks_cluster() -> Iterator[Simulator]:
 
 
 @contextmanager
-def made_up_cluster(vms: int, at_once: int = 0) -> Iterator[Simulator]:
+def made_up_cluster(vms: int, at_once: int = 0, nodes: int = NODES) -> Iterator[Simulator]:
     """Serve a made-up cluster: all VMs with an agent, one in ten stopped, and at most at_once
     concurrent requests.
     """
     arguments = (
         "--nodes",
-        NODES,
+        nodes,
         "--vms",
         vms,
         "--seed",

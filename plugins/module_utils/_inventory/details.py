@@ -17,6 +17,7 @@ from .._kinds.words import GUESTS
 from .addresses import SOURCES, node_addresses
 from .hosts import InventoryGuest
 from .kinds import NODE
+from .vnets import add_vnets
 
 DETAILS = ("addresses", "config", "snapshots")
 # Neither shown nor cached, not even as the asterisks that PVE sends.
@@ -77,6 +78,8 @@ def fetch_details(
     keys = [guest.key for guest in of_guests]
     details = side_by_side(fetch_one, of_guests, limits.workers)
     found = dict(zip(keys, details, strict=True))
+    if "config" in kinds:
+        add_vnets(clients, asked, found, limits.call)
     if "addresses" in kinds:
         nodes = [guest for guest in guests if guest.kind == NODE]
         found.update(_of_nodes(clients, nodes, limits))
@@ -231,6 +234,8 @@ def detail_variables(
     config: Mapping[str, Any] = details.get("config") or {}
     if "config" in kinds:
         variables["proxmox_config"] = config
+    if details.get("vnet"):
+        variables["proxmox_vnet"], variables["proxmox_zone"] = details["vnet"]
     if config:  # the listing may have the name of a removed guest that had the number before
         variables["proxmox_name"] = GUESTS[kind].name_in(config) or None
     if "snapshots" in kinds:
