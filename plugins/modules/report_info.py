@@ -94,8 +94,9 @@ report:
       description:
         - Each with C(site), the cluster as M(pve.fleet.cluster_info) returns it, C(nodes)
           as M(pve.fleet.node_info) returns them, C(room), the sum of what the rules
-          of placement leave, C(missing), the parts that could not be read, and C(privileges)
-          that the login lacks.
+          of placement leave, C(networks), the zones with their VNets and the guests
+          on them, C(missing), the parts that could not be read, and C(privileges) that
+          the login lacks.
         - C(reason) is null unless the site could not be read. Everything else is null
           or empty then.
       type: list

@@ -9,12 +9,14 @@ import csv
 import io
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
-from tests.modules.access_lab import ROOT
+from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
+from tests.modules.access_lab import ROOT, do
 from tests.modules.container_lab import add_container, add_mount
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
@@ -535,3 +537,25 @@ def test_failed_tasks_of_the_last_day(lab: Lab) -> None:
         lab.client.task("POST", "nodes", "pve1", "qemu", vm["vmid"], "status", "start")
     (text,) = risks(gathered(lab)["report"])["failed_task"]
     assert text == f"qmstart {vm['vmid']} by root@pam on pve1: no space left on device"
+
+
+def test_zones_vnets_and_their_guests(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    do(lab, "sdn", zones=[{"name": "tenants", "type": "vlan", "bridge": "vmbr0"}])
+    alias = "front [pve.fleet: tenant=tenant_acme]"
+    vnets = [{"name": "tacme", "zone": "tenants", "tag": 9, "alias": alias}]
+    do(lab, "sdn", vnets=vnets)
+    nics = [{"bridge": "tacme"}]
+    vm = do(lab, "vm", name="web", tenant="acme", nics=nics, node="pve1", default_storage="ceph")
+    report = gathered(lab)["report"]
+    (zone,) = report["sites"][0]["networks"]
+    assert (zone["zone"], zone["type"]) == ("tenants", "vlan")
+    guest = {"kind": "vm", "vmid": vm["vm"]["vmid"], "tenant": "acme", "name": "web"}
+    assert zone["vnets"] == [
+        {"vnet": "tacme", "name": "front", "tag": 9, "tenant": "acme", "guests": [guest]}
+    ]
+    page = page_of(report, "Networks")
+    assert '<div class="vnet">' in page
+    assert "VNet <strong>tacme</strong> front" in page

@@ -40,7 +40,7 @@ def populate(lab: Lab, name: str, **options: Any) -> None:
     """Create a tenant, and with its own token a VM with DHCP, one with an address, a container."""
     (site,) = tenant(lab, name, **options)["credentials"]["sites"]
     login = {key: site[key] for key in ("host", "ca_path", "token_id", "token_secret")}
-    own = {"tenant": name, "pool": name, **login}
+    own: dict[str, Any] = {"tenant": name, "pool": name, **login}
     dhcp, static = [{"network": "front", "ip": "dhcp"}], f"{NETS[name]}.20/24"
     do(lab, "vm", **own, name=f"{name}-vm1", source="debian-13", nics=dhcp)
     fixed = [{"network": "front", "ip": static}]

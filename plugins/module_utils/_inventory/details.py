@@ -79,7 +79,7 @@ def fetch_details(
     details = side_by_side(fetch_one, of_guests, limits.workers)
     found = dict(zip(keys, details, strict=True))
     if "config" in kinds:
-        add_vnets(clients, asked, found, limits.call)
+        add_vnets(clients, of_guests, found, limits.call)
     if "addresses" in kinds:
         nodes = [guest for guest in guests if guest.kind == NODE]
         found.update(_of_nodes(clients, nodes, limits))

@@ -16,6 +16,7 @@ from .costs import costs_of, csv_of, sum_of
 from .guests import guests_of
 from .history import History, entry_of, extended, growth_of, trend_of
 from .model import Prices, ReportOptions, Row, SiteReading
+from .networks import networks_of
 from .risks import Findings, risks_of
 from .sites import site_of
 from .tenants import tenants_of_site
@@ -33,7 +34,8 @@ def document_of(
     all_guests: list[dict[str, Any]] = []
     for reading in readings:
         guests = guests_of(reading, wanted)
-        sites.append(_with_times(site_of(reading, guests)))
+        networks = networks_of(reading, guests, wanted.prefix)
+        sites.append({**_with_times(site_of(reading, guests)), "networks": networks})
         tenants += tenants_of_site(reading, guests, wanted)
         all_guests += guests
     drift = _drift(readings, checked)

@@ -92,3 +92,5 @@ class SiteReading:
     privileges: Privileges | None = None
     drift: DriftReading | None = None
     jobs: Mapping[int, Sequence[str]] | None = None
+    zones: Sequence[Row] | None = None  # None if networks could not be read
+    vnets: Sequence[Row] | None = None

@@ -15,7 +15,7 @@ from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import read_volumes
-from .._core.errors import FleetError
+from .._core.errors import FleetError, NotSupported
 from .._core.parallel import side_by_side
 from .._drift.model import DriftReading, DriftScope
 from .._drift.read_site import read_site
@@ -48,7 +48,7 @@ def read_report_site(
     """Return the reading of a site for the report.
 
     Two requests for each guest, two for each storage on a node (three with containers), three for
-    each node, and eight more. With an estate, its VMs are compared with the same answers. A site
+    each node, and ten more. With an estate, its VMs are compared with the same answers. A site
     that cannot be read has the reason instead.
     """
     reader = CachingReader.around(client)
@@ -81,6 +81,7 @@ def _read_site(
     backups = _backups(read, client, state, rows, held)
     guests = _guests(client, state, rows)
     jobs = _jobs(read, rows)
+    zones, vnets = _networks(read, client)
     missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
     return SiteReading(
         site=site,
@@ -95,7 +96,23 @@ def _read_site(
         privileges=held,
         drift=drift,
         jobs=jobs,
+        zones=zones,
+        vnets=vnets,
     )
+
+
+def _networks(
+    read: PartialRead, client: Client
+) -> tuple[Sequence[Row] | None, Sequence[Row] | None]:
+    """Return zones and VNets, None without SDN, which is optional before Proxmox VE 8.1."""
+    try:
+        zones = client.get("cluster", "sdn", "zones")
+    except NotSupported:
+        return None, None
+    except FleetError as error:
+        read.add("networks", error)
+        return None, None
+    return zones, read.read("networks", "cluster", "sdn", "vnets")
 
 
 def _jobs(read: PartialRead, rows: Sequence[VmRow]) -> Mapping[int, Sequence[str]] | None:

@@ -117,6 +117,8 @@ def site(texts: Sequence[str], name: str = "") -> SiteReading:
         },
         privileges=Privileges({"/": {"VM.Audit": 1}}),
         drift=_drift(pick, name),
+        zones=[{"zone": pick(1), "type": pick(2)}],
+        vnets=[{"vnet": "tabc", "zone": pick(1), "tag": 7, "alias": pick(3)}],
     )
 
 
@@ -124,6 +126,7 @@ def _guest(row: Any, pick: Any) -> VmReading:
     if row.vmid == 103:
         return VmReading(row, reason=pick(0))
     target = {"name": pick(row.vmid), "memory": "1024", "cores": "1", "agent": "0"}
+    target["net0"] = "virtio=BC:24:11:00:00:01,bridge=tabc"
     live = {**target, "cores": "2"}
     actual = Actual(VM, row.vmid, row.node, "running", live, target)
     return VmReading(row, actual, (Snapshot(pick(1), NOW - 40 * 86400, pick(2)),))
