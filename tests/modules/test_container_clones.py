@@ -95,8 +95,8 @@ def test_linked_clone_without_template_or_snapshot_is_refused(lab: Lab) -> None:
 def test_linked_clone_cannot_leave_the_node_of_its_base(lab: Lab) -> None:
     """LXC/Migrate.pm, phase1: can't migrate local volume: clone of base."""
     lab.client.write("POST", "storage", data=ZFS)
-    options: dict[str, Any] = {"default_storage": "tank", "node": "pve1", "state": "template"}
-    do(lab, "container", name="web", **SMALL, **options)
+    options = {**SMALL, "default_storage": "tank", "node": "pve1", "state": "template"}
+    do(lab, "container", name="web", **options)
     message = refused(lab, source="web", full=False, node="pve2")
     assert "rootfs is on storage tank, whose linked clones stay on pve1" in message
     assert cloned(lab, node="pve1")["rootfs"].startswith("tank:basevol-")
