@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,7 @@ class Guests:
             "remote_tmp": str(directory / "remote"),
             "is_root": os.geteuid() == 0 and shutil.which("su") is not None,
         }
+        self.environ = dict(YAML)
 
     def play(self, file: Path) -> subprocess.CompletedProcess[str]:
         """Run a playbook on the guest."""
@@ -74,20 +76,28 @@ class Guests:
         hosts = {"guest": {"hosts": {"web": self.variables}}}
         inventory.write_text(yaml.safe_dump({"all": {"children": hosts}}))
         done: subprocess.CompletedProcess[str] = run(
-            "ansible-playbook", "-i", str(inventory), str(file), cwd=self.directory, environ=YAML
+            *("ansible-playbook", "-i", str(inventory), str(file)),
+            cwd=self.directory,
+            environ=self.environ,
         )
         return done
 
     def raw(self, command: str = "echo here") -> str:
         """Run one command, and return the output of the play."""
-        file = self.directory / "raw.yml"
-        tasks = [{"ansible.builtin.raw": command, "register": "done"}]
-        shown = {"ansible.builtin.debug": {"msg": "said={{ done.stdout }}"}}
-        file.write_text(
-            yaml.safe_dump([{"hosts": "guest", "gather_facts": False, "tasks": [*tasks, shown]}])
-        )
-        done = self.play(file)
+        return self.task({"ansible.builtin.raw": command})
+
+    def task(self, task: dict[str, Any]) -> str:
+        """Run one task, and return the output of the play."""
+        done = self.play(self.one_task(task))
         return done.stdout + done.stderr
+
+    def one_task(self, task: dict[str, Any], hosts: str = "guest") -> Path:
+        """Return a playbook that runs one task and shows its output."""
+        file = self.directory / "task.yml"
+        shown = {"ansible.builtin.debug": {"msg": "said={{ done.stdout }}"}}
+        tasks = [{**task, "register": "done"}, shown]
+        file.write_text(yaml.safe_dump([{"hosts": hosts, "gather_facts": False, "tasks": tasks}]))
+        return file
 
 
 @pytest.fixture
@@ -148,6 +158,59 @@ def test_a_connection(kind: str, request: pytest.FixtureRequest) -> None:
         ).read_bytes()
     assert (fetched / "large").stat().st_size > 3_000_000
     assert not list(Path("/tmp").glob(".pve-fleet.*"))
+
+
+@pytest.mark.parametrize("kind", ["vm", "container"])
+@pytest.mark.parametrize("pipelining", [False, True])
+def test_pipelining(kind: str, pipelining: bool, request: pytest.FixtureRequest) -> None:
+    """With it, a module comes to the guest as input of Python, and no file is written there."""
+    guests: Guests = request.getfixturevalue(kind)
+    remote = guests.directory / "tmp-of-ansible"
+    guests.variables["ansible_remote_tmp"] = str(remote)
+    guests.environ["ANSIBLE_PIPELINING"] = str(pipelining)
+    text = "汉语 'quoted \"twice\"'"
+    command = {"argv": ["cat"], "stdin": text, "stdin_add_newline": False}
+    output = guests.task({"ansible.builtin.command": command})
+    assert "said=汉语 'quoted" in output
+    assert remote.exists() is not pipelining
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user without a password")
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_become(kind: str, request: pytest.FixtureRequest) -> None:
+    guests: Guests = request.getfixturevalue(kind)
+    become = {"become": True, "become_method": "ansible.builtin.su", "become_user": "nobody"}
+    flags = {"vars": {"ansible_become_flags": "-s /bin/sh"}}
+    assert "said=nobody" in guests.task({"ansible.builtin.raw": "id -un", **become, **flags})
+
+
+@pytest.mark.parametrize(("kind", "group"), [("vm", "kind_vm"), ("container", "kind_container")])
+def test_one_option_of_the_inventory_is_enough(
+    kind: str, group: str, request: pytest.FixtureRequest
+) -> None:
+    """The inventory names the plugin, the guest, and its tenant."""
+    guests: Guests = request.getfixturevalue(kind)
+    configure(guests.simulator, VMID, name="web" if kind == "vm" else "other")
+    inventory = guests.directory / "fleet.proxmox.yml"
+    options = {
+        "plugin": "pve.fleet.proxmox",
+        "host": guests.simulator.url,
+        "ca_path": guests.simulator.ca,
+        "token_id": TOKEN_ID,
+        "token_secret": TOKEN_SECRET,
+        "guest_connections": True,
+    }
+    inventory.write_text(yaml.safe_dump(options))
+    given = ("ansible_pct_", "ansible_pve_token", "ansible_python")
+    more = {name: one for name, one in guests.variables.items() if name.startswith(given)}
+    (guests.directory / "more.json").write_text(json.dumps(more))
+    playbook = guests.one_task({"ansible.builtin.raw": "pwd"}, hosts=f"web:&{group}")
+    done = run(
+        *("ansible-playbook", "-i", str(inventory), "-e", "@more.json", str(playbook)),
+        cwd=guests.directory,
+        environ={"ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox"},
+    )
+    assert f"said={guests.directory / 'guest'}" in done.stdout, done.stdout + done.stderr
 
 
 def test_requests_of_a_command(vm: Guests) -> None:
