@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.simulator.core.api import HANDLERS
+from tests.simulator.schema.definition import Schema
+from tests.simulator.web import handlers
 from tests.simulator_tests.client import Client
 
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
@@ -114,6 +117,47 @@ def test_a_failed_migration_starts_the_container_on_its_node(node: Client) -> No
     assert any("start container on source node" in line for line in node.task_log(upid))
     assert node.get(f"{path}/status/current")["status"] == "running"
     assert "lock" not in node.config(path)
+
+
+def test_a_container_is_not_moved_to_another_cluster(node: Client) -> None:
+    """API2/LXC.pm, remote_migrate_vm: the last check is the connection to the other cluster."""
+    path = make(node)
+    options = {
+        "target-endpoint": "apitoken=PVEAPIToken=root@pam!a=b,host=192.0.2.9",
+        "target-storage": "local",
+        "target-bridge": "vmbr0",
+    }
+    away = node.call("POST", f"{path}/remote_migrate", options)
+    assert (away.status, "192.0.2.9:8006" in away.reason) == (500, True)
+    node.ok("POST", f"{path}/status/start")
+    refused = node.call("POST", f"{path}/remote_migrate", options)
+    assert refused.reason == "can't migrate running container without --online or --restart"
+
+
+def test_a_tunnel_takes_a_number_until_it_is_over(node: Client) -> None:
+    """API2/LXC.pm, mtunnel and mtunnelwebsocket."""
+    path = make(node)
+    taken = node.call("POST", f"{path}/mtunnel", {})
+    assert "CT 200 already exists on node 'pve1'" in str(taken.errors)
+    node.sim.steer("/settings", {"task_ms": {"vzmtunnel": 60000}})
+    tunnel = node.call("POST", f"{LXC}/300/mtunnel", {}).data
+    assert node.config(f"{LXC}/300")["lock"] == "create"
+    socket = {"socket": tunnel["socket"], "ticket": tunnel["ticket"]}
+    found = node.call("GET", f"{LXC}/300/mtunnelwebsocket", socket)
+    assert found.data == {"socket": "/run/pve/ct-300.mtunnel"}
+    wrong = node.call("GET", f"{LXC}/300/mtunnelwebsocket", {**socket, "ticket": "x"})
+    assert (wrong.status, wrong.reason) == (401, "permission denied - invalid PVETUNNEL ticket")
+    node.sim.steer("/settings", {"task_ms": {"vzmtunnel": 0}})
+    assert node.wait(tunnel["upid"]) == "Exiting mtunnel"
+    assert node.call("GET", f"{LXC}/300/config").status == 500
+
+
+def test_every_call_of_containers_is_simulated() -> None:
+    handlers.load()
+    schema = Schema("9.2")
+    calls = {key for key in schema.methods if "/lxc" in key[1]}
+    assert len({path for _verb, path in calls}) == 43
+    assert calls <= HANDLERS.keys()
 
 
 def test_a_volume_that_moves_stays_as_unused(node: Client) -> None:

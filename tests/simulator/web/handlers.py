@@ -30,6 +30,7 @@ MODULES = (
     "containers.create",
     "containers.migrate",
     "containers.power",
+    "containers.remote",
     "containers.snapshots",
     "containers.volumes",
     "guests.agent",
