@@ -63,6 +63,12 @@ def test_container_is_created_from_the_newest_template(lab: Lab) -> None:
     assert container["status"] == "stopped"
 
 
+def test_version_of_a_template_can_be_pinned(lab: Lab) -> None:
+    do(lab, "container", name="ct1", **{**SMALL, "source": "debian-13-standard_13.0-1_amd64"})
+    (create,) = [row for row in lab.simulator.writes() if row["path"].endswith("/lxc")]
+    assert "debian-13-standard_13.0-1_amd64.tar.zst" in create["params"]["ostemplate"]
+
+
 def test_power_states(lab: Lab) -> None:
     container = made(lab, name="ct1", state="started", **SMALL)
     assert container["status"] == "running"
@@ -116,6 +122,11 @@ def test_changes_of_a_running_container(lab: Lab) -> None:
     assert rebooted["changed"]
     assert rebooted["pending"] == []
     assert config(lab, container)["features"] == "nesting=1"
+    lab.simulator.reset_log()
+    do(lab, "container", name="ct1", memory="3G", reboot="if_needed")
+    assert not [row for row in lab.simulator.writes() if "/status/" in row["path"]]
+    do(lab, "container", name="ct1", memory="4G", reboot="always")
+    assert [row for row in lab.simulator.writes() if row["path"].endswith("/status/reboot")]
 
 
 def test_volumes_grow_move_and_go(lab: Lab) -> None:

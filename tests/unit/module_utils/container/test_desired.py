@@ -18,6 +18,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ValidationFailed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
+from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.lxc import OPTIONS
+from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated import container_rules
 
 
 def hardware(**options: Any) -> Hardware:
@@ -145,3 +148,29 @@ def test_bad_input_is_refused(options: dict[str, Any], message: str) -> None:
 def test_an_unknown_network_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="network 'nope' could not be resolved"):
         hardware(nics=[{"network": "nope"}])
+
+
+# Options of the schema with a rule of their own -> the option of the module.
+WITH_RULES = {
+    "description": "description",
+    "dev[n]": "devices",
+    "env": "environment",
+    "features": "features",
+    "hostname": "name",
+    "memory": "memory",
+    "mp[n]": "mounts",
+    "net[n]": "nics",
+    "rootfs": "rootfs",
+    "startup": "startup",
+    "swap": "swap",
+    "tags": "tags",
+    "template": "state",
+    "unused[n]": "mounts",
+}
+
+
+def test_every_option_of_the_schema_has_an_option_of_the_module() -> None:
+    """All but `lock`, which PVE sets itself."""
+    declared = {pve: own for own, pve in container_rules.SCALARS[""].items()} | WITH_RULES
+    assert set(OPTIONS) - set(declared) == {"lock"}
+    assert set(declared.values()) <= container_spec().keys()
