@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.image import orig
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from tests.modules.access_lab import limited
+from tests.modules.access_lab import ROOT, limited
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
@@ -589,8 +589,8 @@ def test_containers_count_in_the_quota_of_the_report(lab: Lab) -> None:
     assert vms(report)["ct1"]["status"] == "drifted"
 
 
-STORAGE = {"name": "media", "type": "dir", "path": "/srv/media", "content": ["iso"]}
-BRIDGE = {"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}
+STORAGE: dict[str, Any] = {"name": "media", "type": "dir", "path": "/srv/media", "content": ["iso"]}
+BRIDGE: dict[str, Any] = {"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}
 FILE: dict[str, Any] = {
     "groups": [{"name": "editors", "comment": "Editors"}],
     "networks": [BRIDGE],
@@ -621,13 +621,7 @@ def test_who_changed_a_storage_and_a_network(lab: Lab) -> None:
     (pve-manager, API2/Network.pm).
     """
     lab.run("cluster", **FILE)
-    password: dict[str, Any] = {
-        "user": "root@pam",
-        "password": "fleetpw123",
-        "token_id": None,
-        "token_secret": None,
-    }
-    lab.run("pool_info", **password)
+    lab.run("pool_info", **ROOT)
     lab.client.write("PUT", "storage", "media", data={"content": "iso,backup"})
     lab.run(
         "node_network",
