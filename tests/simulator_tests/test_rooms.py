@@ -22,6 +22,7 @@ FLOORS = (
     "ha",
     "cluster",
     "access",
+    "identity",
     "network",
     "sdn",
     "storage",

@@ -337,8 +337,7 @@ class Control:
         cluster = self.server.sim.cluster
         changes: dict[str, Callable[[], object]] = {
             "online": lambda: self._set_online(node, bool(value)),
-            "memory": lambda: setattr(node, "memory", int(value)),
-            "cpus": lambda: setattr(node, "cpus", int(value)),
+            **dict.fromkeys(("memory", "cpus", "sockets"), lambda: setattr(node, key, int(value))),
             "maintenance": lambda: self._set_maintenance(node, bool(value)),
             "reboot": lambda: reboot(self.server.context(), node.name),
             "after_reboot": lambda: setattr(node, "after_reboot", dict(value)),

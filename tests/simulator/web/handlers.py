@@ -49,6 +49,8 @@ MODULES = (
     "ha.resources",
     "ha.rules",
     "ha.status",
+    "identity.certificates",
+    "identity.subscription",
     "network.firewall",
     "network.interfaces",
     "sdn.lock",

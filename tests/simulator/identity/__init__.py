@@ -1,0 +1,1 @@
+"""The identity of nodes: certificates and subscriptions."""
