@@ -104,3 +104,11 @@ def _certificate(
         name = x509.IPAddress(ipaddress.ip_address(address))
         builder = builder.add_extension(x509.SubjectAlternativeName([name]), critical=False)
     return builder.sign(signing_key, hashes.SHA256())
+
+
+def some_certificate() -> str:
+    """Return a certificate that no CA signed, in PEM format."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _named(ADDRESS)
+    certificate = _certificate(_builder(name, name, key.public_key()), key, ADDRESS)
+    return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")

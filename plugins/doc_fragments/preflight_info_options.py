@@ -87,6 +87,8 @@ options:
       - metrics_info
       - network
       - node
+      - node_certificate
+      - node_certificate_info
       - node_info
       - node_network
       - node_network_info
@@ -115,6 +117,8 @@ options:
       - storage
       - storage_download
       - storage_info
+      - subscription
+      - subscription_info
       - task_info
       - tenant
       - tenant_info

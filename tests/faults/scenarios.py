@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.certificates import some_certificate
 from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab
 
@@ -39,6 +40,12 @@ _ENTRIES = [{"node": "pve1", "id": "0529:0001"}]
 _SERVER = {"name": "faulty", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
 _MODEL = {"name": "faulty", "reported_model": "host"}
 _INFLUX = {**_SERVER, "type": "influxdb", "token": "first"}
+_CERTIFICATE = {
+    "node": "pve1",
+    "certificates": some_certificate(),
+    "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+}
+_SUBSCRIPTION = {"node": "pve1", "key": "pve1c-0123456789"}
 _MAIL = {"type": "sendmail", "name": "faulty", "mailto": ["ops@example.com"]}
 _MATCHER = {"name": "faulty", "target": ["mail-to-root"]}
 _REALM = {
@@ -202,7 +209,7 @@ def pool(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
     return Scenario(key, "pool", {"name": "faulty", **options}, before=tasks, name=None)
 
 
-def access(key: str, module: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
+def access(key: str, module: str, /, *before: Mapping[str, Any], **options: Any) -> Scenario:
     """Return a scenario of a module for users and rights; `before` are tasks of that module."""
     tasks = tuple((module, one) for one in before)
     return Scenario(key, module, options, before=tasks, name=None)
@@ -530,6 +537,24 @@ SCENARIOS: tuple[Scenario, ...] = (
         token="second",
         update_secrets="always",
     ),
+    access("upload a certificate", "node_certificate", **_CERTIFICATE),
+    access(
+        "replace a certificate",
+        "node_certificate",
+        _CERTIFICATE,
+        **{**_CERTIFICATE, "certificates": some_certificate()},
+    ),
+    access("remove a certificate", "node_certificate", _CERTIFICATE, node="pve1", state="absent"),
+    access("set a subscription", "subscription", **_SUBSCRIPTION),
+    access(
+        "replace a subscription",
+        "subscription",
+        _SUBSCRIPTION,
+        node="pve1",
+        key="pve2s-abcdef0123",
+        update_secrets="always",
+    ),
+    access("remove a subscription", "subscription", _SUBSCRIPTION, node="pve1", state="absent"),
     access("create an endpoint", "notification_endpoint", **_MAIL),
     access("change an endpoint", "notification_endpoint", _MAIL, **_MAIL, comment="c", test=True),
     access("delete an endpoint", "notification_endpoint", _MAIL, **_MAIL, state="absent"),

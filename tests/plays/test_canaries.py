@@ -27,6 +27,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connecti
     connection_spec,
 )
 from tests.cases import cases
+from tests.certificates import some_certificate
 from tests.modules.access_lab import with_directory
 from tests.plays.commands import run
 from tests.plays.test_in_process import MINIMAL, Row
@@ -60,7 +61,11 @@ PLANTED: Mapping[str, str] = {
     "smtp_password": "canary-smtp-25",
     "ipams.token": "canary-ipam-26",
     "dns.key": "canary-dns-27",
+    "private_key": "-----BEGIN PRIVATE KEY-----\ncanary-private-28\n-----END PRIVATE KEY-----",
+    "key": "canary-subscription-29",
 }
+# Proxmox VE compares a certificate with no key.
+CERTIFICATE = some_certificate()
 # Proxmox VE connects to no server then, except to one for OpenTelemetry.
 _OFF = {"disable": True}
 _STORAGE: Mapping[str, Any] = {**_OFF, "server": "192.0.2.9", "username": "u@pbs"}
@@ -95,6 +100,9 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
             ("otel_headers",),
         ),
     ),
+    "node_certificate": (({"node": "pve1", "certificates": CERTIFICATE}, ("private_key",)),),
+    # A key of a subscription has a form of its own: the refused task has the canary.
+    "subscription": (({"node": "pve1", "state": "absent"}, ()),),
     "sdn": (
         (
             {

@@ -148,6 +148,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
     "network": (Need("node", ("Sys.Audit", "Sys.Modify")),),
     "node": (Need("node", ("Sys.Modify",)), Need("datacenter", ("Sys.Modify",))),
+    "node_certificate": (Need("node", ("Sys.Modify",)),),
+    "node_certificate_info": (),
     "node_info": (Need("node", ("Sys.Audit",)),),
     "node_network": (Need("node", ("Sys.Modify",)),),
     "node_network_info": (),
@@ -182,6 +184,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "snapshot": (Need("vm", ("VM.Audit", "VM.Snapshot")),),
     "storage": (Need("all storages", ("Datastore.Allocate",)),),
     "storage_info": (Need("storage", ("Datastore.Audit",)),),
+    "subscription": (Need("node", ("Sys.Audit", "Sys.Modify")),),
+    "subscription_info": (Need("node", ("Sys.Audit",)),),
     "task_info": (Need("node", ("Sys.Audit",)),),
     "tenant": (
         Need("access", ("Sys.Modify", "Permissions.Modify", "Realm.AllocateUser")),

@@ -568,6 +568,31 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
+    "nodes/*/certificates/info": rows(
+        Record(
+            {"filename": name},
+            {
+                "fingerprint": text,
+                "subject": text,
+                "issuer": text,
+                "pem": text,
+                "notbefore": whole,
+                "notafter": whole,
+                "san": rows(text),
+            },
+        )
+    ),
+    "nodes/*/subscription": Record(
+        {"status": name},
+        {
+            "level": text,
+            "productname": text,
+            "nextduedate": text,
+            "serverid": text,
+            "message": text,
+            "sockets": whole,
+        },
+    ),
     "nodes/*/apt/repositories": Record(
         {},
         {
@@ -1409,6 +1434,7 @@ WRITES: Mapping[str, Form] = {
         )
     ),
     "nodes/*/vzdump": text,
+    "nodes/*/certificates/custom": unchanged,
     "nodes/*/qemu/*/agent/*": unchanged,
 }
 """The same for other methods whose answer is read."""

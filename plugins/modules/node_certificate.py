@@ -1,0 +1,109 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from node_certificate.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: node_certificate
+short_description: Manage the own certificate of a node
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Uploads, replaces and removes the certificate that the web server and the API of a node use.
+  - A certificate that Proxmox VE has ordered by ACME has the same file, and is replaced as well.
+  - The token needs C(Sys.Modify) on the node.
+extends_documentation_fragment:
+  - pve.fleet.node_certificate_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.node_certificate_info
+  - module: pve.fleet.node
+"""
+
+EXAMPLES = r"""
+- name: Remove the own certificate
+  pve.fleet.node_certificate:
+    node: pve2
+    state: absent
+
+- name: Upload a certificate if it is given
+  pve.fleet.node_certificate:
+    node: pve1
+    certificates: "{{ lookup('ansible.builtin.env', 'NODE_CERTIFICATE') }}"
+    private_key: "{{ lookup('ansible.builtin.env', 'NODE_KEY') }}"
+  when: lookup('ansible.builtin.env', 'NODE_CERTIFICATE') | length > 0
+  no_log: true
+"""
+
+RETURN = r"""
+node_certificate:
+  description: The result as it is afterwards, or in check mode as it would be. It is
+    null without an own certificate. Proxmox VE reads the subject, the names and the
+    times, so that check mode has those of the former certificate.
+  returned: success
+  type: dict
+  contains:
+    node: {description: The node., type: str, sample: pve1}
+    certificates: {description: 'The certificate in PEM format, and in check mode its
+        chain.', type: str}
+    fingerprint: {description: Its SHA-256 fingerprint., type: str}
+    subject: {description: Its subject., type: str, sample: /CN=pve1.example.com}
+    issuer: {description: Its issuer., type: str, sample: /CN=Example CA}
+    names: {description: Its alternative names., type: list, elements: str, sample: [
+        pve1.example.com]}
+    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str,
+      sample: '2026-01-01T00:00:00Z'}
+    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str,
+      sample: '2027-01-01T00:00:00Z'}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the certificate of node pve1]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: certificates
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the certificate of node pve1]
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.identity.certificate import (
+    run_certificate,
+    secrets_in,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_certificate import (
+    node_certificate_spec,
+)
+
+ENTRY = Entry(run_certificate, node_certificate_spec(), secrets=secrets_in, name="node_certificate")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from subscription.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: subscription
+short_description: Manage the subscription of a node
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Sets or removes the subscription key of a node. The node asks the shop of Proxmox about a new
+    key, and needs a connection to it; a key that the shop does not know has the status V(invalid)
+    afterwards.
+  - The token needs C(Sys.Modify) and C(Sys.Audit) on the node.
+extends_documentation_fragment:
+  - pve.fleet.subscription_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.subscription_info
+  - module: pve.fleet.apt_repository
+"""
+
+EXAMPLES = r"""
+- name: Set the key of a node without a subscription
+  pve.fleet.subscription:
+    node: pve1
+    key: "{{ lookup('ansible.builtin.env', 'PVE_KEY') or 'pve2c-0123456789' }}"
+
+- name: Set another key
+  pve.fleet.subscription:
+    node: pve1
+    key: pve2s-abcdef0123
+    update_secrets: always
+
+- name: Remove the key
+  pve.fleet.subscription:
+    node: pve1
+    state: absent
+"""
+
+RETURN = r"""
+subscription:
+  description: The result as it is afterwards, or in check mode as it would be. It is null without
+    a subscription.
+  returned: success
+  type: dict
+  contains:
+    node: {description: The node., type: str, sample: pve1}
+    status: {description: 'Its status, such as V(active), V(expired) or V(invalid).', type: str,
+      sample: active}
+    level: {description: Its level., type: str, sample: s}
+    product_name: {description: The name of the product., type: str}
+    next_due_date:
+      description: The day on which it must be renewed.
+      type: str
+      sample: '2027-01-01'
+    sockets: {description: Number of sockets of the node., type: int, sample: 2}
+    server_id: {description: The ID of the node in the shop., type: str}
+    message: {description: The message of the shop., type: str, sample: ''}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the subscription of node pve1]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: key
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the subscription of node pve1]
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.identity.subscription import (
+    SUBSCRIPTION,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscription import (
+    subscription_spec,
+)
+
+ENTRY = Entry(partial(run, SUBSCRIPTION), subscription_spec(), name="subscription")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
