@@ -279,3 +279,53 @@ def test_exact_tags_and_notes_are_part_of_the_restore(lab: Lab, kind: str) -> No
     assert finished["tags"] == "copy"
     assert finished["description"].startswith("a copy")
     assert foreseen["plan"][0].startswith("Restore")
+
+
+def test_other_wrong_inputs_are_refused_before_the_first_write(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    """A VMID of a container, no room, options of the other kind, a storage that does not have
+    backups.
+    """
+    box = container(lab, hostname="box", tags="tenant_acme")
+    back_up(lab, web)
+    kind = rejected(lab, name="web", options={"vmid": box["vmid"]})
+    assert "a container has the number" in kind["msg"]
+    filler = {"volid": "local-lvm:vm-900-disk-0", "new": True, "size": 480 << 30}
+    lab.simulator.steer("/volumes/pve1", filler)
+    room = rejected(lab, name="web", storage="local-lvm", options={"node": "pve1"})
+    assert room["error"]["category"] == "QuotaExceeded"
+    assert "free" in room["msg"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "unable to open encryption key: no such file or directory",
+        "error: archive contains unknown option 'newer'",
+    ],
+)
+def test_an_archive_that_pve_cannot_read_is_refused(
+    lab: Lab, web: dict[str, Any], answer: str, fast: None
+) -> None:
+    """An archive that is encrypted without a key, corrupt, or of a newer PVE: its configuration
+    cannot be read (pve-manager: API2/VZDump.pm, extractconfig).
+    """
+    back_up(lab, web)
+    path = r"/vzdump/extractconfig$"
+    lab.simulator.fault(method="GET", path=path, status=500, message=answer, times=None)
+    lab.simulator.reset_log()
+    failed = lab.run("restore", name="web", tenant="acme", new_name="web2")
+    assert failed["failed"]
+    assert answer.split(":")[0] in failed["msg"]
+    assert lab.simulator.writes() == []
+
+
+def test_an_archive_of_a_newer_version_is_refused(old: Lab) -> None:
+    """PVE would leave the option out (qemu-server: QemuServer.pm, restore_update_config_line)."""
+    add_nas(old)
+    web = do(old, "vm", **WEB)["vm"]
+    old.simulator.steer(f"/vms/{web['vmid']}", {"config": {"allow-ksm": "0"}})
+    back_up(old, web)
+    failed = rejected(old, name="web")
+    assert "allow_ksm" in failed["msg"] or "allow-ksm" in failed["msg"]
