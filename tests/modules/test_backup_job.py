@@ -223,7 +223,7 @@ def test_the_report_names_guests_that_no_job_has(lab: Lab) -> None:
     other = do(lab, "vm", name="other", tenant="acme", disks=[{"size": 1, "storage": "ceph"}])["vm"]
     without = do(lab, "report_info")["report"]
     assert "uncovered" not in [risk["kind"] for risk in without["attention"]]
-    job = {"name": "nightly", "schedule": "02:30", "storage": "local"}
+    job: dict[str, Any] = {"name": "nightly", "schedule": "02:30", "storage": "local"}
     do(lab, "backup_job", vms=[web["vmid"]], **job)
     report = do(lab, "report_info")["report"]
     VALIDATOR.validate(report)
