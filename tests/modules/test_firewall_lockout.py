@@ -107,7 +107,8 @@ def test_a_group_that_lets_the_caller_in_is_checked(lab: Lab) -> None:
     do(lab, "firewall", **group, group="unused", rules=[API])
     used = {"type": "group", "action": "office"}
     converge(lab, **CLUSTER, options=ON, rules=[used])
-    for change in ({"rules": []}, {"state": "absent"}):
+    changes: list[dict[str, Any]] = [{"rules": []}, {"state": "absent"}]
+    for change in changes:
         result = refused(lab, **group, group="office", **change)
         assert result["error"]["reason"] == "lockout"
         assert "the API of pve1 from 192.0.2.10" in result["msg"]

@@ -179,9 +179,9 @@ def test_pipelining(kind: str, pipelining: bool, request: pytest.FixtureRequest)
 @pytest.mark.parametrize("kind", ["vm", "container"])
 def test_become(kind: str, request: pytest.FixtureRequest) -> None:
     guests: Guests = request.getfixturevalue(kind)
-    become = {"become": True, "become_method": "ansible.builtin.su", "become_user": "nobody"}
+    become = {"become": True, "become_method": "ansible.builtin.su", "become_user": "daemon"}
     flags = {"vars": {"ansible_become_flags": "-s /bin/sh"}}
-    assert "said=nobody" in guests.task({"ansible.builtin.raw": "id -un", **become, **flags})
+    assert "said=daemon" in guests.task({"ansible.builtin.raw": "id -un", **become, **flags})
 
 
 @pytest.mark.parametrize(("kind", "group"), [("vm", "kind_vm"), ("container", "kind_container")])

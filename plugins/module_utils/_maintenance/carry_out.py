@@ -13,9 +13,9 @@ from .._cluster.state import fetch_cluster_state
 from .._core.errors import FleetError
 from .._core.poll import poll
 from .._fleet.execute import Executor, VmOutcome
-from .._fleet.kinds import LISTS
 from .._fleet.pace.concurrency import ConcurrencyLimits
 from .._fleet.reservations import Reservations
+from .._kinds.registry import LISTS
 from .model import Decision, Wanted
 
 if TYPE_CHECKING:

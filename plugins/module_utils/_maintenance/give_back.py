@@ -15,8 +15,8 @@ from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
 from .._core.poll import poll
 from .._core.result import Result
 from .._fleet.execute import VmOutcome
-from .._fleet.kinds import LISTS
 from .._fleet.plan import Planned, Planner
+from .._kinds.registry import LISTS
 from .._node.record import PENDING, RETURNING, Record
 from .carry_out import TYPES, execute, set_noout
 from .guests import fingerprint, returning_item, start_order

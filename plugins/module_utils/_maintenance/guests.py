@@ -14,9 +14,9 @@ from .._cluster.rules import Rules, VmSelector
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenants_of
 from .._fleet.items import VmItem
-from .._fleet.kinds import list_of
 from .._guest.model import Actual
 from .._ha.sids import KINDS
+from .._kinds.registry import list_of
 from .._spec.fleet import with_defaults
 from .model import Wanted
 

@@ -15,8 +15,8 @@ from .._cluster.rules import read_rules
 from .._cluster.state import ClusterState, VmRow, ask_nodes
 from .._core.errors import FleetError, NotSupported
 from .._core.shown import by_reason
-from .._fleet.kinds import LISTS
 from .._fleet.plan import Planned, Planner
+from .._kinds.registry import LISTS
 from .guests import guests_on, leaving_item, sid_of, stopping_item, tenant_in
 from .ha_places import excluded, why_kept
 from .model import HA, MIGRATE, RESTART, SHUTDOWN, STAY, STOP, Decision, HaState, Wanted

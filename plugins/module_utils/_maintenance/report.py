@@ -13,7 +13,7 @@ from typing import Any
 from .._core.errors import Conflict, FleetError, NodeUnhealthy
 from .._core.result import Result
 from .._core.shown import counted
-from .._fleet.kinds import list_of
+from .._kinds.registry import list_of
 from .._node.record import Record
 from .model import HA, MIGRATE, RESTART, START, STAY, STOP, Decision, Wanted
 from .times.estimate import duration, whole_time
