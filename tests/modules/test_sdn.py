@@ -304,8 +304,12 @@ def test_an_interrupted_run_is_taken_over(
             raise NetworkError(attempted="Could not continue", answer="the power is off")
         return send(self, step)
 
+    def ended(self: SdnTransaction, error: Any) -> Any:
+        self.token_file.close()
+        return error
+
     monkeypatch.setattr(SdnTransaction, "send", interrupted)
-    monkeypatch.setattr(SdnTransaction, "roll_back", lambda _self, error: error)
+    monkeypatch.setattr(SdnTransaction, "roll_back", ended)
     assert lab.run("sdn", **WHOLE).get("failed")
     monkeypatch.undo()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -5,16 +5,18 @@
 """The token of the SDN lock, kept in a file while a run holds the lock.
 
 Proxmox VE shows neither the token nor its holder. The next run of the same user on this computer
-recognises an interrupted run by this file.
+recognises an interrupted run by this file. An active run holds a lock of the operating system on
+it, which ends with its process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -25,26 +27,41 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file: IO[str] | None = None  # open while this run holds the lock of SDN
 
     def read(self) -> str:
-        """Return the token; empty if no run of this user was interrupted."""
+        """Return the token; empty if no run of this user was interrupted.
+
+        The token of a run that is active is not returned.
+        """
         try:
-            return self.path.read_text(encoding="ascii").strip()
+            with open(self.path, encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return file.read().strip()
         except (OSError, UnicodeDecodeError):
             return ""
 
     def write(self, token: str) -> None:
-        """Keep the token; only this user can read it. Raises OSError."""
+        """Keep the token until it is forgotten; only this user can read it. Raises OSError."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.remove()
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(token)
+        self._file = os.fdopen(handle, "w", encoding="ascii")
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._file.write(token)
+        self._file.flush()
 
     def remove(self) -> None:
         """Forget the token."""
         with suppress(FileNotFoundError):
             self.path.unlink()
+        self.close()
+
+    def close(self) -> None:
+        """End the lock on the file, as the end of the process does."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def token_file(client: Client) -> TokenFile:
