@@ -6,16 +6,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._sdn import run as sdn_run
+from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
-from tests.modules.tenant_lab import RIGHTS, state_of
+from tests.modules.tenant_lab import RIGHTS, options_of, state_of
 from tests.modules.test_tenant import foreseen_and_done
 
 ZONE = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
@@ -207,3 +212,26 @@ def test_an_estate_names_the_networks_of_its_tenants(lab: Lab) -> None:
     typo = {**vm, "name": "app2", "nics": [{"network": "fornt"}]}
     error = refused(lab, "vms", vms=[typo], tenant_settings=settings)
     assert "The network 'fornt' could not be resolved" in str(error)
+
+
+def test_many_runs_at_once_take_different_tags(lab: Lab) -> None:
+    """Runs of one user on one computer: none takes the lock of another one that is active."""
+    names = ["alpha", "bravo", "charlie", "delta"]
+
+    def create(place: int) -> dict[str, Any]:
+        network = {**FRONT, "subnet": f"10.{20 + place}.0.0/24"}
+        options = {**INITECH, "name": names[place], "networks": {"front": network}}
+        transport = ProxmoxerTransport(lab.client.connection, Clock())
+        with Client(lab.client.connection, transport=transport) as client:
+            return dict(run(options_of(**options), client).values)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        results = list(pool.map(create, range(len(names))))
+    rows = lab.client.get("cluster", "sdn", "vnets", params={"running": 1})
+    assert sorted(row["tag"] for row in rows) == [100, 101, 102, 103]
+    networks = [result["tenant"]["networks"][0] for result in results]
+    assert {one["vnet"]: one["tag"] for one in networks} == {
+        row["vnet"]: row["tag"] for row in rows
+    }
+    members = lab.client.get("cluster", "firewall", "ipset", "fleet-tenants")
+    assert len(members) == len(names)

@@ -106,7 +106,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     if (whole or networks.parts) and not check_mode:
         if is_new:
             report.run(partial(keeper.reserve, client.connection, again=bool(lost)))
-        _write_resources([*planned, *lost], networks, client, report, keeper)
+        networks = _write_resources([*planned, *lost], networks, client, report, keeper)
         for one in token:
             login = write_token(tenant, one.resource, client, report, keeper)
         final = read_result(client, report, login)
@@ -163,12 +163,14 @@ def _write_resources(
     client: Client,
     report: Report,
     keeper: Keeper,
-) -> None:
-    """Write the resources before the token. After a failure the file is no longer reserved."""
+) -> PlannedNetworks:
+    """Write the resources before the token, and return the networks as they are then.
+
+    After a failure the file is no longer reserved.
+    """
     try:
         execute_resources(planned, client, report)
-        for part in networks.parts:
-            report.run(partial(part.write, client))
+        return networks.written(client, report)
     except FleetError:
         keeper.release()
         raise

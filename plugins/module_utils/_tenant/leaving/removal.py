@@ -108,8 +108,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         report.done += _lines(work, "done")
         try:
             report.run(lambda: _all_removed(tenant, work))
-            for part in networks.parts:
-                report.run(partial(part.write, client))
+            networks.written(client, report)
             execute_resources(planned, client, report)
             if not own:
                 report.run(partial(require_no_remaining_guests, tenant, facts, leaving, client))

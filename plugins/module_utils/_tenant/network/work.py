@@ -27,6 +27,7 @@ from ..._sdn.model import VNETS, Sections
 from ..._sdn.read import read_sdn
 from ..._sdn.run import SdnWork, converge, prepare
 from ..model import Tenant
+from ..work import Report
 from . import firewall, sdn
 from .model import NONE
 
@@ -64,6 +65,18 @@ class PlannedNetworks:
     def kinds(self) -> tuple[str, ...]:
         """The tasks of preflight with the privileges for the work."""
         return ("sdn", "firewall") if self.parts else ()
+
+    def written(self, client: Client, report: Report) -> PlannedNetworks:
+        """Write the parts, and return the networks with the tags that they got: another run may
+        have taken a planned one first. Raises FleetError.
+        """
+        tags: dict[str, int | None] = {}
+        for part in self.parts:
+            result = report.run(partial(part.write, client))
+            for row in result.values.get("sdn", {}).get(VNETS, ()):
+                tags[row["name"]] = row.get("tag")
+        shown = [{**one, "tag": tags.get(one["vnet"], one["tag"])} for one in self.networks]
+        return replace(self, networks=tuple(shown))
 
     def with_diff(self, diff: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return a diff with the changes of the networks."""
