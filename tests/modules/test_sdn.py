@@ -375,13 +375,3 @@ def test_an_apply_that_takes_too_long_is_reported(lab: Lab) -> None:
         lab.simulator.steer("/settings", {"task_ms": {"default": 0}})
     assert result["error"]["category"] == "TaskTimeout"
     assert "1 s" in result["msg"]
-
-
-def test_many_unchanged_networks_take_few_requests(lab: Lab) -> None:
-    """The figure sdn50_noop_requests of the benchmarks."""
-    vnets = [{"name": f"net{number}", "zone": "teams", "tag": 200 + number} for number in range(50)]
-    do(lab, "sdn", zones=[ZONE], vnets=vnets)
-    lab.simulator.reset_log()
-    assert not do(lab, "sdn", zones=[ZONE], vnets=vnets)["changed"]
-    counts = lab.simulator.counts()
-    assert sum(counts.values()) <= 8, counts
