@@ -22,6 +22,9 @@ FILE: dict[str, Any] = {
         "bwlimit": {"clone": "1000"},
         "description": "two\nlines",
         "max_workers": 3,
+        "consent_text": "Authorized users only",
+        "notify": {"fencing": "never"},
+        "replication": {"type": "insecure"},
         "webauthn": {"rp": "pve", "allow_subdomains": False},
     },
     "realms": [

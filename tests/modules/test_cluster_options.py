@@ -377,6 +377,15 @@ GENERAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"email_from": "pve@example.com"}, {"email_from": ""}),
     ({"http_proxy": "http://10.0.0.1:3128"}, {"http_proxy": ""}),
     ({"max_workers": 8}, {"max_workers": 0}),
+    ({"consent_text": "Authorized\nusers only"}, {"consent_text": ""}),
+    (
+        {"notify": {"fencing": "never", "package_updates": "always", "target_fencing": "ops"}},
+        {"notify": {"fencing": "", "package_updates": "", "target_fencing": ""}},
+    ),
+    (
+        {"replication": {"type": "insecure", "network": "10.99.0.0/24"}},
+        {"replication": {"type": "", "network": ""}},
+    ),
     ({"fencing": "hardware"}, {"fencing": ""}),
     ({"ha": {"shutdown_policy": "migrate"}}, {"ha": {"shutdown_policy": ""}}),
     (
@@ -403,6 +412,12 @@ def test_a_general_option_is_set_and_removed(
     assert [after[name] for name in emptied] == [before[name] for name in emptied]
 
 
+def test_replication_is_not_an_option_of_8_4(old: Lab) -> None:
+    result = old.run(MODULE, replication={"type": "insecure"})
+    assert result["error"]["category"] == "NotSupported"
+    assert old.run("cluster_options_info")["cluster_options"]["replication"]["network"] is None
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -410,6 +425,8 @@ def test_a_general_option_is_set_and_removed(
         ({"email_from": "pve"}, "pve@example.com"),
         ({"max_workers": -1}, "max_workers"),
         ({"webauthn": {"rp": "a,b"}}, "comma"),
+        ({"consent_text": "x" * 65537}, "too long"),
+        ({"replication": {"network": "10.99.0.0"}}, "has no prefix"),
     ],
     ids=str,
 )

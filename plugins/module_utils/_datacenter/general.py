@@ -15,7 +15,7 @@ from typing import Any
 from .._core import validate
 from .._resource.table import Field
 from .._resource.values import text_field
-from .property_strings import PropertyString, SubKey, flag, one_of, shown_text
+from .property_strings import PropertyString, SubKey, flag, network, one_of, shown_text
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _PROXY = re.compile(r"http://\S+")
@@ -36,12 +36,16 @@ def _matching(
     return want
 
 
-def _notes(value: Any) -> str:
-    """Return notes without the line end that PVE adds."""
-    text = str(value or "").strip("\n")
-    if len(text) > _LONGEST:
-        raise validate.refused("description", text[:20], "is too long", "Use 65536 characters")
-    return text
+def _long_text(option: str) -> Field:
+    """Return a text of several lines without the line end that PVE adds."""
+
+    def read(value: Any) -> str:
+        text = str(value or "").strip("\n")
+        if len(text) > _LONGEST:
+            raise validate.refused(option, text[:20], "is too long", "Use 65536 characters")
+        return text
+
+    return text_field(option, want=read, read=read)
 
 
 def _workers(value: Any) -> int:
@@ -49,7 +53,8 @@ def _workers(value: Any) -> int:
 
 
 FIELDS: tuple[Field, ...] = (
-    text_field("description", want=_notes, read=_notes),
+    _long_text("description"),
+    _long_text("consent_text"),
     text_field("console"),
     text_field("keyboard"),
     text_field("language"),
@@ -99,8 +104,40 @@ _POLICY = SubKey(
 _SUBDOMAINS = SubKey(
     "allow_subdomains", "allow-subdomains", flag, lambda text: text == "1", default="1"
 )
+_MAILS = ("always", "never")
+
+
+def _mails(option: str, *words: str) -> SubKey:
+    return SubKey(option, option.replace("_", "-"), one_of(*words), shown_text)
+
+
+def _target(option: str) -> SubKey:
+    return SubKey(option, option.replace("_", "-"), _line, shown_text)
+
+
+# The targets are from before the matchers of PVE 8.1, which have precedence.
+_NOTIFY = PropertyString(
+    "notify",
+    (
+        _mails("fencing", *_MAILS),
+        _mails("package_updates", "auto", *_MAILS),
+        _mails("replication", *_MAILS),
+        _target("target_fencing"),
+        _target("target_package_updates"),
+        _target("target_replication"),
+    ),
+)
+_SINCE = {"": (9, 0)}
+_TYPE = SubKey("type", "type", one_of("secure", "insecure"), default="secure", since=_SINCE)
+_REPLICATION = PropertyString(
+    "replication",
+    (_TYPE, SubKey("network", "network", network, shown_text, since=_SINCE)),
+    required=_TYPE,
+)
 STRINGS: tuple[PropertyString, ...] = (
     PropertyString("ha", (_POLICY,)),
+    _NOTIFY,
+    _REPLICATION,
     PropertyString("webauthn", (_text("rp"), _text("origin"), _text("id"), _SUBDOMAINS)),
     PropertyString("u2f", (_text("appid"), _text("origin"))),
 )

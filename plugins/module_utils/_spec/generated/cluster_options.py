@@ -152,6 +152,25 @@ def cluster_options_spec() -> Spec:
                 }
             },
         },
+        "consent_text": {"type": "str"},
+        "notify": {
+            "type": "dict",
+            "options": {
+                "fencing": {"type": "str", "choices": ["", "always", "never"]},
+                "package_updates": {"type": "str", "choices": ["", "auto", "always", "never"]},
+                "replication": {"type": "str", "choices": ["", "always", "never"]},
+                "target_fencing": {"type": "str"},
+                "target_package_updates": {"type": "str"},
+                "target_replication": {"type": "str"},
+            },
+        },
+        "replication": {
+            "type": "dict",
+            "options": {
+                "type": {"type": "str", "choices": ["", "secure", "insecure"]},
+                "network": {"type": "str"},
+            },
+        },
         "webauthn": {
             "type": "dict",
             "options": {
