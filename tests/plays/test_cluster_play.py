@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import Player, writes
+from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 CLUSTER, EXPORT, DRIFT = "pve.fleet.cluster", "pve.fleet.export", "pve.fleet.drift"
 GIVEN = ("-e", "@cluster.yml")
@@ -74,3 +76,36 @@ def test_a_misspelt_section_is_a_mistake(lab: Lab, player: Player) -> None:
     output = player.play(CLUSTER, "-e", '{"cluster_storage": []}').expect(2).output
     assert "cluster_storages" in output
     assert writes(lab, mark) == []
+
+
+def test_the_same_file_for_several_sites(lab: Lab, player: Player) -> None:
+    """Each site gets the file, and drift names the site that differs."""
+    write(player, FILE)
+    with Simulator() as other:
+        sites = [site_of("vienna", lab.simulator), site_of("munich", other)]
+        chosen = {"cluster_sites": ["vienna", "munich"], "cluster_connection": {"sites": sites}}
+        arguments = (*GIVEN, "-e", json.dumps(chosen))
+        mark = lab.mark()
+        output = player.play(CLUSTER, *arguments, "--check").expect().output
+        assert output.count("Create backup job 'nightly'") == 2
+        assert (writes(lab, mark), other.writes()) == ([], [])
+        output = player.play(CLUSTER, *arguments).expect().output
+        assert output.count("Create backup job 'nightly'") == 2
+        assert other.writes() != []
+        player.play(DRIFT, *arguments).expect()
+        changed = {"cluster_groups": [{"name": "editors", "comment": "Authors"}]}
+        only = {**chosen, "cluster_sites": ["munich"], **changed}
+        player.play(CLUSTER, "-e", json.dumps(only)).expect()
+        output = player.play(DRIFT, *arguments).expect(2).output
+        assert output.count("groups editors: drifted") == 1
+        assert "in 1 resources: groups editors" in output
+
+
+def site_of(name: str, simulator: Simulator) -> dict[str, Any]:
+    return {
+        "name": name,
+        "host": simulator.url,
+        "ca_path": str(simulator.ca),
+        "token_id": TOKEN_ID,
+        "token_secret": TOKEN_SECRET,
+    }
