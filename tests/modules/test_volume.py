@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
 from tests.modules.estate_lab import Lab, open_lab
 
@@ -239,3 +241,25 @@ def test_an_image_is_pulled_from_a_registry(lab: Lab) -> None:
     missing = lab.run("volume", **PLACE, image="registry.example.com/library/nginx:nope")
     assert missing["error"]["category"] == "TaskFailed"
     assert "without" not in refused(lab, **PLACE, image="nginx")["msg"]
+
+
+def test_an_interrupted_upload_leaves_no_file_and_is_completed(lab: Lab, iso: Path) -> None:
+    lab.simulator.fault(method="POST", path="/upload$", drop="before", times=9)
+    failed = lab.run("volume", **PLACE, src=str(iso), retries=1)
+    assert failed["error"]["category"] == "NetworkError"
+    assert "local:iso/t-one.iso" not in listed(lab, content="iso")
+    lab.simulator.clear_faults()
+    assert volume(lab, **PLACE, src=str(iso))["volume"]["size"] == 6000
+
+
+def test_an_upload_of_6_gib_is_announced_with_its_whole_length(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "t-dvd.iso"
+    size = 6 << 30
+    with file.open("wb") as stream:
+        stream.truncate(size)
+    foreseen = lab.run("volume", check=True, **PLACE, src=str(file))
+    assert foreseen["volume"]["size"] == size
+    with MultipartBody({"content": "iso"}, Upload(str(file), file.name)) as body:
+        assert size < len(body) < size + 1000
+        pieces = [body.read() for _turn in range(3)]
+    assert max(map(len, pieces)) <= 1 << 18
