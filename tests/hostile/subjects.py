@@ -34,6 +34,14 @@ from .recordings import Recording, recording
 
 _AGENT = {"agent": "1", "ipconfig0": "ip=10.0.0.7/24,gw=10.0.0.1"}
 RUNNING = machine(True, **_AGENT)
+_FILE: Mapping[str, Any] = {
+    "options": {"max_workers": 3},
+    "groups": [{"name": "editors"}],
+    "networks": [{"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}],
+    "storages": [{"name": "ceph", "content": ["images"]}],
+    "pools": [{"name": "acme", "comment": "Acme"}],
+    "backup_jobs": [{"name": "nightly", "schedule": "02:30", "all": True, "storage": "local"}],
+}
 
 
 @dataclass(frozen=True)
@@ -231,6 +239,7 @@ READING: tuple[Subject, ...] = (
         (_SNAPSHOT,),
     ),
     Subject("drift", "drift_info", {"vms": [{"name": "neighbour", "cores": 3}]}, RUNNING),
+    Subject("drift of a cluster file", "drift_info", {"cluster": _FILE}),
     Subject("an estate", "estate_info", {}, RUNNING),
     Subject("options of the cluster", "cluster_options_info", {}),
     Subject("a tenant", "tenant", {"name": "initech", "quota": {"vms": 3}}),
