@@ -29,6 +29,9 @@ SINGLE = (
     "drift1000",
     "export1000",
     "report1000",
+    "container_loop",
+    "container_create",
+    "mixed1000",
 )
 
 
@@ -71,7 +74,7 @@ def main(source: Path, target: Path) -> None:
     parts = json.loads(source.read_text(encoding="utf-8"))["parts"]
     tasks = [row for name in SINGLE if name in parts for row in parts[name]["rows"]]
     inventories = [
-        row for name, part in parts.items() if name not in SINGLE for row in part["rows"]
+        row for name, part in parts.items() if name.startswith("inv") for row in part["rows"]
     ]
     shown = [
         (rows, title)
