@@ -98,6 +98,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
     ("module_utils/_connection/place.py", "find_place"): ("cluster/resources",),
     ("module_utils/_container/live/addresses.py", "read_addresses"): (),  # the guest's own answer
+    ("module_utils/_container/live/addresses.py", "_why_not"): ("nodes/*/qemu/*/status/current",),
     ("module_utils/_firewall/find_scope.py", "find_scope"): ("nodes/*/qemu/*/config",),
     (
         "module_utils/_firewall/reach/read.py",
@@ -107,7 +108,8 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
     ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),
     ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
-    ("module_utils/_guest/live/steps.py", "_await_template"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/conversion.py", "await_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/create/name_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
     ("module_utils/_vm/live/snippets.py", "list_snippets"): (
