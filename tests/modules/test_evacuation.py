@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import repeated
+from tests.cases import repeated, strides
 from tests.maintenance_lab import NODE, do, evacuate, on_node, places, populate, put_vm, run_until
 from tests.modules.estate_lab import Lab
 
@@ -397,15 +397,18 @@ def test_requests_of_an_evacuation_grow_with_its_guests_only(lab: Lab) -> None:
     assert (len(lab.simulator.log()) - few) / 10 <= 12
 
 
+@pytest.mark.parametrize("stride", strides(4))
 @pytest.mark.parametrize("parallel", repeated([4, 1]))
-def test_a_run_that_is_killed_anywhere_is_completed_by_the_next(lab: Lab, parallel: int) -> None:
+def test_a_run_that_is_killed_anywhere_is_completed_by_the_next(
+    lab: Lab, parallel: int, stride: int
+) -> None:
     """Before and after each write of both halves: no guest is lost, none stays elsewhere."""
     before = populate(lab, stuck=True)
     options: dict[str, Any] = {"unmovable": "shutdown", "parallel": parallel}
     for state in ("evacuated", "returned"):
-        point = 0
+        point = 1 - stride
         while True:
-            point += 1
+            point += stride
             if state == "returned":
                 do(lab, **options)
             if run_until(lab, point, state=state, **options) is not None:
