@@ -273,6 +273,34 @@ def test_refusals(lab: Lab) -> None:
     assert "another tenant" in foreign["msg"]
 
 
+def test_storage_without_rootdir_is_refused_with_those_that_have_it(lab: Lab) -> None:
+    failure = refused(lab, name="ct1", source=DEBIAN, rootfs={"size": "8G", "storage": "local"})
+    assert "storage local does not take rootdir" in failure["msg"]
+    assert "Name a storage that takes rootdir: ceph, local-lvm" in failure["msg"]
+    made(lab, name="ct1", **SMALL)
+    mount = {"path": "/data", "size": "1G", "storage": "local"}
+    assert "rootdir" in refused(lab, name="ct1", mounts=[mount])["msg"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"rootfs": "ceph:8"},
+            "is not a dictionary. Write 'rootfs: {size: VALUE, storage: VALUE}'",
+        ),
+        ({"nics": {"bridge": "vmbr0"}}, "Write 'nics: [{name: VALUE, interface: VALUE}]'"),
+    ],
+    ids=str,
+)
+def test_wrong_form_is_said_once_with_the_right_one(
+    lab: Lab, options: dict[str, Any], text: str
+) -> None:
+    failure = refused(lab, name="ct1", source=DEBIAN, **options)
+    assert text in failure["msg"]
+    assert "; " not in failure["msg"]
+
+
 def test_tags_of_a_container_in_a_pool(lab: Lab) -> None:
     container = do(lab, "container", name="ct1", pool="acme", tags=["web"], **SMALL)["container"]
     assert container["pool"] == "acme"

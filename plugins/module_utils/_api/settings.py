@@ -508,7 +508,8 @@ def _require_user(attempted: str, user: str, purpose: str) -> None:
     if not user:
         raise _wrong(
             f"there is no user for {purpose}",
-            "Set user, for example root@pam",
+            f"Set user, for example root@pam, or leave out {purpose}: it is that of the login, not"
+            " of a guest",
             "no credentials",
             attempted,
         )

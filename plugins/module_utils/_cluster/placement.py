@@ -148,7 +148,7 @@ def choose_node(
             raise _none_has_room(refused)
         if without_bridge:
             raise _none_has_bridges(refused, needs)
-        raise _none_fits(refused)
+        raise _none_fits(refused, _storages_instead(cluster, needs, refused))
     comparison = _Comparison(cluster, needs, rules, loads)
     best, *others = sorted(fitting, key=comparison.rank)
     for name in others:
@@ -229,8 +229,12 @@ def _why_no_storage(cluster: ClusterState, node: str, needs: Needs) -> str | Non
         if found is None or not found.available:
             return f"storage {storage} is not there"
         if content not in found.content:
-            return f"storage {storage} does not take {content}"
+            return _wrong_content(storage, content)
     return None
+
+
+def _wrong_content(storage: str, content: str) -> str:
+    return f"storage {storage} does not take {content}"
 
 
 def _why_too_many(row: NodeRow, load: Load, rules: Rules) -> str | None:
@@ -482,11 +486,23 @@ def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
     )
 
 
-def _none_fits(refused: Mapping[str, str]) -> FleetError:
+def _storages_instead(cluster: ClusterState, needs: Needs, refused: Mapping[str, str]) -> str:
+    """Return the advice to name another storage, if each node lacks nothing but its content."""
+    for storage, content in needs.storages.items():
+        if set(refused.values()) != {_wrong_content(storage, content)}:
+            continue
+        fitting = sorted({row.storage for row in cluster.storages if content in row.content})
+        if fitting:
+            return f"Name a storage that takes {content}: {', '.join(fitting)}"
+        return f"Allow {content} on a storage; the token needs Datastore.Audit to see one"
+    return ""
+
+
+def _none_fits(refused: Mapping[str, str], advice: str) -> FleetError:
     return NodeUnhealthy(
         attempted="No node could be chosen",
         answer=_listed(refused),
-        next_step="Name a node, loosen placement, or change what the VM needs",
+        next_step=advice or "Name a node, loosen placement, or change what the guest needs",
         reason="no node fits",
         details={"nodes": dict(refused)},
     )

@@ -67,6 +67,17 @@ _NOT_A_DICTIONARY = re.compile(
     re.DOTALL,
 )
 
+# How Ansible refuses a value that is not a list (the same file).
+_NOT_A_LIST = re.compile(
+    r"argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to list\b.*",
+    re.DOTALL,
+)
+# What Ansible says of the same values again, without their names or without their form.
+_SAID_AGAIN = re.compile(
+    r"dictionary requested, could not parse JSON or key=value"
+    r"|value of '[^']*' must be of type dict or list of dicts"
+)
+
 
 def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
     """Return the options that are given, converted as Ansible converts them.
@@ -99,17 +110,24 @@ def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: S
         if isinstance(error, UnsupportedError):
             message = f"Unsupported parameters for ({module}) module: {message}"
         texts.append(shorter_refusal(message, spec))
+    if any(" was refused: " in text for text in texts):
+        texts = [text for text in texts if not _SAID_AGAIN.fullmatch(text)]
     return "; ".join(dict.fromkeys(texts))
 
 
 def shorter_refusal(message: str, spec: Spec) -> str:
     """Return Ansible's message about unknown options with a likely name in place of the list of all
-    names, that about a value that is not a dictionary with the form to write, and that about an
-    unknown value with a likely one.
+    names, those about values that are not a dictionary or a list with the form to write, and that
+    about an unknown value with a likely one.
     """
+    single = _NOT_A_LIST.match(message)
+    if single is not None:
+        name = single["name"]
+        return f"{name} was refused: it is not a list. Write '{name}: [{_entry_of(name, spec)}]'."
     wrong = _NOT_A_DICTIONARY.match(message)
     if wrong is not None:
-        return _how_to_write(wrong["name"], wrong["item"] == "argument", "list" in wrong["kind"])
+        name, is_list = wrong["name"], "list" in wrong["kind"]
+        return _how_to_write(name, wrong["item"] == "argument", is_list, _entry_of(name, spec))
     found = _UNSUPPORTED.match(message)
     if found is None:
         return f"{message}{_choice_hint(message)}"
@@ -117,7 +135,16 @@ def shorter_refusal(message: str, spec: Spec) -> str:
     return f"{found['begin']}{', '.join(hints)}. See ansible-doc for the options."
 
 
-def _how_to_write(name: str, whole: bool, is_list: bool) -> str:
+def _entry_of(name: str, spec: Spec) -> str:
+    """Return a dictionary with the first keys of an option, as a message shows it."""
+    rule = spec.get(name) or {}
+    keys = list(rule.get("options") or ())[:2]
+    if rule.get("elements") not in (None, "dict"):
+        return "VALUE"
+    return "{" + ", ".join(f"{key}: VALUE" for key in keys or ["KEY"]) + "}"
+
+
+def _how_to_write(name: str, whole: bool, is_list: bool, entry: str) -> str:
     """Return how to write an option that is a dictionary (`whole`), or a list of such."""
     if not whole:
         return (
@@ -129,7 +156,7 @@ def _how_to_write(name: str, whole: bool, is_list: bool) -> str:
             f"{name} was refused: it is a list, and a dictionary is needed. Write each entry under"
             f" its name, such as '{name}: {{NAME: {{...}}}}', instead of '- name: NAME'."
         )
-    return f"{name} was refused: it is not a dictionary. Write '{name}: {{KEY: VALUE}}'."
+    return f"{name} was refused: it is not a dictionary. Write '{name}: {entry}'."
 
 
 def _choice_hint(message: str) -> str:

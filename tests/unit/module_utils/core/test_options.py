@@ -27,6 +27,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.prefligh
 ITEM = item_spec()
 UNKNOWN = "Unsupported parameters for (vm) module:"
 SEE = "See ansible-doc for the options."
+NOT_A_DICTIONARY = "was refused: it is not a dictionary. Write"
 CONVERT = "and we were unable to convert to dict:"
 NOT_ITEMS = (
     "was refused: an item of the list is not a dictionary of options. Write each as one, such as"
@@ -132,7 +133,19 @@ def test_values_that_must_not_be_shown_are_found_in_any_shape() -> None:
         (f"argument 'tenants' is of type <class 'list'> {CONVERT} <class 'list'>", TENANTS),
         (
             f"argument 'placement' is of type str found in 'defaults'. {CONVERT} requested",
-            "placement was refused: it is not a dictionary. Write 'placement: {KEY: VALUE}'.",
+            f"placement {NOT_A_DICTIONARY} 'placement: {{nodes: VALUE, exclude: VALUE}}'.",
+        ),
+        (
+            f"argument 'options' is of type str {CONVERT} requested",
+            f"options {NOT_A_DICTIONARY} 'options: {{KEY: VALUE}}'.",
+        ),
+        (
+            f"argument 'nics' is of type dict and we were unable to convert to list: {CONVERT}",
+            "nics was refused: it is not a list. Write 'nics: [{name: VALUE, model: VALUE}]'.",
+        ),
+        (
+            "argument 'tags' is of type dict and we were unable to convert to list: no",
+            "tags was refused: it is not a list. Write 'tags: [VALUE]'.",
         ),
     ],
 )
