@@ -251,6 +251,15 @@ SCENARIOS: tuple[Scenario, ...] = (
         machine(),
         before=(("backup", {"vmid": VMID, "tenant": TENANT, "storage": "local"}),),
     ),
+    Scenario(
+        "restore a container",
+        "restore",
+        {**_RESTORE, "vmid": 30777, **LIMITS, "storage": "ceph", "options": {"cores": 2}},
+        containers={
+            30777: container(hostname="other", rootfs="ceph:vm-30777-disk-0,size=2G")[VMID]
+        },
+        before=(("backup", {"vmid": 30777, "tenant": TENANT, "storage": "local"}),),
+    ),
     vm("full clone elsewhere", source="debian-13", node="pve2", full=True),
     vm("create", node="pve1", disks=[{"size": 2, "storage": "ceph"}], cores=2, state="started"),
     vm("create a template", node="pve1", disks=[{"size": 2}], state="template"),

@@ -181,8 +181,8 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         if about is None or about in _SOURCES:
             about = vmid
         task = _TASKS.get((row["method"], row["route"]))
-        if task == "qmcreate" and scenario.module == "restore":
-            task = "qmrestore"
+        if task is not None and scenario.module == "restore":
+            task = task.replace("create", "restore")
         if row["route"].endswith("/status/suspend"):
             task = "qmsuspend" if "todisk" in str(row["params"]) else "qmpause"
         digest = "digest" in (row["params"] or {})
