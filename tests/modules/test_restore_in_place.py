@@ -9,6 +9,7 @@ pve-container, PVE/API2/LXC.pm (create_vm).
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -252,3 +253,19 @@ def test_a_tenant_overwrites_its_own_vm_with_its_own_token(lab: Lab, web: dict[s
     assert hidden["error"]["reason"] == "unknown archive"
     named = rejected(lab, name="shop", confirm="shop", **token)
     assert named["error"]["category"] in ("NotFound", "Conflict", "UnknownVm"), named
+
+
+def test_a_failed_restore_of_a_container_names_the_way_back(lab: Lab) -> None:
+    """PVE removes a container whose restore fails (pve-container: API2/LXC.pm, create_vm)."""
+    box = container(lab, hostname="box", tags="tenant_acme")
+    back_up(lab, box)
+    lab.simulator.fault(task="vzrestore", fail="lvcreate error: insufficient free space")
+    task = {"tenant": "acme", "vmid": box["vmid"]}
+    failed = lab.run("restore", confirm="box", **task)
+    assert failed["failed"]
+    assert f"options.vmid {box['vmid']}" in failed["msg"]
+    (kept,) = re.findall(r"archive (nas:\S+[a-z])", failed["msg"])
+    again = do(
+        lab, "restore", tenant="acme", archive=kept, new_name="box", options={"vmid": box["vmid"]}
+    )
+    assert again["guest"]["vmid"] == box["vmid"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._api.tasks import find_task
 from ..._cluster.restoring import await_restored, is_bare
+from ..._container.kind import CONTAINER
 from ..._core.errors import Conflict, FleetError, RestoreFailed
 from ..._core.result import Result
 from ..._guest.flow.existing import ExistingResource
@@ -110,11 +111,23 @@ class OverwrittenGuest(ExistingResource[Any]):
 
     def _remedy(self) -> str:
         vmid, name = self.actual.vmid, self._task.chosen.name
+        if self.actual.kind is CONTAINER:
+            return self._remedy_of_container(vmid, name)
         step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
         if not self._task.keeps:
             return step
         storage = self._task.keep_storage
         return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
+
+    def _remedy_of_container(self, vmid: int, name: str) -> str:
+        """Return the way back to a container, which a failed restore removes (pve-container:
+        API2/LXC.pm, create_vm).
+        """
+        step = f"Look for container {vmid}: if it is gone, restore it with new_name '{name}'"
+        step = f"{step} and options.vmid {vmid}"
+        if self._kept is None:
+            return step
+        return f"{step}. Its former state is archive {self._kept}"
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the look for the task of the backup. After any other lost answer the plan is made
