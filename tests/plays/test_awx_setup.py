@@ -184,9 +184,14 @@ def check_what_is_there(awx: Controller) -> None:
     # No login is needed before a job starts: "Check requirements" says what is wrong with one.
     for template in awx.all("job_templates"):
         assert awx.updates_before(template) == []
-    # Nightly snapshots and a login of AWX for the rotation of tokens are options that are not set.
+    # Nightly snapshots, a directory for drills, and a login of AWX for the rotation of tokens are
+    # options that are not set.
     off = {one.name for one in awx.all("schedules") if not one.values["enabled"]}
-    assert off == {"acme: Take snapshots every night", "Proxmox VE: Rotate tokens every week"}
+    assert off == {
+        "acme: Take snapshots every night",
+        "Proxmox VE: Prove restores every week",
+        "Proxmox VE: Rotate tokens every week",
+    }
 
 
 def check_what_a_tenant_may(awx: Controller) -> None:
@@ -252,7 +257,11 @@ def test_a_change_by_hand_is_undone_and_a_secret_kept(awx: Controller, setup: Pl
 def test_two_tenants_have_nothing_in_common(awx: Controller, setup: Player) -> None:
     tenants = {"acme": {"users": ["ann"]}, "globex": {"users": ["bob"]}}
     awx.create_credential("AWX login", "Red Hat Ansible Automation Platform")
-    all_schedules = {"awx_nightly_snapshots": True, "awx_controller_credential": "AWX login"}
+    all_schedules = {
+        "awx_nightly_snapshots": True,
+        "awx_drill_directory": "/var/lib/fleet/drill",
+        "awx_controller_credential": "AWX login",
+    }
     play(setup, awx_tenants=tenants, **all_schedules).expect()
     granted = [awx.granted(awx.named("teams", f"{name}: operators")) for name in tenants]
     assert not granted[0] & granted[1]

@@ -319,6 +319,7 @@ FAMILIES: Mapping[str, Family] = {
             "awx_auditors": {"type": "list", "elements": "str"},
             "awx_connection": {"type": "dict"},
             "awx_controller_credential": {"type": "str"},
+            "awx_drill_directory": {"type": "str"},
             "awx_environment_image": {"type": "str"},
             "awx_environment_pull": {"type": "str", "choices": ["always", "missing", "never"]},
             "awx_galaxy_credentials": {"type": "list", "elements": "str"},
