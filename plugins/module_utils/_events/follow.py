@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from .store import Store
 if TYPE_CHECKING:
     from .._api.client import Client
 
+_LOG = logging.getLogger("pve.fleet.events")
 _MOST_THREADS = 64
 # Seconds between two looks at the queue, and looks until the next event is offered anyway.
 _LOOK, _LOOKS = 0.01, 1000
@@ -49,6 +51,9 @@ async def follow_sites(queue: EventQueue, args: Mapping[str, Any]) -> None:
     for listing in unusable:
         if listing.error is not None:
             raise listing.error
+    for client in clients.values():
+        for warning in client.connection.warnings:
+            _LOG.warning(warning)
     store = Store(state_file)
     try:
         await Follower(clients, wanted, store, queue).run()
@@ -72,14 +77,19 @@ class Follower:
         self._store = store
         self._queue = queue
         self._turn = asyncio.Lock()  # one batch of events after the other
+        self._offered: set[str] = set()  # IDs of events in the queue that are not noted yet
         workers = min(_MOST_THREADS, max(1, len(clients)))
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pve-fleet-events")
 
     async def run(self) -> None:
         """Follow all sites. Raises the first error that is not about a site."""
+        sites = [asyncio.ensure_future(self._follow(site)) for site in self._clients]
         try:
-            await asyncio.gather(*map(self._follow, self._clients))
+            await asyncio.gather(*sites)
         finally:
+            for one in sites:
+                one.cancel()
+            await asyncio.gather(*sites, return_exceptions=True)
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _follow(self, site: str) -> None:
@@ -98,7 +108,10 @@ class Follower:
         loop = asyncio.get_running_loop()
         position = self._store.position(site)
         client = self._clients[site]
-        return await loop.run_in_executor(self._threads, read_site, client, position, self._wanted)
+        work = loop.run_in_executor(self._threads, read_site, client, position, self._wanted)
+        reading = await work
+        client.requests.clear()  # the record of a process that never ends
+        return reading
 
     def take_over(self, site: str, reading: Reading) -> None:
         """Write the next position with its events; nothing if nothing changed."""
@@ -113,14 +126,17 @@ class Follower:
     async def deliver(self, site: str) -> None:
         """Put the events of the file into the queue, and note each that was taken out of it.
 
-        An event that nothing took out yet is not noted: after an interruption it comes again, with
+        An event that was not taken yet is noted later: after an interruption it comes again, with
         the same ID.
         """
         async with self._turn:
             for place, event in self._store.undelivered(site):
-                await self._queue.put(_copy(event))
+                if event["id"] not in self._offered:
+                    await self._queue.put(_copy(event))
+                    self._offered.add(event["id"])
                 if await _is_taken(self._queue):
                     self._store.mark_delivered(site, place)
+                    self._offered.discard(event["id"])
 
 
 def _copy(event: Event) -> Event:

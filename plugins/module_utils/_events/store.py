@@ -65,10 +65,14 @@ class Store:
         return list(enumerate(state.events))[count:]
 
     def save(self, site: str, position: Position, events: list[Event]) -> None:
-        """Write a position with its events. Raises ConfigurationError."""
+        """Write a position with its events, and those that were not delivered yet.
+
+        Raises ConfigurationError.
+        """
         state = self._states.get(site)
         number = state.batch + 1 if state is not None else 1
-        self._states[site] = SiteState(position, number, tuple(events))
+        earlier = [event for _place, event in self.undelivered(site)]
+        self._states[site] = SiteState(position, number, (*earlier, *events))
         _write(self._path, text_of(self._states))
 
     def mark_delivered(self, site: str, place: int) -> None:

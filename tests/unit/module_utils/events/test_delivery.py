@@ -196,6 +196,50 @@ def test_an_event_that_was_not_taken_comes_again(
     opened.close()
 
 
+def test_an_event_that_is_taken_late_is_offered_once_and_kept(
+    path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules are slow: the next reading does not drop the event, and does not repeat it."""
+    monkeypatch.setattr(follow, "_LOOKS", 1)
+    monkeypatch.setattr(follow, "_LOOK", 0)
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    source = follower(opened, queue)
+    types = []
+    for type in ("qmstart", "qmstop"):
+        world.now += 30
+        world.begin("pve1", type, 100)
+        source.take_over(SITE, world.read(opened.position(SITE)))
+        asyncio.run(source.deliver(SITE))
+        types.append([event["task"] for _place, event in opened.undelivered(SITE)])
+    assert types == [["qmstart"], ["qmstart", "qmstop"]]
+    assert [queue.get_nowait()["task"] for _number in range(queue.qsize())] == types[1]
+    asyncio.run(source.deliver(SITE))
+    assert opened.undelivered(SITE) == []
+    assert queue.empty()
+    opened.close()
+
+
+def test_a_file_that_cannot_be_written_ends_the_source(
+    path: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The position of before is kept, so that no event is lost."""
+    opened = Store(str(path))
+    take_over(opened, world, Rules())
+    before = path.read_text(encoding="utf-8")
+    world.begin("pve1", "qmstart", 100)
+
+    def full(*_unused: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ConfigurationError, match="No space left on device"):
+        take_over(opened, world, Rules())
+    assert path.read_text(encoding="utf-8") == before
+    opened.close()
+
+
 def test_the_meta_of_the_rules_is_not_kept(opened: Store, world: World) -> None:
     take_over(opened, world, Rules())
     world.begin("pve1", "qmstart", 100)
