@@ -146,6 +146,15 @@ def test_a_vmid_that_is_used_again(watch: Watch) -> None:
     assert watch.guests() == []
 
 
+def test_proxmox_ve_8(old: Lab) -> None:
+    watch = Watch(old, replace(OPTIONS, max_age=3600.0))
+    watch.read()
+    make(old, 150, name="web")
+    old.client.task("POST", "nodes", "pve1", "qemu", 150, "status", "start")
+    assert types(watch.read()) == ["task_started", "task_ended", "guest_appeared"]
+    watch.client.close()
+
+
 def test_more_tasks_than_the_cluster_lists(watch: Watch) -> None:
     """C(/cluster/tasks) has the last 25 of a node (pve-common: RESTEnvironment.pm,
     active_workers), so it would lose some.
