@@ -55,6 +55,7 @@ _REALM = {
     "client_id": "proxmox",
 }
 _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
+_EVACUATION = {"node": "pve2", "wait_timeout": 30, **LIMITS}
 _NETWORK = {
     "zones": [{"name": "faulty", "type": "simple"}],
     "vnets": [{"name": "faulty0", "zone": "faulty"}],
@@ -331,6 +332,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         "tidy",
         {"tenant": TENANT, **LIMITS},
         machine(description="<!-- pve.fleet: origin=9000 run=gone tenant=tenant_acme -->"),
+    ),
+    Scenario("evacuate a node", "evacuation", _EVACUATION, machine(True)),
+    Scenario(
+        "return to a node",
+        "evacuation",
+        {**_EVACUATION, "state": "returned"},
+        machine(True),
+        before=(("evacuation", _EVACUATION),),
     ),
     snapshot("take a snapshot", snapshot="one"),
     snapshot("take a snapshot with memory", running=True, snapshot="one", vmstate=True),

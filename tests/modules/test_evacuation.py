@@ -190,15 +190,32 @@ def test_ha_maintenance_mode(lab: Lab) -> None:
     ha(lab, 201, rule="home", type="node-affinity", nodes=f"{NODE}:2,pve1:1")
     recorded = do(lab, state="recorded", ha_maintenance=True)
     assert recorded["evacuation"]["phase"] == "evacuating"
+    actions = {row["vmid"]: row["action"] for row in recorded["evacuation"]["guests"]}
+    assert [vmid for vmid, action in actions.items() if action == "ha"] == [201]
     assert places(lab) == before
     lab.simulator.steer("/settings", {"task_ms": "ha=300"})
     lab.simulator.steer(f"/nodes/{NODE}", {"maintenance": True})
     done = do(lab, ha_maintenance=True)
-    assert "Wait until the HA manager has moved vm201 (201)" in done["done"]
+    assert done["evacuation"]["phase"] == "evacuated"
     assert on_node(lab) == []
     early = evacuate(lab, state="returned", wait_timeout=1)
     assert "the HA manager has it in maintenance mode" in early["msg"]
     lab.simulator.steer("/settings", {"task_ms": "ha=20"})
+    lab.simulator.steer(f"/nodes/{NODE}", {"maintenance": False})
+    do(lab, state="returned")
+    assert places(lab) == before
+
+
+def test_the_ha_manager_moves_a_guest_while_the_evacuation_begins(lab: Lab) -> None:
+    """Its moves are those of the maintenance, and do not count as a migration of others."""
+    before = populate(lab)
+    ha(lab, 201)
+    do(lab, state="recorded", ha_maintenance=True)
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=1000"})
+    lab.simulator.steer(f"/nodes/{NODE}", {"maintenance": True})
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=20"})
+    do(lab, ha_maintenance=True)
+    assert on_node(lab) == []
     lab.simulator.steer(f"/nodes/{NODE}", {"maintenance": False})
     do(lab, state="returned")
     assert places(lab) == before
@@ -296,6 +313,39 @@ def test_a_node_that_does_not_come_back(lab: Lab) -> None:
     assert places(lab) == before
 
 
+def test_the_entry_node_reboots(lab: Lab) -> None:
+    """The API does not answer for a while: the wait for the node outlasts it."""
+    before = populate(lab)
+    do(lab)
+    lab.simulator.fault(drop="before", times=25)
+    do(lab, state="returned", wait_timeout=600)
+    assert places(lab) == before
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_connection_is_lost_during_an_evacuation(lab: Lab, when: str) -> None:
+    before = populate(lab)
+    lab.simulator.fault(method="POST", path="/migrate$", drop=when, times=3)
+    lab.simulator.fault(method="PUT", path="/config$", drop=when, times=2)
+    do(lab)
+    assert on_node(lab) == []
+    do(lab, state="returned")
+    assert places(lab) == before
+    assert notes(lab) == ""
+
+
+def test_a_slow_migration_that_another_run_has_left(lab: Lab) -> None:
+    """A second run waits for the task of the first one, and moves the rest."""
+    before = populate(lab)
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=1500"})
+    assert run_until(lab, 4, state="evacuated", parallel=1) is None
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=20"})
+    do(lab)
+    assert on_node(lab) == []
+    do(lab, state="returned")
+    assert places(lab) == before
+
+
 def test_windows(lab: Lab) -> None:
     populate(lab)
     result = refused(lab, windows=["00:00-00:01", "sat,sun 00:00-00:01"])
@@ -333,7 +383,7 @@ def test_a_guest_that_always_comes_back(lab: Lab) -> None:
     back = [["PUT", "/vms/201", {"node": NODE}]]
     lab.simulator.fault(method="GET", path="/cluster/resources$", times=None, steer=back)
     result = evacuate(lab)
-    assert "1 guest cannot leave node pve2: vm201 (201): " in result["msg"]
+    assert "1 guest could not leave node pve2: vm201 (201): " in result["msg"]
     lab.simulator.clear_faults()
     do(lab)
     do(lab, state="returned")
@@ -361,7 +411,7 @@ def test_a_guest_that_cannot_return_keeps_the_record(lab: Lab) -> None:
     do(lab)
     lab.simulator.fault(task="qmigrate", id="203", fail="no space left", times=None)
     result = evacuate(lab, state="returned")
-    assert "Guests could not return to node pve2: vm203 (203): " in result["msg"]
+    assert "1 guest could not return to node pve2: vm203 (203): " in result["msg"]
     assert lab.run("evacuation_info")["maintenances"][0]["phase"] == "returning"
     assert do(lab)["evacuation"]["phase"] == "returning"
     lab.simulator.clear_faults()

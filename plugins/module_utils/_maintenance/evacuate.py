@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from .._cluster.placement import require_node
 from .._cluster.state import fetch_cluster_state
+from .._core.errors import FleetError
 from .._core.poll import poll
 from .._core.result import Result
+from .._core.shown import counted
 from .._fleet.execute import VmOutcome
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, Record
 from .carry_out import TYPES, await_ha, execute, set_noout
@@ -22,7 +24,7 @@ from .keep import keep_record
 from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
 from .planning import Evacuation, plan_evacuation, runs
 from .read import Facts, read_active, read_facts, read_members, read_node
-from .report import MOVES, Progress, blocked, estimate, merged, result_of, stuck
+from .report import MOVES, Progress, blocked, estimate, failed, merged, not_moved, result_of, stuck
 from .standing import find_blockers, find_busy, own_tasks
 from .times.estimate import duration
 from .times.windows import remaining
@@ -44,9 +46,14 @@ class _Work:
     facts: Facts
     record: Record | None
     decisions: dict[int, Decision] = field(default_factory=dict)
-    failed: dict[int, str] = field(default_factory=dict)  # guests that could not leave
+    failed: dict[int, FleetError] = field(default_factory=dict)  # guests that could not leave
     done: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def known(self) -> dict[int, str]:
+        """The guests that could not leave, with the reason of each."""
+        return {vmid: error.message for vmid, error in self.failed.items()}
 
     @property
     def phase(self) -> str:
@@ -63,7 +70,7 @@ def run_evacuation(wanted: Wanted, client: Client, check_mode: bool) -> Result:
         return result_of(Progress(wanted, RETURNING))
     if not check_mode:
         _await_own_tasks(work)
-    evacuation = plan_evacuation(client, wanted, facts.ha, work.failed)
+    evacuation = plan_evacuation(client, wanted, facts.ha, work.known)
     plan = _plan_of(work, evacuation)
     if plan:
         _require_ready(work, evacuation)
@@ -100,7 +107,7 @@ def _require_ready(work: _Work, evacuation: Evacuation) -> None:
     """Raise NodeUnhealthy if the cluster cannot lose the node now."""
     wanted = work.wanted
     blockers = find_blockers(work.facts, wanted.node, wanted.extra_votes)
-    blockers += find_busy(work.facts, wanted.node, evacuation.cluster)
+    blockers += find_busy(work.facts, wanted.node, evacuation.cluster, work.record)
     blockers += _late(work, evacuation)
     if blockers:
         raise blocked(wanted.node, blockers)
@@ -215,13 +222,12 @@ def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
         _move(work, evacuation)
         if work.failed and wanted.unmovable == FAIL:
             break
-        evacuation = plan_evacuation(client, wanted, work.facts.ha, work.failed)
+        evacuation = plan_evacuation(client, wanted, work.facts.ha, work.known)
         if not _unfinished(evacuation):
             break
-    behind = _left_behind(work, evacuation)
-    if behind:
-        progress = _progress(work, evacuation, EVACUATING, plan)
-        return result_of(progress, stuck(wanted.node, behind, moved=True))
+    failure = _failure(work, evacuation)
+    if failure is not None:
+        return result_of(_progress(work, evacuation, EVACUATING, plan), failure)
     keep_record(client, wanted.node, _evacuated, _ending(work))
     work.done.append(_ending(work))
     return result_of(_progress(work, evacuation, EVACUATED, plan))
@@ -233,18 +239,17 @@ def _unfinished(evacuation: Evacuation) -> list[Decision]:
     return [*evacuation.with_action(*MOVES, HA), *stopping]
 
 
-def _left_behind(work: _Work, evacuation: Evacuation) -> list[Decision]:
-    """Return the guests that should have left, with the reason of each."""
+def _failure(work: _Work, evacuation: Evacuation) -> FleetError | None:
+    """Return the error about the guests that should have left, or None."""
+    node = work.wanted.node
     if work.failed and work.wanted.unmovable == FAIL:
-        return [
-            replace(work.decisions[vmid], action=STAY, why=reason)
-            for vmid, reason in work.failed.items()
-        ]
+        attempted = f"{counted(len(work.failed), 'guest')} could not leave node {node}"
+        return failed(attempted, work.failed, work.decisions.values())
     reason = "it came back, or another client has moved it to the node"
     found = [replace(one, action=STAY, why=reason) for one in _unfinished(evacuation)]
     if work.wanted.unmovable == FAIL:
         found += evacuation.with_action(STAY)
-    return found
+    return stuck(node, found, moved=True) if found else None
 
 
 def _evacuated(before: Record | None) -> Record | None:
@@ -260,15 +265,14 @@ def _move(work: _Work, evacuation: Evacuation) -> None:
         _note(work, outcome)
     moved_by_ha = {one.row.vmid: one for one in evacuation.with_action(HA)}
     for vmid in await_ha(client, wanted, set(moved_by_ha)):
-        work.failed[vmid] = f"the HA manager has not moved it after {wanted.task_timeout} s"
-        moved_by_ha.pop(vmid)
+        work.failed[vmid] = not_moved(moved_by_ha.pop(vmid), wanted.task_timeout)
     work.done += map(_waiting, moved_by_ha.values())
 
 
 def _note(work: _Work, outcome: VmOutcome) -> None:
     """Note the outcome of one guest."""
     if outcome.error is not None:
-        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error.message
+        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
         work.done += outcome.error.details.get("done", ())
     if outcome.result is not None:
         work.done += outcome.result.values["done"]

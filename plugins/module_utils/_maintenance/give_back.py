@@ -14,6 +14,7 @@ from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
 from .._core.poll import poll
 from .._core.result import Result
+from .._core.shown import counted
 from .._fleet.execute import VmOutcome
 from .._fleet.plan import Planned, Planner
 from .._kinds.registry import LISTS
@@ -24,7 +25,7 @@ from .keep import keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
-from .report import Progress, result_of, stuck
+from .report import Progress, failed, result_of
 from .standing import find_missing
 from .times.estimate import seconds_of
 
@@ -38,7 +39,7 @@ class _Work:
 
     client: Client
     wanted: Wanted
-    failed: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, FleetError] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -205,7 +206,9 @@ def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
             break
     progress = replace(progress, phase=RETURNING, warnings=tuple(work.warnings))
     if work.failed:
-        return result_of(replace(progress, done=tuple(work.done)), _failure(work, progress))
+        attempted = f"{counted(len(work.failed), 'guest')} could not return to node {wanted.node}"
+        failure = failed(attempted, work.failed, progress.decisions)
+        return result_of(replace(progress, done=tuple(work.done)), failure)
     _finish(work)
     return result_of(replace(progress, phase="none", done=tuple(work.done)))
 
@@ -213,8 +216,8 @@ def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
 def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
     """Return the guests of one place in the start order."""
     for one in wave:
-        if one.action == STAY:
-            work.failed[one.row.vmid] = one.why
+        if one.action == STAY and one.planned is not None and one.planned.error is not None:
+            work.failed[one.row.vmid] = one.planned.error
     moving = [one for one in wave if one.action != STAY]
     for outcome in execute(work.client, work.wanted, moving):
         _note(work, outcome)
@@ -223,25 +226,11 @@ def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
 def _note(work: _Work, outcome: VmOutcome) -> None:
     """Note the outcome of one guest."""
     if outcome.error is not None:
-        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error.message
+        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
         work.done += outcome.error.details.get("done", ())
     if outcome.result is not None:
         work.done += outcome.result.values["done"]
         work.warnings += outcome.result.warnings
-
-
-def _failure(work: _Work, progress: Progress) -> FleetError:
-    """Return the error about the guests that did not return."""
-    left = [
-        replace(one, action=STAY, why=work.failed[one.row.vmid])
-        for one in progress.decisions
-        if one.row.vmid in work.failed
-    ]
-    return stuck(work.wanted.node, left, moved=True).on(
-        attempted=f"Guests could not return to node {work.wanted.node}",
-        next_step="Repair this and run again: it continues here",
-        reason="guests did not return",
-    )
 
 
 def _returning(before: Record | None) -> Record | None:

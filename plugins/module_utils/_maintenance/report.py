@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._core.errors import Conflict, FleetError, NodeUnhealthy
+from .._core.errors import Conflict, FleetError, NodeUnhealthy, TaskTimeout
+from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.registry import list_of
@@ -143,6 +144,27 @@ def stuck(node: str, decisions: Sequence[Decision], *, moved: bool) -> Conflict:
         next_step=step,
         reason="unmovable guests",
         details={"guests": [row_of(one) for one in decisions]},
+    )
+
+
+def failed(
+    attempted: str, errors: Mapping[int, FleetError], rows: Iterable[Decision]
+) -> FleetError:
+    """Return one error for the guests whose moves have failed, with their common category."""
+    labels = {one.row.vmid: one.label for one in rows}
+    failures = [Failed(labels.get(vmid, str(vmid)), error) for vmid, error in errors.items()]
+    failure = failure_of_several(failures, len(failures))
+    guests = [{"vmid": vmid, "reason": error.message} for vmid, error in errors.items()]
+    return failure.on(attempted=attempted, details={**failure.details, "guests": guests})
+
+
+def not_moved(decision: Decision, timeout: int) -> TaskTimeout:
+    """Return the error of a guest that the HA manager has left on the node."""
+    return TaskTimeout(
+        attempted=f"{decision.label} was not moved",
+        answer=f"the HA manager has not moved it after {timeout} s",
+        next_step="Look at the HA manager's status, then run this again: it continues from there",
+        reason="HA has not done it",
     )
 
 

@@ -87,16 +87,23 @@ def own_tasks(tasks: Iterable[Mapping[str, Any]], record: Record | None) -> list
     return [str(row["upid"]) for row in own]
 
 
-def find_busy(facts: Facts, node: str, cluster: ClusterState) -> list[str]:
-    """Return the operations that run on the node, each in a sentence: backups, snapshots, moves."""
+def find_busy(facts: Facts, node: str, cluster: ClusterState, record: Record | None) -> list[str]:
+    """Return the operations that run on the node, each in a sentence: backups, snapshots, moves.
+
+    Moves of guests of the record are those of the maintenance itself: the HA manager makes them in
+    its maintenance mode.
+    """
+    own = set(own_tasks(facts.tasks, record))
+    leaving = record.guests if record is not None else {}
     found: list[str] = []
     for row in facts.tasks:
         kind = str(row.get("type") or "task")
-        if kind not in _HARMLESS:
+        if kind not in _HARMLESS and row["upid"] not in own:
             about = f" of guest {row['id']}" if str(row.get("id") or "").isdigit() else ""
             found.append(f"a task {kind}{about} runs on it")
     for guest in sorted(cluster.guests, key=lambda one: one.vmid):
-        if guest.node == node and guest.lock in _LOCKS:
+        is_own = guest.lock == "migrate" and guest.vmid in leaving
+        if guest.node == node and guest.lock in _LOCKS and not is_own:
             label = f"{guest.own_name or 'guest'} ({guest.vmid})"
             found.append(f"{label} has the lock {guest.lock}")
     return found
