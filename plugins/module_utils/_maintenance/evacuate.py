@@ -39,7 +39,7 @@ _LEAVING = (*MOVES, HA, STOP)
 
 @dataclass
 class _Work:
-    """One run on a node: what it has decided and done so far."""
+    """One run on a node: its decisions and its finished steps."""
 
     client: Client
     wanted: Wanted
@@ -214,7 +214,7 @@ def _mark(decision: Decision) -> str:
 
 
 def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
-    """Move the guests, and those that came in between, until none is left that can leave."""
+    """Move the guests until no guest is left that can leave; others may arrive in between."""
     client, wanted = work.client, work.wanted
     for _round in range(_ROUNDS):
         _record(work, evacuation)
@@ -257,7 +257,7 @@ def _evacuated(before: Record | None) -> Record | None:
 
 
 def _move(work: _Work, evacuation: Evacuation) -> None:
-    """Move the guests, then shut down those that cannot leave, then wait for the HA manager."""
+    """Move guests, shut down guests that cannot leave, then wait for the HA manager."""
     client, wanted = work.client, work.wanted
     for outcome in execute(client, wanted, evacuation.with_action(*MOVES)):
         _note(work, outcome)

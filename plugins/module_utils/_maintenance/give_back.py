@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Work:
-    """One run on a node: what it has done so far."""
+    """One run on a node, with its finished steps."""
 
     client: Client
     wanted: Wanted
@@ -62,8 +62,8 @@ def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
 
 
 def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Record | None:
-    """Return the record of the node once it is complete. Raises NodeUnhealthy with what it
-    lacks.
+    """Return the record of the node once it is complete. Raises NodeUnhealthy with the missing
+    parts.
     """
     missing: list[str] = []
     for _left in poll(client.clock, timeout, longest=5.0):
@@ -86,7 +86,7 @@ def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Recor
 
 
 def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
-    """Return the record of the node, and what the node lacks now."""
+    """Return the record of the node, and the missing parts of the node."""
     quorate, members, _local = read_members(client)
     if not quorate:
         return None, ["the cluster has no quorum"]
@@ -108,7 +108,7 @@ def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
 def _decide(
     wanted: Wanted, client: Client, record: Record
 ) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
-    """Return what happens to each guest of the record, in start order, and warnings."""
+    """Return the decision about each guest of the record, in start order, and warnings."""
     cluster = fetch_cluster_state(client.direct(), TYPES)
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})
@@ -148,7 +148,7 @@ def _order(decision: Decision) -> int:
 def _decision(
     row: VmRow, planned: Planned, cluster: ClusterState, wanted: Wanted
 ) -> Decision | None:
-    """Return what happens to a guest, or None if it is there already."""
+    """Return the decision about a guest, or None if it is on the node already."""
     actual, vm_plan = planned.actual, planned.vm_plan
     if vm_plan is None or actual is None:
         reason = planned.error.message if planned.error else "it is gone"
@@ -191,7 +191,7 @@ def _ending(wanted: Wanted) -> str:
 
 
 def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
-    """Return the guests, those of one place in the start order side by side."""
+    """Return the guests; guests with the same place in the start order return together."""
     client, wanted = work.client, work.wanted
     if record.phase != RETURNING:
         keep_record(client, wanted.node, _returning, _beginning(wanted))

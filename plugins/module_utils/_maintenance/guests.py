@@ -45,7 +45,7 @@ def tenant_in(row: VmRow, prefix: str) -> str | None:
 def leaving_item(
     row: VmRow, index: int, wanted: Wanted, rules: Rules, excluded: Collection[str]
 ) -> VmItem:
-    """Return the item that moves a guest to another node. `rules` are those of the placement.
+    """Return the item that moves a guest to another node. `rules` are the rules of the placement.
 
     The placement keeps guests of one tenant apart, or together, that match the same selector.
     """

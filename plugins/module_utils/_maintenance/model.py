@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module evacuation, and what is decided about each guest (data)."""
+"""The options of module evacuation, and the decision about each guest (data)."""
 
 from __future__ import annotations
 

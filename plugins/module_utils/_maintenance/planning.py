@@ -56,7 +56,7 @@ class Evacuation:
 def plan_evacuation(
     client: Client, wanted: Wanted, ha: HaState, known: Mapping[int, str]
 ) -> Evacuation:
-    """Return what happens to each guest of the node. Nothing is written.
+    """Return the decision about each guest of the node. Nothing is written.
 
     `known` are guests that could not leave in this run, with the reason of each.
     """
@@ -125,8 +125,8 @@ def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:
 
 
 def _plan_free(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
-    """Decide about the guests for which a node must be chosen: first those that no rule keeps
-    together, then each group of the HA manager one by one.
+    """Decide about the guests for which a node must be chosen: first the guests without a group of
+    the HA manager, then each group one by one.
     """
     single = [row for row in rows if sid_of(row) not in ha.together]
     _choose(round_, wanted, ha, single)
@@ -136,7 +136,7 @@ def _plan_free(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow
 
 
 def _choose(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
-    """Decide about these guests, at first with all nodes, then without those that PVE refuses."""
+    """Decide about these guests, at first with all nodes, then without nodes that PVE refuses."""
     rules = read_rules(wanted.placement)
     refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
     waiting = list(rows)
@@ -209,7 +209,7 @@ def _take(
 
 
 def _reason(error: FleetError | None, refused: Collection[str], node: str) -> str:
-    """Return why a guest cannot leave: what PVE says, else why no node fits."""
+    """Return why a guest cannot leave: the answer of PVE, else why no node fits."""
     causes = list(dict.fromkeys(refused))
     if causes:
         return "; ".join(causes)

@@ -44,7 +44,7 @@ class Progress:
 
 
 def row_of(decision: Decision) -> dict[str, Any]:
-    """Return what happens to a guest, as the module reports it."""
+    """Return the decision about a guest as the module reports it."""
     row = decision.row
     return {
         "kind": list_of(row.type).flow.key,
@@ -72,7 +72,7 @@ def estimate(decisions: Iterable[Decision], parallel: int) -> float:
 
 
 def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
-    """Return the result of a task; `failure` is the error of one that did a part of its work."""
+    """Return the result of a task; `failure` is the error of a task that did a part of its work."""
     wanted, decisions = progress.wanted, progress.decisions
     seconds = estimate(decisions, wanted.parallel)
     values: dict[str, Any] = {

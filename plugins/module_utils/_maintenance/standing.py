@@ -90,8 +90,8 @@ def own_tasks(tasks: Iterable[Mapping[str, Any]], record: Record | None) -> list
 def find_busy(facts: Facts, node: str, cluster: ClusterState, record: Record | None) -> list[str]:
     """Return the operations that run on the node, each in a sentence: backups, snapshots, moves.
 
-    Moves of guests of the record are those of the maintenance itself: the HA manager makes them in
-    its maintenance mode.
+    Moves of guests of the record belong to the maintenance itself: the HA manager makes them in its
+    maintenance mode.
     """
     own = set(own_tasks(facts.tasks, record))
     leaving = record.guests if record is not None else {}
@@ -110,7 +110,7 @@ def find_busy(facts: Facts, node: str, cluster: ClusterState, record: Record | N
 
 
 def find_missing(record: Record, state: NodeState, wanted: Wanted) -> list[str]:
-    """Return what a node lacks that it had before its maintenance, each in a sentence."""
+    """Return the parts that a node has lost since its maintenance began, each in a sentence."""
     version = wanted.version
     storages = sorted(set(record.storages) - set(state.storages))
     services = sorted(set(record.services) - set(state.services))

@@ -29,7 +29,7 @@ class Record:
     """What a maintenance must restore on a node.
 
     `guests` are the guests to return, by VMID: the fingerprint of each, empty if its kind has none.
-    `stopped` are those of them that were shut down. `since` is the time of the first write, in
+    `stopped` are the guests that were shut down. `since` is the time of the first write, in
     seconds since the epoch. `storages`, `services` and `version` are the state of the node before.
     """
 
