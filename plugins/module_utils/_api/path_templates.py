@@ -37,7 +37,9 @@ _NAMED = {
     "controllers": "{controller}",
     "custom-cpu-models": "{cputype}",
     "dns": "{dns}",
+    "flags": "{flag}",
     "ipams": "{ipam}",
+    "services": "{service}",
     "subnets": "{subnet}",
     "vnets": "{vnet}",
     "zones": "{zone}",
@@ -53,16 +55,17 @@ _OF_FIREWALL = {
 # A name that may hold slashes, so that it is all the rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "controllers custom-cpu-models dry-run ipams lock subnets"
-    " access acl agent aliases aplinfo apt backup clone cloudinit cluster config content"
-    " current dir dns domains download-url endpoints exec exec-status extractconfig feature"
-    " file-read file-write firewall get-host-name get-osinfo gotify groups ha hosts info"
-    " interfaces ipset log macros manager_status mapping matchers metrics migrate move_disk"
-    " network network-get-interfaces nextid nodes notifications options password pci pending"
+    "access acl agent aliases aplinfo apt backup ceph certificates clone cloudinit cluster"
+    " config content controllers current custom custom-cpu-models dir dns domains download-url"
+    " dry-run endpoints exec exec-status extractconfig feature file-read file-write firewall"
+    " flags get-host-name get-osinfo gotify groups ha hosts info interfaces ipams ipset lock"
+    " log macros manager_status mapping matchers metrics migrate move_disk network"
+    " network-get-interfaces nextid nodes notifications options password pci pending"
     " permissions ping pools query-url-metadata reboot refs replication repositories reset"
-    " resize resources resume roles rollback rules sdn sendmail server shutdown smtp snapshot"
-    " start status stop storage suspend sync targets tasks template test ticket time token"
-    " unlink upload usb users version vnets vzdump webhook zones".split()
+    " resize resources resume roles rollback rules sdn sendmail server services shutdown smtp"
+    " snapshot start status stop storage subnets subscription suspend sync targets tasks"
+    " template test ticket time token unlink upload usb users version vnets vzdump webhook"
+    " zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 
