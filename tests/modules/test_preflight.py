@@ -293,6 +293,27 @@ def test_every_privilege_that_a_new_guest_needs_is_foreseen(
     assert {which for which, (_passed, done) in said.items() if done} == unused
 
 
+def test_right_on_a_vnet_is_one_in_its_zone(lab: Lab) -> None:
+    """PVE checks SDN.Use on /sdn/zones/ZONE/VNET (pve-guest-common: PVE/GuestHelpers.pm,
+    check_vnet_access).
+    """
+    lab.simulator.reset()
+    lab.run("sdn", zones=[{"name": "tenants", "type": "vlan", "bridge": "vmbr0"}])
+    lab.run("sdn", vnets=[{"name": "front", "zone": "tenants", "tag": 100}])
+    wanted = {"tasks": ["vm_create"], "bridges": ["front"], "nodes": ["pve1"]}
+    found: list[dict[str, str]] = []
+    for number, zone in enumerate(("tenants", "localnetwork")):
+        held = {"/vms": HELD["/pool/globex"], f"/sdn/zones/{zone}/front": "SDN.Use SDN.Audit"}
+        connection = user_without(lab, number, held, None)
+        rows = run_module("preflight_info", {**connection, **wanted})["checks"]
+        about = {row["subject"]: row["status"] for row in rows if "front" in row["subject"]}
+        found.append(about)
+    assert found == [
+        {"front on pve1": "pass", "SDN.Use on /sdn/zones/tenants/front": "pass"},
+        {"front on pve1": "fail", "SDN.Use on /sdn/zones/localnetwork/front": "pass"},
+    ]
+
+
 FILE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
 
 

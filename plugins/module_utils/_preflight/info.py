@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import find_template, find_vm
@@ -193,7 +194,8 @@ def _checks(
     rows = [quorum_row(status["quorate"], unread.get("cluster status", ""))]
     rows += node_rows(states, nodes, maintained)
     rows += storage_rows(cluster, storages, nodes)
-    rows += _bridges(params, read, states)
+    found_bridges, vnets = _bridges(params, read, states)
+    rows += found_bridges
     templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
     vms, cluster = _find_all(client, cluster, _given(params, "vms"), _find_any)
     guests, files, more = _template_files(params, client, cluster, templates)
@@ -203,7 +205,7 @@ def _checks(
     pool = params.get("pool")
     if pool:
         rows.append(_pool_row(read, cluster, pool))
-    subjects = _subjects(params, vms, templates, files)
+    subjects = replace(_subjects(params, vms, templates, files), zones=_zones(read, vnets))
     requested = questions(_given(params, "tasks"), subjects, version)
     rows += _privileges(client, requested)
     orphans: list[dict[str, Any]] = []
@@ -282,19 +284,33 @@ def _node_states(
     return states
 
 
-def _bridges(params: Mapping[str, Any], read: PartialRead, states: Mapping[str, str]) -> list[Row]:
-    """Return the rows of the bridges, on the online nodes among the named nodes, or of all."""
+def _bridges(
+    params: Mapping[str, Any], read: PartialRead, states: Mapping[str, str]
+) -> tuple[list[Row], set[str]]:
+    """Return the rows of the bridges, on the online nodes among the named nodes, or of all; and the
+    VNets among the bridges.
+    """
     wanted = _given(params, "bridges")
     if not wanted:
-        return []
+        return [], set()
     nodes = _given(params, "nodes") or list(states)
     online = [node for node in nodes if states.get(node) == "online"]
     bridges: dict[str, set[str] | None] = {}
+    vnets: set[str] = set()
     for node, answer in read.each("bridges", online, "network", type="any_bridge").items():
         bridges[node] = None
         if answer is not None:
             bridges[node] = {one["iface"] for one in answer}
-    return bridge_rows(bridges, wanted, read.reasons("bridges"))
+            vnets |= {one["iface"] for one in answer if one.get("type") == "vnet"}
+    return bridge_rows(bridges, wanted, read.reasons("bridges")), vnets & set(wanted)
+
+
+def _zones(read: PartialRead, vnets: set[str]) -> dict[str, str]:
+    """Return the zone of each VNet; one request if there are VNets."""
+    if not vnets:
+        return {}
+    rows = read.rows("virtual networks", "cluster", "sdn", "vnets")
+    return {row["vnet"]: row["zone"] for row in rows if row["vnet"] in vnets}
 
 
 def _find_all(

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .generated.tasks import MODULES, TASKS
@@ -39,7 +39,8 @@ Held: TypeAlias = "Mapping[str, int | None] | None"
 class Subjects:
     """The objects that the tasks will work on, as VMIDs and names; an empty field means any object.
 
-    Of the `unfound` kinds objects were named, but none was found: these kinds cannot be checked.
+    `zones` has the zone of each VNet among `bridges`. Of the `unfound` kinds objects were named,
+    but none was found: these kinds cannot be checked.
     """
 
     vms: tuple[int, ...] = ()
@@ -48,6 +49,7 @@ class Subjects:
     image_storages: tuple[str, ...] = ()
     template_storages: tuple[str, ...] = ()
     bridges: tuple[str, ...] = ()
+    zones: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     pool: str | None = None
     unfound: frozenset[str] = frozenset()
@@ -76,7 +78,8 @@ def tasks_of(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-_BRIDGE_PATH = "/sdn/zones/localnetwork"
+_ZONES = "/sdn/zones"
+_LOCAL = "localnetwork"  # the zone of the bridges of nodes
 
 
 def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> list[Question]:
@@ -124,7 +127,7 @@ _PATH_ABOVE = {
     STORAGE: "/storage",
     IMAGES: "/storage",
     TEMPLATE_STORAGE: "/storage",
-    BRIDGE: _BRIDGE_PATH,
+    BRIDGE: f"{_ZONES}/{_LOCAL}",
     NODE: "/nodes",
     POOL: "/pool",
     MAPPINGS: "/mapping",
@@ -142,13 +145,14 @@ _PATH = {
 
 def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
     """Return the ACL paths of a kind, each with whether privileges must propagate from it."""
+    networks = [f"{subjects.zones.get(name, _LOCAL)}/{name}" for name in subjects.bridges]
     named: Mapping[str, tuple[str, Sequence[object]]] = {
         VM: ("/vms", subjects.vms),
         TEMPLATE: ("/vms", subjects.templates),
         STORAGE: ("/storage", subjects.storages),
         IMAGES: ("/storage", subjects.image_storages),
         TEMPLATE_STORAGE: ("/storage", subjects.template_storages),
-        BRIDGE: (_BRIDGE_PATH, subjects.bridges),
+        BRIDGE: (_ZONES, networks),
         NODE: ("/nodes", subjects.nodes),
     }
     above, names = named.get(kind, ("", ()))

@@ -183,6 +183,9 @@ def test_what_is_named_is_asked_and_else_what_stands_for_it() -> None:
     assert ("/storage/ceph", "Datastore.AllocateSpace", False) in create
     assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in create
     assert ("/sdn/zones/localnetwork", "SDN.Use", True) in asked("vm_create", Subjects())
+    own = asked("vm_create", Subjects(bridges=("front", "vmbr0"), zones={"front": "tenants"}))
+    assert ("/sdn/zones/tenants/front", "SDN.Use", False) in own
+    assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in own
 
 
 def test_privileges_depend_on_the_version() -> None:
