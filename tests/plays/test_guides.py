@@ -72,6 +72,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "shell": Not(
             "tests/plays/test_cluster_play.py runs the same commands with files of its own"
         ),
+        "text": OUTPUT,
     },
     "docs/connections.md": {"yaml": PLACEHOLDERS, "console": OWN_CLUSTER},
     "docs/containers.md": {"yaml": By(IN_EXAMPLES)},
@@ -157,6 +158,10 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
     "roles/cluster/README.md": {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_cluster_play.py plays such a file"),
+    },
+    "roles/maintenance/README.md": {
+        "yaml": PLACEHOLDERS,
+        "shell": Not("tests/plays/test_maintenance.py sets the same variables"),
     },
     "roles/drill/README.md": {
         "yaml": PLACEHOLDERS,
