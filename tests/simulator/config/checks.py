@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ParamError, PermError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import hash_format, split_property_string
-from ..sdn.config import path_of_bridge
 from ..volumes.drives import (
     NEW_DISK,
     Drive,
@@ -344,6 +343,16 @@ def check_devices(ctx: Ctx, vmid: int, pool: str | None, params: Mapping[str, An
         for name in sorted(params):
             if re.fullmatch(rf"{kind}\d+", name):
                 check_device(ctx, vmid, pool, name, params[name])
+
+
+def path_of_bridge(ctx: Ctx, name: str) -> str:
+    """The path of the right to use a bridge or a virtual network (pve-guest-common:
+    PVE/GuestHelpers.pm, check_vnet_access).
+    """
+    sdn = ctx.cluster.sections.get("sdn")
+    vnet = sdn.entries("vnets").get(name) if sdn else None
+    zone = "localnetwork" if vnet is None else vnet["zone"]
+    return f"/sdn/zones/{zone}/{name}"
 
 
 def check_bridges(ctx: Ctx, params: Mapping[str, Any]) -> None:

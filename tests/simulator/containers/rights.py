@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config.checks import check_tags, check_volume_access
+from ..config.checks import check_tags, check_volume_access, path_of_bridge
 from ..errors import PermError
-from ..sdn.config import path_of_bridge
 from ..volumes.mounts import (
     NEW_VOLUME,
     features_of,

@@ -122,12 +122,3 @@ def view(ctx: Ctx, name: str, p: dict[str, Any]) -> tuple[Entries, str | None]:
     if p.get("running"):
         return sdn.running.get(name, {}), None
     return sdn.entries(name), sdn.file(name).digest
-
-
-def path_of_bridge(ctx: Ctx, name: str) -> str:
-    """The path of the right to use a bridge or a virtual network (pve-guest-common:
-    PVE/GuestHelpers.pm, check_vnet_access).
-    """
-    vnet = sdn_of(ctx).entries("vnets").get(name)
-    zone = "localnetwork" if vnet is None else vnet["zone"]
-    return f"/sdn/zones/{zone}/{name}"
