@@ -216,7 +216,8 @@ def _require_at_rest(actual: Actual, status: Mapping[str, Any]) -> None:
     """
     managed = status.get("ha") or {}
     state = str(managed.get("state") or "")
-    if actual.running or not managed.get("managed") or state in _AT_REST:
+    is_managed = str(managed.get("managed") or "0") != "0"
+    if actual.running or not is_managed or state in _AT_REST:
         return
     raise _refused(
         actual,
