@@ -188,6 +188,20 @@ def of_scenario(scenario: Scenario) -> Subject:
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}
 
+# A tenant with a network of its own, in a cluster whose firewall is on.
+_TEAMS = ("sdn", {"zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr0"}]})
+_FIREWALL = ("firewall", {"scope": "cluster", "options": {"enable": True}})
+_FRONT = {"front": {"zone": "teams", "tag": 100, "subnet": "10.1.0.0/24"}}
+_NETWORKING = {"name": "initech", "networks": _FRONT}
+_WITH_NETWORK = (_TEAMS, _FIREWALL, ("tenant", _NETWORKING))
+_ON_NETWORK = {
+    "name": "app",
+    "tenant": "initech",
+    "memory": "512M",
+    "nics": [{"network": "front", "ip": "dhcp"}],
+    **LIMITS,
+}
+
 READING: tuple[Subject, ...] = (
     Subject("facts of a VM", "vm_info", {**_MINE, "config": True}, RUNNING),
     Subject("facts of all VMs", "vm_info", {}, RUNNING),
@@ -243,6 +257,21 @@ READING: tuple[Subject, ...] = (
     Subject("an estate", "estate_info", {}, RUNNING),
     Subject("options of the cluster", "cluster_options_info", {}),
     Subject("a tenant", "tenant", {"name": "initech", "quota": {"vms": 3}}),
+    Subject("networks of a tenant", "tenant", _NETWORKING, before=(_TEAMS, _FIREWALL)),
+    Subject(
+        "a tenant with networks leaves",
+        "tenant",
+        {"name": "initech", "state": "absent", "confirm": "initech"},
+        before=_WITH_NETWORK,
+    ),
+    Subject("audit of networks", "audit_info", {}, before=(*_WITH_NETWORK, ("vm", _ON_NETWORK))),
+    Subject("a VM on a network", "vm", _ON_NETWORK, before=_WITH_NETWORK),
+    Subject(
+        "hosts on a network",
+        "inventory",
+        {"fetch": ["config"], "tenant": "initech", "strict": True},
+        before=(*_WITH_NETWORK, ("vm", _ON_NETWORK)),
+    ),
     Subject("tenants", "tenant_info", {}, RUNNING),
     Subject("tokens", "token_info", {"owner": "ops@pve"}),
     Subject(

@@ -91,7 +91,10 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_guest/live/linked_clones.py", "_clones_on"): ("nodes/*/storage/*/content",),
     ("module_utils/_vm/gather/reads.py", "_volumes_of"): ("nodes/*/qemu/*/config",),
     ("connection/pct.py", "_address"): ("cluster/status",),
-    ("module_utils/_access/own_loss.py", "_pools_left"): ("cluster/resources",),
+    ("module_utils/_access/own_loss.py", "_other_pools"): ("cluster/resources",),
+    ("module_utils/_tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
+    ("module_utils/_drill/make.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_maintenance/carry_out.py", "_has_noout"): (),  # of a cluster with Ceph only
     ("module_utils/_backup/make/guest.py", "_foreign_reason"): (),  # the text of a configuration
     ("module_utils/_backup/make/run.py", "_offsets"): ("nodes/*/time",),
     ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
