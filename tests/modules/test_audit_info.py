@@ -201,6 +201,7 @@ def test_login_that_may_not_see_everything_is_a_finding(lab: Lab) -> None:
         ("unknown", "Sys.Audit on /access"),
         ("unknown", "VM.Config.Disk on /vms"),
         ("unknown", "Datastore.Audit on /storage"),
+        ("unknown", "HA rules"),
     }
 
 

@@ -90,6 +90,7 @@ ELSEWHERE = {
     "backup_info": "test_backup_info",
     "backup_job_info": "test_backup_job",
     "container": "test_container",
+    "drill_info": "test_drill",
     "container_info": "test_container_info",
     "firewall": "test_firewall",
     "firewall_info": "test_firewall",

@@ -81,22 +81,27 @@ def test_image_with_the_operations_for_it(lab: Lab, tmp_path: Path) -> None:
     assert "local:import/golden.qcow2" in volumes(lab)
 
 
+DOWNLOAD = "POST /nodes/pve1/storage/local/download-url"
+
+
 @pytest.mark.parametrize(
-    ("operations", "words"),
+    ("operations", "words", "tried"),
     [
-        (("operate", "provision"), "the token needs Datastore.Audit to see a storage"),
-        (("operate", "images"), "the token needs Sys.Audit on the node, or SDN.Use"),
+        # Who may create containers sees the storage of their templates, so PVE itself refuses.
+        (("operate", "provision"), "Datastore.AllocateTemplate on /storage/local", [DOWNLOAD]),
+        (("operate", "images"), "the token needs Sys.Audit on the node, or SDN.Use", []),
     ],
     ids=["without images", "without provision"],
 )
 def test_image_without_the_operation_for_it(
-    lab: Lab, tmp_path: Path, operations: tuple[str, ...], words: str
+    lab: Lab, tmp_path: Path, operations: tuple[str, ...], words: str, tried: list[str]
 ) -> None:
     player = with_tenant(lab, tmp_path, *operations)
     mark = lab.mark()
     output = player.play(IMAGE, **image_of("golden")).expect(2).output
     assert words in output
-    assert writes(lab, mark) == []
+    assert writes(lab, mark) == tried
+    assert "local:import/golden.qcow2" not in volumes(lab)
 
 
 def test_snapshots_with_the_operations_for_it(lab: Lab, tmp_path: Path) -> None:
