@@ -210,10 +210,10 @@ def pool(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
     return Scenario(key, "pool", {"name": "faulty", **options}, before=tasks, name=None)
 
 
-def access(key: str, module: str, /, *before: Mapping[str, Any], **options: Any) -> Scenario:
+def access(subject: str, module: str, /, *before: Mapping[str, Any], **options: Any) -> Scenario:
     """Return a scenario of a module for users and rights; `before` are tasks of that module."""
     tasks = tuple((module, one) for one in before)
-    return Scenario(key, module, options, before=tasks, name=None)
+    return Scenario(subject, module, options, before=tasks, name=None)
 
 
 def ha(key: str, module: str, *before: tuple[str, Mapping[str, Any]], **options: Any) -> Scenario:

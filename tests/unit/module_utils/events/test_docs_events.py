@@ -71,9 +71,8 @@ def test_every_alarm_has_an_end() -> None:
 def rulebooks(repo: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each rule of the rulebooks and of the page, with its file."""
     texts = {file.name: file.read_text(encoding="utf-8") for file in _files(repo)}
-    texts["docs/events.md"] = next(
-        text for text in re.findall(r"```yaml\n(.*?)```", page(repo), re.S) if "rules:" in text
-    )
+    blocks = re.findall(r"```yaml\n(.*?)```", page(repo), re.S)
+    (texts["docs/events.md"],) = [text for text in blocks if "rules:" in text]
     for name, text in texts.items():
         for ruleset in yaml.safe_load(text):
             for rule in ruleset["rules"]:
