@@ -340,6 +340,9 @@ def same(value: Any, simulator: Simulator) -> Any:
         "duration",
         "time",
         "created",
+        "began",  # of a drill, and the ID of its run
+        "run",
+        "since",
         "snaptime",
         "ctime",
         "frame",  # where in its own code Ansible 2.18 found itself when the timeout came
