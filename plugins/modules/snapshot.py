@@ -95,6 +95,7 @@ vms:
   type: list
   elements: dict
   contains:
+    kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}

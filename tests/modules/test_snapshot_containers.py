@@ -91,7 +91,9 @@ def test_selection_by_tenant_has_both_kinds(lab: Lab) -> None:
     result = do(lab, "snapshot", **options)
     assert sorted(row["name"] for row in result["vms"]) == ["db", "web"]
     assert {row["failed"] for row in result["vms"]} == {False}
+    assert {row["name"]: row["kind"] for row in result["vms"]} == {"db": "vm", "web": "container"}
     info = do(lab, "snapshot_info", tenant="acme")
+    assert {row["name"]: row["kind"] for row in info["vms"]} == {"db": "vm", "web": "container"}
     assert {row["name"]: len(row["snapshots"]) for row in info["vms"]} == {"db": 1, "web": 1}
 
 

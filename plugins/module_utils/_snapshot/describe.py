@@ -10,6 +10,7 @@ from typing import Any
 
 from .._cluster.tenant import tenants_of
 from .._core.times import iso
+from .._kinds.words import word_of
 from .model import Snapshot, SnapshotVm, Tree
 
 
@@ -17,6 +18,7 @@ def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
     """Return a VM with its snapshots, oldest first, and the snapshot that it is based on now."""
     owners = tenants_of(vm.tags, prefix)
     return {
+        "kind": word_of(vm.kind.type),
         "vmid": vm.vmid,
         "name": vm.name,
         "node": vm.node,

@@ -356,6 +356,7 @@ def _reported(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, A
     is_done = error is None and not context.check_mode
     restarted = is_done and any(step.data.get("start") for step in rollbacks)
     row: dict[str, Any] = {
+        "kind": None,
         "name": outcome.label,
         "vmid": None,
         "node": None,

@@ -15,7 +15,7 @@ from .._core.errors import FleetError, ForeignTenant, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.kind import Kind
-from .._kinds.words import TYPES
+from .._kinds.words import TYPES, word_of
 from .describe import describe_vm
 from .model import SnapshotVm
 from .read import read_vm
@@ -72,6 +72,7 @@ def _read(client: Client, cluster: ClusterState, owner: Owner, target: Target) -
 def _unread(target: Target, owner: Owner, error: FleetError) -> dict[str, Any]:
     """Return the visible values of a VM that could not be read."""
     described: dict[str, Any] = {
+        "kind": None,
         "vmid": None,
         "name": target.label,
         "node": None,
@@ -85,6 +86,7 @@ def _unread(target: Target, owner: Owner, error: FleetError) -> dict[str, Any]:
     }
     row = target.row
     if row is not None and owner.may_see(row, error):
+        described["kind"] = word_of(row.type)
         described["vmid"] = row.vmid
         described["name"] = row.name
         described["node"] = row.node
