@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How Automation Platform counts VMs: extensions/audit/event_query.yml over results of the modules.
+"""How Automation Platform counts guests: extensions/audit/event_query.yml over results of modules.
 
 The platform runs each query with the Python package jq on the results of a job's tasks. It ignores
 what has no canonical facts, and counts different canonical facts as different nodes
@@ -27,7 +27,7 @@ REPO = Path(__file__).resolve().parents[2]
 QUERIES: dict[str, dict[str, str]] = yaml.safe_load(
     (REPO / "extensions" / "audit" / "event_query.yml").read_text(encoding="utf-8")
 )
-# Modules that return VMs which are not there any more, or numbers of VMs.
+# Modules that return guests which are not there any more, or numbers of guests.
 NOT_COUNTED = {"tenant"}
 
 
@@ -49,7 +49,7 @@ def counted(module: str, result: Any) -> list[dict[str, Any]]:
             assert facts
             assert None not in facts.values()
     identities = [json.dumps(node["canonical_facts"], sort_keys=True) for node in nodes]
-    assert len(identities) == len(set(identities)), "a VM is counted twice"
+    assert len(identities) == len(set(identities)), "a guest is counted twice"
     return nodes
 
 
@@ -57,7 +57,13 @@ def numbers(module: str, result: Any) -> list[int]:
     return sorted(node["canonical_facts"]["vmid"] for node in counted(module, result))
 
 
-def test_every_module_that_returns_vms_has_a_query() -> None:
+def types(module: str, result: Any) -> dict[int, str]:
+    """Return the type of device of each counted guest, by its number."""
+    nodes = counted(module, result)
+    return {node["canonical_facts"]["vmid"]: node["facts"]["device_type"] for node in nodes}
+
+
+def test_every_module_that_returns_guests_has_a_query() -> None:
     returning = set()
     for file in (REPO / "plugins" / "modules").glob("*.py"):
         module = importlib.import_module(
@@ -65,12 +71,12 @@ def test_every_module_that_returns_vms_has_a_query() -> None:
         )
         returned = yaml.safe_load(module.RETURN) or {}
         for value in (returned, returned.get("drift", {}).get("contains", {})):
-            for key in ("vm", "vms"):
+            for key in ("vm", "vms", "container", "containers"):
                 kind = (value.get(key) or {}).get("type")
                 items = (value.get(key) or {}).get("elements", "dict")
                 if kind in ("dict", "list") and items == "dict":
                     returning.add(file.stem)
-    assert {"vm", "vms", "vm_info"} <= returning
+    assert {"vm", "vms", "vm_info", "container", "container_info"} <= returning
     assert {f"pve.fleet.{name}" for name in returning - NOT_COUNTED} == QUERIES.keys()
 
 
@@ -108,6 +114,46 @@ def test_each_vm_is_counted_once_by_every_module(lab: Lab) -> None:
     assert numbers("vm", gone) == []
 
 
+CONTAINER: dict[str, Any] = {
+    "tenant": "initech",
+    "source": "debian-13-standard",
+    "default_storage": "ceph",
+    "memory": 256,
+}
+
+
+def test_containers_are_counted_by_every_module(lab: Lab) -> None:
+    planned = lab.run("container", check=True, name="web1", **CONTAINER)
+    assert planned["container"]["name"] == "web1"
+    assert numbers("container", planned) == []
+    one = lab.run("container", name="web1", **CONTAINER)
+    web1 = one["container"]["vmid"]
+    assert types("container", one) == {web1: "Container"}
+
+    containers = [{"name": "web1"}, {"name": "web2", **CONTAINER}]
+    listed: dict[str, Any] = {"vms": [{"name": "db1"}], "containers": containers}
+    both = {**listed, "tenant": "initech", "memory": 256}
+    assert numbers("vms", lab.run("vms", check=True, **both)) == [web1]
+    made = lab.run("vms", **both)
+    vmids = {row["name"]: row["vmid"] for row in made["vms"]}
+    known = {web1: "Container", vmids["web2"]: "Container", vmids["db1"]: "VM"}
+    assert types("vms", made) == known
+
+    taken = lab.run("snapshot", tenant="initech", snapshot="before")
+    assert types("snapshot", taken) == known
+    assert types("snapshot_info", lab.run("snapshot_info", tenant="initech")) == known
+    drift = lab.run("drift_info", defaults={"tenant": "initech"}, **listed)
+    assert types("drift_info", drift) == known
+    of_kind = {vmid: kind for vmid, kind in known.items() if kind == "Container"}
+    assert types("container_info", lab.run("container_info", tenant="initech")) == of_kind
+
+    lab.run("container", name="base", state="template", **CONTAINER)
+    assert len(lab.run("container_info", tenant="initech")["containers"]) == len(of_kind) + 1
+    assert types("container_info", lab.run("container_info", tenant="initech")) == of_kind
+    gone = lab.run("container", name="web2", tenant="initech", state="absent")
+    assert numbers("container", gone) == []
+
+
 def test_a_vm_stays_the_same_when_it_is_renamed(lab: Lab) -> None:
     options: dict[str, Any] = {"tenant": "globex", "cores": 1, "memory": 256}
     first = lab.run("vm", name="old", **options)
@@ -125,18 +171,31 @@ def test_a_vm_stays_the_same_when_it_is_renamed(lab: Lab) -> None:
     [
         {},
         {"failed": True, "msg": "no connection", "vms": [{"name": "a", "tenant": "acme"}]},
-        {"vm": None, "vms": None, "drift": None},
+        {"vm": None, "vms": None, "drift": None, "container": None, "containers": None},
         {"results": [{"vm": {"vmid": 1}}], "changed": False},  # of a loop, whose items have events
         {"censored": "the output has been hidden"},
         {"vm": "text", "vms": [None, "text", {"vmid": None, "status": "running"}]},
+        {"container": "text", "containers": [None, "text", {"vmid": None, "status": "running"}]},
     ],
-    ids=["empty", "failed", "nulls", "loop", "censored", "malformed"],
+    ids=["empty", "failed", "nulls", "loop", "censored", "malformed", "malformed containers"],
 )
 def test_other_results_count_nothing(module: str, result: dict[str, Any]) -> None:
     assert counted(module, result) == []
 
 
-def test_a_vm_without_a_name_has_one() -> None:
+@pytest.mark.parametrize(
+    ("module", "result", "name"),
+    [
+        ("vm_info", {"vms": [{}]}, "vm-107"),
+        ("container_info", {"containers": [{}]}, "container-107"),
+        ("vms", {"vms": [{"kind": "container"}]}, "container-107"),
+        ("vms", {"vms": [{"kind": "vm"}]}, "vm-107"),
+    ],
+    ids=str,
+)
+def test_a_guest_without_a_name_has_one(
+    module: str, result: dict[str, list[dict[str, Any]]], name: str
+) -> None:
     row = {"vmid": 107, "name": None, "status": "running"}
-    (node,) = counted("vm_info", {"vms": [row]})
-    assert node["name"] == "vm-107"
+    nodes = counted(module, {key: [{**row, **more}] for key, (more,) in result.items()})
+    assert [node["name"] for node in nodes] == [name]
