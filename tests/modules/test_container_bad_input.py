@@ -85,6 +85,11 @@ def test_wrong_tasks_are_refused(lagging: Lab, case: str) -> None:
 VMS: dict[str, tuple[dict[str, Any], str]] = {
     "create": ({"name": "vm2", "vmid": CTID, "memory": "1G"}, f"a container has the number {CTID}"),
     "change": ({"vmid": CTID, "cores": 2}, f"a container has the number {CTID}"),
+    "remove": ({"vmid": CTID, "state": "absent"}, f"a container has the number {CTID}"),
+    "remove by name too": (
+        {"vmid": CTID, "name": "old", "tenant": "acme", "state": "absent"},
+        f"a container has the number {CTID}",
+    ),
     "name": ({"name": "ct1", "tenant": "acme", "memory": "1G"}, "a container has that name"),
 }
 

@@ -120,9 +120,11 @@ def test_container_is_not_changed_or_removed_as_a_vm(lab: Lab) -> None:
     lab.simulator.reset_log()
     for options in ({"cores": 2}, {"state": "started"}, {"state": "stopped"}):
         assert lab.run("vm", vmid=500, **options)["failed"]
-    gone = do(lab, "vm", vmid=500, state="absent")
-    assert not gone["changed"]
-    assert "a container has the number 500, and was left as it is" in gone["warnings"]
+    for check in (True, False):
+        gone = lab.run("vm", check=check, vmid=500, state="absent")
+        assert "VM 500 was not removed: a container has the number 500" in gone["msg"]
+        (row,) = lab.run("vms", check=check, vms=[{"vmid": 500, "state": "absent"}])["vms"]
+        assert "a container has the number 500" in row["msg"]
     lab.run("vms", vms=[{"name": "ct500", "vmid": 500}], remove=True)
     assert lab.simulator.writes() == []
     assert lab.client.get("nodes", "pve1", "lxc", 500, "config") == before

@@ -125,15 +125,6 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         container = placed(aim, choice, facts, client.connection)
         return self.draft(context, replace(container, bridges=reads.bridges.seen), cluster)
 
-    def plan_missing(
-        self, context: ContainerContext, cluster: ClusterState, searched: ClusterState
-    ) -> ContainerPlan:
-        guest = context.desired.guest
-        if guest.state == "absent":
-            attempted = f"{guest.label} was not removed"
-            require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other.noun)
-        return super().plan_missing(context, cluster, searched)
-
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
-from ..._cluster.visible import look_for, require_visible
+from ..._cluster.visible import look_for, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..hardware import AnyDesired
@@ -27,7 +27,7 @@ from ..plan.capacity import Capacity
 from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_name_free
-from ..plan.removal import plan_gone, plan_removal, require_named_so
+from ..plan.removal import plan_removal, require_named_so
 from .context import AnyContext
 from .placed import AnyAim, Numbered, Placed, with_vmid
 
@@ -144,17 +144,18 @@ class Flow(Generic[AnyContext]):
     ) -> GuestPlan[AnyContext]:
         """Return the plan for a guest that does not exist: create it, unless the state is absent.
 
-        `searched` is the cluster state with the names that were read while it was searched.
+        Raises Conflict if a guest of the other kind has its number. `searched` is the cluster state
+        with the names that were read while it was searched.
         """
         desired = context.desired.guest
         if desired.state != "absent":
             power.require_possible_state(desired, None)
             return self._new_isolated(context, cluster)
-        sight = look_for(context.client, cluster, desired.vmid)
-        require_visible(sight, desired.vmid, f"{desired.label} was not removed")
-        plan = plan_gone(desired, cluster)
-        warnings = (*still_nameless(desired, searched), *plan.warnings)
-        return GuestPlan(self, context, context, replace(plan, warnings=warnings), cluster)
+        attempted = f"{desired.label} was not removed"
+        require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
+        require_visible(look_for(context.client, cluster, desired.vmid), desired.vmid, attempted)
+        plan = Plan(warnings=tuple(still_nameless(desired, searched)))
+        return GuestPlan(self, context, context, plan, cluster)
 
     def _new_isolated(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
         guest_plan = self.new(self.isolated(context, None), cluster)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..._cluster.state import ClusterState
 from ..._core.errors import Conflict
 from ..._resource.plan import Plan, Step
 from ..hardware import DesiredGuest
@@ -44,14 +43,6 @@ def plan_removal(desired: DesiredGuest, actual: Actual, clones: LinkedClones) ->
     plan = plan_absent(desired, actual)
     require_no_clones(desired.guest, actual, clones)
     return replace(plan, warnings=(*plan.warnings, *clones.warnings))
-
-
-def plan_gone(desired: Guest, cluster: ClusterState) -> Plan:
-    """Return the plan for a guest that must be absent and does not exist: nothing to do."""
-    if not cluster.is_of_other_kind(desired.vmid):
-        return Plan()
-    other = desired.kind.other.noun
-    return Plan(warnings=(f"a {other} has the number {desired.vmid}, and was left as it is",))
 
 
 def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
