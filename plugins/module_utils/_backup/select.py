@@ -70,7 +70,7 @@ def _owned(target: Target, owner: Owner) -> Target:
         return target
     label = label_of(row)
     try:
-        owner.require_owned(label, row.tags, row.vmid)
+        owner.require_owned(label, row.tags, unnamed=f"guest {row.vmid}")
         target.require_name(label, row.own_name)
     except FleetError as error:
         return Target(target.label, error=error)

@@ -84,13 +84,13 @@ def require_own_guest(
     tenant_tag: str | None,
     prefix: str,
     *,
-    vmid: int,
+    unnamed: str,
     adopt: bool = False,
 ) -> None:
-    """Raise Conflict unless the VM's tags say that it belongs to this tenant alone.
+    """Raise Conflict unless the guest's tags say that it belongs to this tenant alone.
 
-    Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a VM without a
-    tenant. The error about another tenant's VM names only its VMID, `vmid`.
+    Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a guest
+    without a tenant. The error about another tenant's guest calls it `unnamed`, such as C(VM 100).
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -101,13 +101,13 @@ def require_own_guest(
         answer = f"it has no tenant tag, so it does not belong to {tenant_tag}"
         step = (
             "Run this again if another run is creating it; else take it over with adopt=true of"
-            " module vm, or give it the tag by hand"
+            " module vm or container, or give it the tag by hand"
         )
     elif not is_of_others(tenant_tag, owners, prefix):
         answer = f"it has the tags of several tenants: {', '.join(owners)}"
         step = "Remove the wrong tag first"
     else:
-        label = f"VM {vmid}"
+        label = unnamed
         answer = f"it belongs to another tenant, not to {tenant_tag}"
         step = "Check name, vmid and tenant; nothing was changed"
     raise ForeignTenant(

@@ -38,7 +38,7 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     config = client.get(*row.path, "config")
     label = f"{_noun(row)} {row.vmid}"
     tags = parse_tags(str(config.get("tags") or ""))
-    require_own_guest(label, tags, tag, prefix, vmid=row.vmid)
+    require_own_guest(label, tags, tag, prefix, unnamed=label)
     nics = frozenset(key for key in config if key.startswith("net") and key[3:].isdigit())
     return FirewallScope(GUEST, label, (*row.path, "firewall"), nics, config=config)
 

@@ -199,6 +199,11 @@ class Actual:
         return f"{self.kind.noun} '{self.name}' ({self.vmid}) on node {self.node}"
 
     @property
+    def unnamed(self) -> str:
+        """How messages call the guest to callers that must not see its name."""
+        return f"{self.kind.noun} {self.vmid}"
+
+    @property
     def path(self) -> tuple[str | int, ...]:
         """The segments of its own path in the API."""
         return self.kind.path(self.node, self.vmid)

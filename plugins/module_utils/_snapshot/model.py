@@ -162,3 +162,8 @@ class SnapshotVm:
     @property
     def label(self) -> str:
         return f"{self.kind.noun} '{self.name}' ({self.vmid}) on node {self.node}"
+
+    @property
+    def unnamed(self) -> str:
+        """How messages call the guest to callers that must not see its name."""
+        return f"{self.kind.noun} {self.vmid}"

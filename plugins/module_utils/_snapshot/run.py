@@ -64,7 +64,7 @@ class SnapshotContext:
                 if destroys:
                     self._require_same_power(vm)
                 seen, tags = read_owned(self.client, vm)
-                self.owner.require_owned(vm.label, tags, vm.vmid)
+                self.owner.require_owned(vm.label, tags, unnamed=vm.unnamed)
                 require_same_creation(vm.label, vm.identity, seen)
                 require_name(vm.label, seen, [vm.name])
                 if destroys:
@@ -194,7 +194,7 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
     client = context.client
     desired = context.desired
     vm = read_vm(client, row, context.cluster)
-    context.owner.require_owned(vm.label, vm.tags, vm.vmid)
+    context.owner.require_owned(vm.label, vm.tags, unnamed=vm.unnamed)
     target.require_name(vm.label, vm.name)
     owners = tenants_of(vm.tags, context.owner.prefix)
     rolled_back = False

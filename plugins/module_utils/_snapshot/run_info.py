@@ -64,7 +64,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def _read(client: Client, cluster: ClusterState, owner: Owner, target: Target) -> SnapshotVm:
     vm = read_vm(client, target.require_row(), cluster)
-    owner.require_owned(vm.label, vm.tags, vm.vmid)
+    owner.require_owned(vm.label, vm.tags, unnamed=vm.unnamed)
     target.require_name(vm.label, vm.name)
     return vm
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,9 @@ class Owner:
     tag: str | None
     prefix: str
 
-    def require_owned(self, label: str, tags: Sequence[str], vmid: int) -> None:
-        """Raise Conflict for a VM of another tenant, or of none; `vmid` is its VMID."""
-        require_own_guest(label, tags, self.tag, self.prefix, vmid=vmid)
+    def require_owned(self, label: str, tags: Collection[str], *, unnamed: str) -> None:
+        """Raise Conflict for a guest of another tenant, or of none, see `require_own_guest`."""
+        require_own_guest(label, tags, self.tag, self.prefix, unnamed=unnamed)
 
     def may_see(self, row: VmRow, error: FleetError) -> bool:
         """Return whether the listing's facts of a VM that failed with this error may be shown."""

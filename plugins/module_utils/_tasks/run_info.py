@@ -21,7 +21,7 @@ from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
-from .._kinds.words import VM
+from .._kinds.words import VM, label_of
 from .query import Query, read_query
 from .read import found_in, read_removals, read_tasks
 from .row import Task, describe_task, is_of_earlier_guest, task_of
@@ -128,7 +128,7 @@ def _about_vm(
     else:
         return query, guests.cluster
     if row is not None:
-        require_own_guest(label, row.tags, tag, prefix, vmid=row.vmid)
+        require_own_guest(label, row.tags, tag, prefix, unnamed=label_of(row))
         return replace(query, vmid=row.vmid), cluster
     _require_removed(query, tag, label)
     return query, cluster

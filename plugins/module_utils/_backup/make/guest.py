@@ -214,7 +214,8 @@ def _current(context: BackupContext, row: VmRow, *, fresh: bool = False) -> VmRo
     old = replace(context.cluster, read_at=float("-inf")) if fresh else context.cluster
     cluster = refreshed(context.client, old)
     now = _require_listed(cluster, row)
-    context.desired.owner.require_owned(label_of(row), now.tags, row.vmid)
+    owner = context.desired.owner
+    owner.require_owned(label_of(row), now.tags, unnamed=f"guest {row.vmid}")
     return replace(row, node=now.node, tags=now.tags)
 
 

@@ -124,7 +124,7 @@ class NewGuest:
             parse_tags(actual.target.get("tags")),
             desired.tenant_tag,
             desired.tenant_prefix,
-            vmid=actual.vmid,
+            unnamed=actual.unnamed,
         )
         self._require_seen(actual, seen)
         if actual.running:  # a live restore has started it

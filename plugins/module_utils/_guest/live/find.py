@@ -307,7 +307,7 @@ def require_own(desired: Guest, actual: Actual, known: Actual | None = None) -> 
         desired.tenant_tag,
         desired.tenant_prefix,
         adopt=desired.adopt,
-        vmid=actual.vmid,
+        unnamed=actual.unnamed,
     )
 
 

@@ -180,15 +180,15 @@ def test_the_guard_matches_the_tenants_tag_exactly(
     tags: list[str], adopt: bool, allowed: bool
 ) -> None:
     if allowed:
-        require_own_guest("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, vmid=1)
+        require_own_guest("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, unnamed="VM 1")
         return
     with pytest.raises(Conflict) as failure:
-        require_own_guest("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, vmid=1)
+        require_own_guest("VM 1", tags, "tenant_acme", "tenant_", adopt=adopt, unnamed="VM 1")
     assert failure.value.next_step
 
 
 def test_without_a_tenant_nothing_is_guarded() -> None:
-    require_own_guest("VM 1", ["tenant_acme"], None, "tenant_", vmid=1)
+    require_own_guest("VM 1", ["tenant_acme"], None, "tenant_", unnamed="VM 1")
 
 
 def test_the_lowest_free_number_is_taken() -> None:
