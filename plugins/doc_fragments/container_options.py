@@ -669,12 +669,15 @@ options:
         by default.
     type: bool
   root_password:
-    description: Password of the root user of a new container, at least 5 characters. It is
-      set at creation only.
+    description:
+      - Password of the root user of a new container, at least 5 characters. It is set at
+        creation only.
+      - PVE never shows a password, so a later difference is not a change.
     type: str
   ssh_keys:
-    description: Public SSH keys of the root user of a new container. They are set at creation
-      only.
+    description:
+      - Public SSH keys of the root user of a new container. They are set at creation only.
+      - PVE does not return them, so a later difference is not a change.
     type: list
     elements: str
   wait_for:
