@@ -55,4 +55,12 @@ options:
       own.
     type: bool
     default: true
+  backups:
+    description:
+      - Whether a guest of a tenant that no enabled backup job has is a finding. Templates
+        are not. This takes one request.
+      - A cluster that is backed up without jobs, such as with M(pve.fleet.backup), has
+        a finding for each guest.
+    type: bool
+    default: false
 """

@@ -313,3 +313,37 @@ def test_vm_with_the_number_of_a_template_that_was_removed() -> None:
 )
 def test_mistakes(lab: Lab, options: dict[str, Any], words: str) -> None:
     assert words in lab.run("audit_info", **options)["msg"]
+
+
+def test_a_guest_that_no_backup_job_has_is_a_finding_on_request(lab: Lab) -> None:
+    """A job with a pool has its members, and a disabled job backs up nothing (pve-manager:
+    PVE/VZDump.pm, get_included_guests).
+    """
+    in_order(lab)
+    for name in TENANTS:
+        do(lab, "tenant", name=name, **RIGHTS, expire="2099-01-01")
+    do(lab, "vm", name="app1", vmid=600, tenant="initech", pool="initech", memory="1G")
+    do(lab, "vm", name="base", vmid=601, tenant="initech", pool="initech", state="template")
+    add_container(lab, 700, hostname="box", tags="tenant_hooli", pool="hooli")
+    assert kinds(lab, tenants=TENANTS) == set()
+    both = {("not_backed_up", "600"), ("not_backed_up", "700")}
+    assert kinds(lab, tenants=TENANTS, backups=True) == both
+    job: dict[str, Any] = {"storage": "local", "schedule": "21:00", "pool": "initech"}
+    do(lab, "backup_job", name="nightly", **job, enabled=False)
+    assert kinds(lab, tenants=TENANTS, backups=True) == both
+    do(lab, "backup_job", name="nightly", enabled=True)
+    [finding] = do(lab, "audit_info", tenants=TENANTS, backups=True)["findings"]
+    assert finding == {
+        "kind": "not_backed_up",
+        "tenant": "hooli",
+        "subject": "700",
+        "message": "Container box (700) is in no enabled backup job",
+    }
+
+
+def test_backup_jobs_that_cannot_be_read_are_a_finding(lab: Lab) -> None:
+    """Source: pve-manager, PVE/API2/Backup.pm, index: it needs Sys.Audit on /."""
+    in_order(lab)
+    login = limited(lab, "blind", {"/vms": "PVEAuditor"})
+    found = do(lab, "audit_info", backups=True, volumes=False, **login)["findings"]
+    assert ("unknown", "backup jobs") in {(one["kind"], one["subject"]) for one in found}

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,6 +202,19 @@ def find_shared_rules(
             names = ", ".join(sorted(owner.removeprefix(prefix) for owner in owners))
             text = f"HA rule {name} has guests of several tenants: {names}"
             yield Finding("shared_rule", None, name, text)
+
+
+def find_not_backed_up(
+    jobs: Mapping[int, Collection[str]], facts: TenantFacts, prefix: str
+) -> Iterator[Finding]:
+    """Yield the guests of tenants that no enabled backup job has; `jobs` has the names of the jobs
+    of each guest by VMID. Templates need no backup.
+    """
+    for guest in _guests(facts):
+        owners = tenants_of(guest.tags, prefix)
+        if owners and not guest.template and not jobs.get(guest.vmid):
+            name = owners[0].removeprefix(prefix)
+            yield guest.finding("not_backed_up", name, "is in no enabled backup job")
 
 
 def find_unlisted(contents: Contents) -> Iterator[Finding]:

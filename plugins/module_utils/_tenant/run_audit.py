@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
+from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.state import ClusterState, VmRow, with_names
 from .._cluster.storages.contents import Contents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.errors import PermissionDenied
+from .._core.errors import FleetError, PermissionDenied
 from .._core.result import Result
 from .._guest.model import Actual
 from .._ha.checks import RULES_SINCE, read_rules
@@ -29,6 +30,7 @@ from .audit import (
     find_foreign_volumes,
     find_guest_faults,
     find_hidden,
+    find_not_backed_up,
     find_privileged,
     find_shared_rules,
     find_tenant_faults,
@@ -88,6 +90,8 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     if params["networks"]:
         networking = {one.tag: one.networking for one in tenants if one.networking is not None}
         found += audit_networks(reader, facts, prefix, networking)
+    if params["backups"]:
+        found += _uncovered(reader, facts, prefix)
     realms = kinds_of_realms(reader)
     lasting = params.get("lasting_tokens") or []
     rules = TokenRules(
@@ -119,6 +123,18 @@ def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Findin
         return [Finding(UNKNOWN, None, "HA rules", error.message)]
     members = {name: values["resources"] for name, values in rules.items()}
     return list(find_shared_rules(members, facts, prefix))
+
+
+def _uncovered(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]:
+    """Return the guests of tenants that no backup job has; one request, which needs Sys.Audit on /
+    (pve-manager: PVE/API2/Backup.pm, index).
+    """
+    try:
+        jobs = named_jobs(client.get("cluster", "backup") or [])
+    except FleetError as error:
+        return [Finding(UNKNOWN, None, "backup jobs", error.message)]
+    covered = jobs_by_guest(jobs, facts.of_both_kinds.vms.values())
+    return list(find_not_backed_up(covered, facts, prefix))
 
 
 def _described(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:

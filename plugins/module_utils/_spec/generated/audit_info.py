@@ -24,4 +24,5 @@ def audit_info_spec() -> Spec:
         "lasting_tokens": {"type": "list", "elements": "str", "default": [], "no_log": False},
         "volumes": {"type": "bool", "default": True},
         "networks": {"type": "bool", "default": True},
+        "backups": {"type": "bool", "default": False},
     }

@@ -251,6 +251,7 @@ FAMILIES: Mapping[str, Family] = {
     "audit": Family(
         "audit_",
         {
+            "audit_backups": {"type": "bool"},
             "audit_expiry_warning": {"type": "int"},
             "audit_hosts": {"type": "raw"},
             "audit_json": {"type": "str"},
