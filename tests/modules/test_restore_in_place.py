@@ -255,17 +255,69 @@ def test_a_tenant_overwrites_its_own_vm_with_its_own_token(lab: Lab, web: dict[s
     assert named["error"]["category"] in ("NotFound", "Conflict", "UnknownVm"), named
 
 
-def test_a_failed_restore_of_a_container_names_the_way_back(lab: Lab) -> None:
-    """PVE removes a container whose restore fails (pve-container: API2/LXC.pm, create_vm)."""
-    box = container(lab, hostname="box", tags="tenant_acme")
-    back_up(lab, box)
+@pytest.fixture
+def box(lab: Lab) -> dict[str, Any]:
+    """A container with an archive, changed afterwards, that a failed restore has removed.
+
+    Source: pve-container, PVE/API2/LXC.pm, create_vm, from destroy_lxc_container on.
+    """
+    nic = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:77,type=veth"
+    made = container(lab, hostname="box", tags="tenant_acme", net0=nic)
+    back_up(lab, made)
+    do(lab, "container", vmid=made["vmid"], tenant="acme", memory="512M")
     lab.simulator.fault(task="vzrestore", fail="lvcreate error: insufficient free space")
-    task = {"tenant": "acme", "vmid": box["vmid"]}
-    failed = lab.run("restore", confirm="box", **task)
-    assert failed["failed"]
-    assert f"options.vmid {box['vmid']}" in failed["msg"]
-    (kept,) = re.findall(r"archive (nas:\S+[a-z])", failed["msg"])
-    again = do(
-        lab, "restore", tenant="acme", archive=kept, new_name="box", options={"vmid": box["vmid"]}
-    )
-    assert again["guest"]["vmid"] == box["vmid"]
+    failed = lab.run("restore", tenant="acme", vmid=made["vmid"], confirm="box")
+    assert f"Run this again with vmid {made['vmid']}" in failed["msg"]
+    (made["kept"],) = re.findall(r"archive (nas:\S+[a-z])", failed["msg"])
+    assert made["vmid"] not in vmids(lab)
+    return made
+
+
+def vmids(lab: Lab) -> set[int]:
+    return {row["vmid"] for row in lab.client.get("cluster", "resources", type="vm")}
+
+
+@pytest.mark.parametrize("choice", ["vmid", "name"])
+def test_a_removed_container_is_restored_by_the_next_run(
+    lab: Lab, box: dict[str, Any], choice: str
+) -> None:
+    task: dict[str, Any] = {"name": None, choice: box[choice], "confirm": "box"}
+    lab.simulator.reset_log()
+    foreseen = restore(lab, check=True, **task)
+    assert lab.simulator.writes() == []
+    result = restore(lab, **task)
+    assert foreseen["plan"] == result["plan"] == result["done"]
+    assert "as a failed restore has removed it" in result["plan"][0]
+    assert (result["guest"]["vmid"], result["guest"]["node"]) == (box["vmid"], box["node"])
+    found = config(lab, box, "lxc")
+    assert (found["hostname"], found["memory"], found["tags"]) == ("box", 128, "tenant_acme")
+    assert "BC:24:11:00:00:77" in found["net0"]
+    assert "description" not in found
+    again = restore(lab, **task)
+    assert again["archive"]["volume"] == result["archive"]["volume"]
+    assert again["kept"]
+
+
+def test_the_state_before_comes_back_to_a_removed_container(lab: Lab, box: dict[str, Any]) -> None:
+    restore(lab, name=None, archive=box["kept"], confirm="box")
+    assert config(lab, box, "lxc")["memory"] == 512
+
+
+def test_nothing_else_is_taken_for_a_removed_container(lab: Lab, box: dict[str, Any]) -> None:
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"], "confirm": "box"}
+    assert rejected(lab, **{**task, "confirm": "bax"})["error"]["reason"] == "confirm"
+    foreign = rejected(lab, **task, tenant="globex")
+    assert foreign["error"]["reason"] == "foreign tenant"
+    by_volume: dict[str, Any] = {"name": None, "archive": box["kept"], "confirm": "box"}
+    data = {"vmid": box["vmid"], "name": "box", "tags": "tenant_acme"}
+    lab.client.task("POST", "nodes", box["node"], "qemu", data=data)
+    assert rejected(lab, **by_volume)["error"]["reason"] == "no guest to overwrite"
+
+
+def test_a_container_that_was_removed_on_purpose_stays_removed(
+    lab: Lab, box: dict[str, Any]
+) -> None:
+    task: dict[str, Any] = {"name": None, "archive": box["kept"], "confirm": "box"}
+    restore(lab, **task)
+    do(lab, "container", vmid=box["vmid"], tenant="acme", state="absent")
+    assert rejected(lab, **task)["error"]["reason"] == "no guest to overwrite"

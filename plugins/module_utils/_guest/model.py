@@ -27,6 +27,7 @@ class Source:
 
     `snapshot` is the state of the source that is cloned; `storage` and `format` apply to the disks
     of a full clone. `live`: PVE starts the VM while it restores the disks from an archive.
+    `in_place`: the archive is of the guest itself, which a failed restore has removed.
     """
 
     vmid: int | None = None
@@ -37,6 +38,7 @@ class Source:
     storage: str | None = None
     format: str | None = None
     live: bool = False
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

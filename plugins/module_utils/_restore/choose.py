@@ -50,7 +50,7 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
     Archives of the state before a restore are left out: a second run would bring back the state
     that the first one has replaced. Raises NotFound if there is none.
     """
-    own = sorted(filter(_is_ordinary, archives), key=newest_first)
+    own = sorted(filter(is_ordinary, archives), key=newest_first)
     if not own:
         raise NotFound(
             attempted=f"No archive of {desired.label} was restored",
@@ -73,7 +73,7 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
     )
 
 
-def _is_ordinary(one: Archive) -> bool:
+def is_ordinary(one: Archive) -> bool:
     """Return whether an archive was not made by a restore to keep the state before it."""
     return not one.notes.strip().endswith(KEPT_NOTES)
 

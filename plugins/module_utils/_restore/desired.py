@@ -32,7 +32,8 @@ class DesiredRestore:
     """The desired restore. `before` is in seconds since the epoch, `timeout` in seconds.
 
     `new_name` is the name of a new guest, `confirm` that of the guest to overwrite; one of them is
-    empty. `keep_storage` is the storage for the present state of that guest. `options` are options
+    empty. `completes`: the new guest is the container itself, which a failed restore has removed.
+    `keep_storage` is the storage for the present state of that guest. `options` are options
     of module vm or container.
     """
 
@@ -52,6 +53,7 @@ class DesiredRestore:
     keep_storage: str | None
     stop: bool
     timeout: int
+    completes: bool = False
 
     @property
     def label(self) -> str:

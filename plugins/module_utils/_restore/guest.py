@@ -62,7 +62,8 @@ def _params(
 
 
 def _source(desired: DesiredRestore, chosen: Chosen) -> Source:
-    return Source(volume=chosen.archive.volume, live=desired.live)
+    volume = chosen.archive.volume
+    return Source(volume=volume, live=desired.live, in_place=desired.completes)
 
 
 def tenant_of(desired: DesiredRestore) -> str | None:

@@ -19,7 +19,7 @@ from .._core.parallel import side_by_side
 from .._guest.flow.archives import read_archive
 from .._guest.plan.archive import require_listed
 from .._tasks.read import read_removals
-from .choose import Chosen, choose, choose_by_name, require_usable
+from .choose import Chosen, choose, choose_by_name, is_ordinary, require_usable
 from .desired import DesiredRestore
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _of_removed(
         row = cluster.vms.get(one.vmid or 0)
         is_there = row is not None and not seems_bare(row)
         is_late = desired.before is not None and one.time > desired.before
-        if one.vmid is not None and not is_there and not is_late:
+        if one.vmid is not None and not is_there and not is_late and is_ordinary(one):
             newest.setdefault((one.type, one.vmid), one)
 
     def read(one: Archive) -> tuple[Archive, Mapping[str, str]]:

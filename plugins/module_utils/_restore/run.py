@@ -33,6 +33,7 @@ from .guest import read_container, read_vm
 from .leftover import find_leftovers, find_locked
 from .overwrite.run import overwrite
 from .read import find_chosen, read_all
+from .removed import find_completion
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -47,6 +48,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     archives = read_all(client, cluster, desired).archives
     chosen = find_chosen(client, cluster, desired, archives)
+    completion = None
+    if desired.confirm:
+        completion = find_completion(client, cluster, desired, chosen)
+    if completion is not None:
+        return restore_new(client, completion, chosen, archives, check_mode)
     if desired.confirm:
         flow, context = context_of(
             client, desired, chosen, chosen.name or desired.confirm, check_mode

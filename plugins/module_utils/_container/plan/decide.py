@@ -171,7 +171,9 @@ def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
         if desired.hardware.ssh_keys:
             data["ssh-public-keys"] = "\n".join(desired.hardware.ssh_keys)
         return plan_create(planner, desired, placed.change, creation, data)
-    data |= {"restore": 1, "unique": 1, "storage": restore_storage(desired)}
+    data |= {"restore": 1, "storage": restore_storage(desired)}
+    if desired.guest.source is None or not desired.guest.source.in_place:
+        data["unique"] = 1
     source = Actual(
         CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
     )

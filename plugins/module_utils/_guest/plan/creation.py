@@ -178,12 +178,15 @@ def plan_restore(
     guest, so that it has its marker, its notes and an exact list of tags from the end of the
     restore on (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,
     restore_configuration). The steps after the first are a prediction, as for a clone.
+
+    A guest that a failed restore has removed is no copy: its marker keeps the origin that it had.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
     label = new_label(guest, vmid, node)
     notes = source.notes if guest.description is None else guest.description
+    is_itself = guest.source is not None and guest.source.in_place
     marker = Marker(
-        origin=archived_vmid(restore.volume),
+        origin=source.marker.origin if is_itself else archived_vmid(restore.volume),
         run=creation.run,
         tenant=guest.tenant_tag,
         inherited_tags=_inherited_tags(guest, source),
@@ -198,6 +201,8 @@ def plan_restore(
         if value:
             sent[key] = value
     summary = f"Restore {label} from {restore.volume}"
+    if is_itself:
+        summary += ", as a failed restore has removed it"
     path = planner.kind.path(node)
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
     created = planner.restored(source, vmid=vmid, node=node, data=sent)

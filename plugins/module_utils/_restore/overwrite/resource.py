@@ -120,11 +120,11 @@ class OverwrittenGuest(ExistingResource[Any]):
         return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
 
     def _remedy_of_container(self, vmid: int, name: str) -> str:
-        """Return the way back to a container, which a failed restore removes (pve-container:
+        """Return the way back to a container, which a failed restore can remove (pve-container:
         API2/LXC.pm, create_vm).
         """
-        step = f"Look for container {vmid}: if it is gone, restore it with new_name '{name}'"
-        step = f"{step} and options.vmid {vmid}"
+        step = f"Run this again with vmid {vmid} and confirm '{name}'"
+        step = f"{step}: it restores the container, also if it is gone"
         if self._kept is None:
             return step
         return f"{step}. Its former state is archive {self._kept}"
