@@ -55,6 +55,9 @@ _REALM = {
     "client_id": "proxmox",
 }
 _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
+_SUBJECT = {"vmid": VMID, "tenant": TENANT}
+_IN_PLACE = {**_SUBJECT, "confirm": NAME, **LIMITS, "options": {"cores": 2}}
+_BACKED_UP = (("backup", {**_SUBJECT, "storage": "local"}),)
 _EVACUATION = {"node": "pve2", "wait_timeout": 30, **LIMITS}
 _NETWORK = {
     "zones": [{"name": "faulty", "type": "simple"}],
@@ -245,12 +248,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         {**_RESTORE, **LIMITS, "options": {"node": "pve1", "cores": 2, "state": "started"}},
         before=(("backup", {"vmid": 20101, "tenant": TENANT, "storage": "local"}),),
     ),
+    Scenario("restore in place", "restore", _IN_PLACE, machine(), before=_BACKED_UP),
     Scenario(
-        "restore in place",
+        "restore a container in place",
         "restore",
-        {"vmid": VMID, "tenant": TENANT, "confirm": NAME, **LIMITS, "options": {"cores": 2}},
-        machine(),
-        before=(("backup", {"vmid": VMID, "tenant": TENANT, "storage": "local"}),),
+        _IN_PLACE,
+        containers=container(),
+        before=_BACKED_UP,
     ),
     Scenario(
         "restore a container",
