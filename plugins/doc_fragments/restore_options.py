@@ -67,6 +67,8 @@ options:
         its VMID. Every run restores it again.
       - A guest that a failed restore has left without a name is confirmed by its
         name in the archive.
+      - A container that a failed restore has removed is restored with its VMID, on
+        its node. This needs C(VM.Allocate) on the VMID or its pool.
     type: str
   keep:
     description:

@@ -309,9 +309,14 @@ def test_nothing_else_is_taken_for_a_removed_container(lab: Lab, box: dict[str, 
     foreign = rejected(lab, **task, tenant="globex")
     assert foreign["error"]["reason"] == "foreign tenant"
     by_volume: dict[str, Any] = {"name": None, "archive": box["kept"], "confirm": "box"}
-    data = {"vmid": box["vmid"], "name": "box", "tags": "tenant_acme"}
+    data: dict[str, Any] = {"vmid": box["vmid"], "name": "box", "tags": "tenant_acme"}
     lab.client.task("POST", "nodes", box["node"], "qemu", data=data)
     assert rejected(lab, **by_volume)["error"]["reason"] == "no guest to overwrite"
+    lab.client.task("DELETE", "nodes", box["node"], "qemu", box["vmid"])
+    other = {"vmid": box["vmid"], "hostname": "other", "tags": "tenant_acme"}
+    template = {"ostemplate": "local:vztmpl/debian-13.tar.zst", "rootfs": "local-lvm:1"}
+    lab.client.task("POST", "nodes", box["node"], "lxc", data={**other, **template})
+    assert rejected(lab, **by_volume)["error"]["reason"] == "confirm"
 
 
 def test_a_container_that_was_removed_on_purpose_stays_removed(
