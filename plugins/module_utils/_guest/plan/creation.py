@@ -179,7 +179,7 @@ def plan_restore(
     restore on (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,
     restore_configuration). The steps after the first are a prediction, as for a clone.
 
-    A guest that a failed restore has removed is not a copy: its marker keeps the origin that it had.
+    A guest that a failed restore has removed is not a copy: its marker keeps its own origin.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
     label = new_label(guest, vmid, node)
