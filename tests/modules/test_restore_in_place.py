@@ -274,7 +274,12 @@ def box(lab: Lab) -> dict[str, Any]:
 
 
 def vmids(lab: Lab) -> set[int]:
-    return {row["vmid"] for row in lab.client.get("cluster", "resources", type="vm")}
+    return {row["vmid"] for row in resources(lab)}
+
+
+def resources(lab: Lab) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = lab.client.get("cluster", "resources", type="vm")
+    return rows
 
 
 @pytest.mark.parametrize("choice", ["vmid", "name"])
@@ -296,6 +301,26 @@ def test_a_removed_container_is_restored_by_the_next_run(
     again = restore(lab, **task)
     assert again["archive"]["volume"] == result["archive"]["volume"]
     assert again["kept"]
+
+
+def test_a_tenant_restores_its_removed_container_with_its_own_token(lab: Lab) -> None:
+    """The membership in the pool stays, and with it the rights of the tenant (pve-container:
+    API2/LXC.pm, create_vm).
+    """
+    made = container(lab, hostname="box", tags="tenant_acme", pool="acme", unprivileged=1)
+    back_up(lab, made)
+    roles = {
+        "/pool/acme": "PVEVMAdmin,PVEPoolUser",
+        "/storage/nas": "PVEDatastoreUser",
+        "/storage/local-lvm": "PVEDatastoreUser",
+    }
+    task = {"name": None, "vmid": made["vmid"], "confirm": "box", **limited(lab, "maker", roles)}
+    lab.simulator.fault(task="vzrestore", fail="lvcreate error: insufficient free space")
+    assert lab.run("restore", **whole(task))["failed"]
+    assert made["vmid"] not in vmids(lab)
+    restore(lab, **task)
+    (row,) = [row for row in resources(lab) if row["vmid"] == made["vmid"]]
+    assert row["pool"] == "acme"
 
 
 def test_the_state_before_comes_back_to_a_removed_container(lab: Lab, box: dict[str, Any]) -> None:

@@ -218,3 +218,24 @@ def test_addresses_of_a_running_container(node: Client) -> None:
     assert rows["lo"]["inet"] == "127.0.0.1/8"
     assert rows["eth0"]["inet"] == "10.9.0.5/24"
     assert rows["eth0"]["hwaddr"] == rows["eth0"]["hwaddr"].lower()
+
+
+def test_a_failed_restore_leaves_the_container_or_its_place_in_a_pool(node: Client) -> None:
+    """API2/LXC.pm, create_vm: destroy_config_on_error is false until the volumes are made, and the
+    membership in a pool is not part of the configuration.
+    """
+    node.call("POST", "/pools", {"poolid": "p1"})
+    path = make(node, pool="p1", hostname="first")
+    before = node.config(path)
+    again = {"vmid": 200, "restore": 1, "force": 1}
+    gone = "local:backup/vzdump-lxc-200-2026_01_01-00_00_00.tar.zst"
+    assert "does not exist" in node.wait(node.post(LXC, ostemplate=gone, **again))
+    assert node.config(path) == before
+    node.ok("POST", "/nodes/pve1/vzdump", vmid=200, storage="local")
+    (backup,) = node.get("/nodes/pve1/storage/local/content", content="backup")
+    node.sim.ask("POST", "/faults", {"task": "vzrestore", "fail": "no space"})
+    assert "no space" in node.wait(node.post(LXC, ostemplate=backup["volid"], **again))
+    assert node.get(LXC) == []
+    node.ok("POST", LXC, ostemplate=backup["volid"], vmid=200, restore=1)
+    (member,) = node.get("/pools/p1")["members"]
+    assert member["vmid"] == 200

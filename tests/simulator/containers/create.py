@@ -97,6 +97,7 @@ class Creation:
         self.label = f"unable to {verb} CT {self.vmid} -"
         self.mounts: dict[str, str] = {}
         self.made: list[str] = []
+        self.changed = False  # whether the container has more than a lock from this call
 
     @property
     def existing(self) -> Container | None:
@@ -209,7 +210,7 @@ class Creation:
             except (ApiError, asyncio.CancelledError) as error:
                 for volid in self.made:
                     free(cluster, self.node, volid)
-                cluster.remove_guest(self.vmid)
+                self._give_up(existing)
                 text = error.text if isinstance(error, ApiError) else "interrupted by signal"
                 raise PveError(f"{self.label} {text}") from None
             self._afterwards(container)
@@ -217,6 +218,17 @@ class Creation:
         return self.ctx.task(
             self.node, "vzrestore" if self.restore else "vzcreate", self.vmid, work
         )
+
+    def _give_up(self, existing: Container | None) -> None:
+        """Destroy the configuration after a failure, and leave the membership in a pool; a
+        container that was not changed yet only loses its lock (API2/LXC.pm, create_vm).
+        """
+        cluster = self.ctx.cluster
+        if existing is None or self.changed:
+            cluster.remove_guest(self.vmid, leaves_pool=False)
+            return
+        existing.conf.pop("lock", None)
+        cluster.write(existing)
 
     async def _fill(self, container: Container, conf: dict[str, str], task: Task) -> None:
         """Make the volumes and write the configuration."""
@@ -226,6 +238,7 @@ class Creation:
             conf = self._restored(archive, conf)
         if not self.mounts:
             self.mounts = self._default_mounts(archive)
+        self.changed = True
         volumes, self.made = make_volumes(self.ctx, container, self.mounts, task.say)
         if len(container.conf) > 1:
             _free_volumes(self.ctx, container, task)

@@ -385,7 +385,7 @@ class Cluster:
         self.revision += 1
         self.due.setdefault(vmid, self.now() + self.lag)
 
-    def remove_guest(self, vmid: int) -> None:
+    def remove_guest(self, vmid: int, *, leaves_pool: bool = True) -> None:
         """Remove the machine or container from the cluster; its last report stays, under its
         VMID.
         """
@@ -396,7 +396,7 @@ class Cluster:
         report = self.reports.get(vmid)
         if report is not None and not report.guest_gone:
             report.guest_gone = self.now()
-        pool = self.pool_of.pop(vmid, None)
+        pool = self.pool_of.pop(vmid, None) if leaves_pool else None
         if pool in self.pools:
             self.pools[pool]["vms"].pop(vmid, None)
         self.revision += 1
