@@ -264,7 +264,12 @@ READING: tuple[Subject, ...] = (
         {"name": "initech", "state": "absent", "confirm": "initech"},
         before=_WITH_NETWORK,
     ),
-    Subject("audit of networks", "audit_info", {}, before=(*_WITH_NETWORK, ("vm", _ON_NETWORK))),
+    Subject(
+        "audit of networks",
+        "audit_info",
+        {"backups": True},
+        before=(*_WITH_NETWORK, ("vm", _ON_NETWORK)),
+    ),
     Subject("a VM on a network", "vm", _ON_NETWORK, before=_WITH_NETWORK),
     Subject(
         "hosts on a network",

@@ -312,7 +312,7 @@ def comparable(value: Any) -> Any:
     2 or "2".
     """
     if isinstance(value, dict):
-        drops = {"checked", "tries"}
+        drops = {"checked", "tries", "age"}
         if "labels" in value and TIMED.search(value["name"]):
             drops.add("value")
         return {
