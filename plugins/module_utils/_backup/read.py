@@ -32,6 +32,16 @@ class ArchiveReading:
     archives: tuple[Archive, ...]
     missing: tuple[dict[str, Any], ...]
 
+    def require_complete(self, attempted: str, next_step: str) -> None:
+        """Raise ConfigurationError if a storage could not be read (pure)."""
+        if self.missing:
+            raise ConfigurationError(
+                attempted=attempted,
+                answer=self.missing[0]["reason"],
+                next_step=next_step,
+                reason="storage not readable",
+            )
+
 
 def backup_storages(
     cluster: ClusterState, names: Sequence[str] | None = None

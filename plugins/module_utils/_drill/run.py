@@ -14,7 +14,7 @@ from .._backup.read import backup_storages, read_archives
 from .._backup.run_info import KINDS
 from .._cluster.state import ClusterState, fetch_cluster_state, with_names
 from .._core import validate
-from .._core.errors import ConfigurationError, FleetError
+from .._core.errors import FleetError
 from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -83,13 +83,9 @@ def _context_of(
 ) -> DrillContext:
     names = sorted({one.archive.partition(":")[0] for one in orders})
     reading = read_archives(client, cluster, backup_storages(cluster, names))
-    if reading.missing:
-        raise ConfigurationError(
-            attempted="No copy was restored",
-            answer=reading.missing[0]["reason"],
-            next_step="Repair the storage, or plan the drill without it",
-            reason="storage not readable",
-        )
+    reading.require_complete(
+        "No copy was restored", "Repair the storage, or plan the drill without it"
+    )
     return DrillContext(
         client=client,
         cluster=cluster,

@@ -19,7 +19,7 @@ from .._backup.select import select
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import tenant_of
 from .._core import validate
-from .._core.errors import ConfigurationError, Conflict, FleetError
+from .._core.errors import Conflict, FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
@@ -100,14 +100,10 @@ def _read_archives(
     """
     names = params.get("storages")
     reading = read_archives(client, cluster, backup_storages(cluster, names))
-    if not reading.missing:
-        return reading.archives
-    raise ConfigurationError(
-        attempted="No drill was planned",
-        answer=reading.missing[0]["reason"],
-        next_step="Repair the storage, or name the others with storages",
-        reason="storage not readable",
+    reading.require_complete(
+        "No drill was planned", "Repair the storage, or name the others with storages"
     )
+    return reading.archives
 
 
 def _choose_archives(

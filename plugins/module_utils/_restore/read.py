@@ -14,7 +14,7 @@ from .._backup.read import ArchiveReading, backup_storages, read_archives
 from .._backup.select import select
 from .._cluster.restoring import seems_bare
 from .._cluster.state import ClusterState, VmRow
-from .._core.errors import ConfigurationError, UnknownVm
+from .._core.errors import UnknownVm
 from .._core.parallel import side_by_side
 from .._guest.flow.archives import read_archive
 from .._guest.plan.archive import require_listed
@@ -36,12 +36,10 @@ def read_all(client: Client, cluster: ClusterState, desired: DesiredRestore) -> 
     if desired.volume is not None:
         names = (desired.volume.partition(":")[0],)
     reading = read_archives(client, cluster, backup_storages(cluster, names))
-    if reading.missing and desired.volume is None:
-        raise ConfigurationError(
-            attempted=f"No archive of {desired.label} was restored",
-            answer=reading.missing[0]["reason"],
-            next_step="Repair the storage, or name the others with storages",
-            reason="storage not readable",
+    if desired.volume is None:
+        reading.require_complete(
+            f"No archive of {desired.label} was restored",
+            "Repair the storage, or name the others with storages",
         )
     return reading
 

@@ -19,7 +19,7 @@ from ..._core.result import Result
 from ..._protection.privileges import Privileges
 from ..._tasks.read import read_removals
 from ..archive import Archive
-from ..read import ArchiveReading, backup_storages, read_archives
+from ..read import backup_storages, read_archives
 from ..run_info import KINDS
 from ..select import label_of, select
 from .desired import DesiredBackup, read_desired
@@ -73,7 +73,7 @@ def _work(
     nodes = {row.node for row in rows}
     used = [row for row in storages if row.node in nodes]
     reading = read_archives(client, cluster, used)
-    _require_complete(reading)
+    reading.require_complete("No guest was backed up", "Repair the storage, or name another one")
     context = BackupContext(
         client=client,
         desired=desired,
@@ -96,18 +96,6 @@ def _work(
     groups = [[row for row in rows if row.node == node] for node in sorted(nodes)]
     results = side_by_side(work, groups, desired.parallel)
     return [outcome for group in results for outcome in group]
-
-
-def _require_complete(reading: ArchiveReading) -> None:
-    """Raise ConfigurationError if the archives of a storage could not be read (pure)."""
-    if not reading.missing:
-        return
-    raise ConfigurationError(
-        attempted="No guest was backed up",
-        answer=reading.missing[0]["reason"],
-        next_step="Repair the storage, or name another one",
-        reason="storage not readable",
-    )
 
 
 def _removals(
