@@ -73,10 +73,7 @@ class GuestSteps(Steps):
         )
         if not is_upid(upid):
             return Sent()
-        result = self.client.wait(
-            upid, timeout=self.time_for(step), attempted=attempted(step.summary)
-        )
-        return self.after_task(step, result)
+        return self._awaited(step, upid)
 
     def _convert(self, step: Step) -> Sent:
         """Send a conversion, and wait for its task, which the answer does not name."""
@@ -92,6 +89,10 @@ class GuestSteps(Steps):
         if upid is None:
             conversion.await_config(self.time_for(step))
             return Sent()
+        return self._awaited(step, upid)
+
+    def _awaited(self, step: Step, upid: str) -> Sent:
+        """Wait for the task of a step that was sent."""
         result = self.client.wait(
             upid, timeout=self.time_for(step), attempted=attempted(step.summary)
         )
