@@ -95,8 +95,11 @@ if str(REPO) not in sys.path:
 _load_collections(_home)
 
 
-# A busy machine is slow now and then; that is not a finding of a property test.
-hypothesis.settings.register_profile("fleet", deadline=None)
+# A busy machine is slow now and then; that is not a finding of a property test. The examples are
+# the same in each run, so that a change fails on what it changed; `make test-long` draws new ones.
+hypothesis.settings.register_profile(
+    "fleet", deadline=None, derandomize="PVE_FLEET_CASES" not in os.environ
+)
 hypothesis.settings.load_profile("fleet")
 
 # Compiled tests are kept in `__pycache__`, which Git ignores. Otherwise each of many workers

@@ -297,6 +297,21 @@ def test_anything_in_any_place(recorded: Recorded, data: st.DataObject) -> None:
     judge(recorded.run(change), change)
 
 
+@pytest.mark.parametrize("kind", ["openvz", "qemu,future-key=1"])
+def test_a_guest_of_an_unknown_kind(recorded: Recorded, kind: str) -> None:
+    """Each row of the listing that is read first, as a guest that this collection cannot name."""
+    rows = [place for place in recorded.spots if is_kind_in_listing(*place[2:])]
+    assert len(rows) > 100
+    for place in rows:
+        change = Change(*place, kind)
+        judge(recorded.run(change), change)
+
+
+def is_kind_in_listing(path: tuple[str, ...], spot: Spot) -> bool:
+    """Return whether a place is the kind of an object in the listing of the cluster."""
+    return path == ("cluster", "resources") and spot[1:] == ("type",)
+
+
 # -- what must be a right result -----------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .._api.generated.guests import FULL_LISTS
+from .._api.generated.guests import FULL_LISTS, GUEST_TYPES
 from .._core.errors import NetworkError, NodeUnhealthy
 from .._core.parallel import side_by_side
 from .tenant import parse_tags
@@ -376,6 +376,8 @@ def power_of(row: Mapping[str, Any]) -> str:
 def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) -> ClusterState:
     """Return the cluster state that the rows of C(/cluster/resources) give, for work on guests of
     these kinds (pure).
+
+    A row of a kind that this collection does not know only keeps its VMID from being free.
     """
     vms: dict[int, VmRow] = {}
     nodes: dict[str, NodeRow] = {}
@@ -390,7 +392,7 @@ def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) 
         if kind in types:
             vm = row_of_listing(row)
             vms[vm.vmid] = vm
-        elif "vmid" in row:
+        elif kind in GUEST_TYPES:
             vm = row_of_listing(row)
             others[vm.vmid] = vm
         elif kind == "node":
