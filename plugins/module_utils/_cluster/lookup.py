@@ -134,11 +134,11 @@ def require_own_source(
     prefix: str,
     shared: Collection[str] = (),
 ) -> None:
-    """Raise Conflict unless a tenant may clone this VM.
+    """Raise Conflict unless a tenant may clone this guest.
 
-    It may clone its own VMs, templates without a tenant, and the VMs in `shared`, which has names
-    and VMIDs as text. `tags` are the VM's own, read just now. Without a tenant nothing is refused.
-    The error about another tenant's VM names only its VMID.
+    It may clone its own guests, templates without a tenant, and the guests in `shared`, which has
+    names and VMIDs as text. `tags` are those of the guest, read just now. Without a tenant nothing
+    is refused. The error about another tenant's guest names only its VMID.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -149,9 +149,9 @@ def require_own_source(
     if row.template and not owners:
         return
     label = f"'{row.name}' ({row.vmid})"
-    answer = f"it is a VM without the tag {tenant_tag}"
+    answer = f"it is not a template, and does not have the tag {tenant_tag}"
     if owners:
-        label = f"VM {row.vmid}"
+        label = str(row.vmid)
         answer = f"it belongs to another tenant, not to {tenant_tag}"
     raise ForeignTenant(
         attempted=f"Source {label} was not cloned",

@@ -15,7 +15,7 @@ from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.model import Actual, Source
-from ..._guest.plan.creation import is_shared
+from ..._guest.plan.creation import is_shared, spread_storage
 from ..config.actual import volumes_in
 from ..config.volumes import paths_of_node
 from ..model import DesiredContainer
@@ -186,7 +186,7 @@ def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterStat
     nodes = None
     if not full and not is_shared(source, cluster.shared_storages):
         nodes = frozenset((source.node,))
-    return Origin(desired, source, full=full, nodes=nodes)
+    return Origin(spread_storage(desired, source), source, full=full, nodes=nodes)
 
 
 def _require_volumes(source: Actual) -> None:
@@ -208,6 +208,8 @@ def _why_not_linked(desired: DesiredContainer, source: Actual, cluster: ClusterS
     snapshot = desired.guest.source is not None and bool(desired.guest.source.snapshot)
     if not source.template and not snapshot:
         return "it is not a template, and no snapshot of it is named"
+    if desired.guest.source is not None and desired.guest.source.storage:
+        return "storage is for full clones, the volumes of a linked clone stay beside their base"
     kinds = {row.storage: row.kind for row in cluster.storages}
     for slot, volume in sorted(volumes_in(source.target).items()):
         storage = volume.partition(":")[0]

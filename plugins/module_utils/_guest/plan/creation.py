@@ -13,7 +13,7 @@ from typing import Any
 from ..._cluster.tenant import parse_tags, tenants_of
 from ..._resource.plan import Plan, Step
 from ..config.change import Change
-from ..hardware import AnyDesired, DesiredGuest
+from ..hardware import AnyDesired, DesiredGuest, Disk
 from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
 from . import power
@@ -163,6 +163,24 @@ def plan_clone(
     return Plan(
         steps=(clone, *rest.steps), after=after, pending=rest.pending, warnings=rest.warnings
     )
+
+
+def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
+    """Return the desired guest with the clone's storage for each disk that has no storage of its
+    own.
+    """
+    storage = desired.guest.source.storage if desired.guest.source else None
+    if not storage:
+        return desired
+    disks: dict[str, Disk] = {}
+    for disk in desired.hardware.disks:
+        has_place = disk.storage or disk.is_cdrom
+        if not has_place:
+            disk = replace(disk, storage=storage)
+        disks[disk.slot] = disk
+    for slot in sorted(source.kind.disks_in(source.target)):
+        disks.setdefault(slot, Disk(slot, storage=storage))
+    return desired.with_hardware(disks=tuple(disks.values()))
 
 
 def plan_restore(

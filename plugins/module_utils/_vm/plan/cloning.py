@@ -8,12 +8,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..._cluster.placement import require_storage
 from ..._cluster.state import ClusterState
 from ..._core.errors import Locked, NotSupported
-from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions
 from ..config.actual import drives, is_disk, storage_of
@@ -39,24 +36,6 @@ def require_unlocked(source: Actual) -> None:
         reason=f"locked ({source.lock})",
         dispatched=False,
     )
-
-
-def spread_storage(desired: DesiredVm, source: Actual) -> DesiredVm:
-    """Return the desired VM with the clone's storage for each disk that has no storage of its
-    own.
-    """
-    storage = _source_of(desired).storage
-    if not storage:
-        return desired
-    disks: dict[str, Disk] = {}
-    for disk in desired.hardware.disks:
-        has_place = disk.storage or disk.is_cdrom
-        if not has_place:
-            disk = replace(disk, storage=storage)
-        disks[disk.slot] = disk
-    for slot, _drive in _disks(source):
-        disks.setdefault(slot, Disk(slot, storage=storage))
-    return desired.with_hardware(disks=tuple(disks.values()))
 
 
 def nodes_for(desired: DesiredVm, source: Actual, cluster: ClusterState) -> frozenset[str] | None:

@@ -24,9 +24,10 @@ from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import require_kind, require_own_archive
+from ..._guest.plan.creation import spread_storage
 from ..kind import VM
 from ..model import DesiredVm
-from .cloning import decide_full, nodes_for, require_unlocked, spread_storage
+from .cloning import decide_full, nodes_for, require_unlocked
 from .restore import restore_storage
 
 # The contents of a storage that a VM can be made from.
@@ -138,7 +139,7 @@ def require_no_container(source: Source, cluster: ClusterState) -> None:
             raise Conflict(
                 attempted=f"Source '{row.name}' ({row.vmid}) was not cloned",
                 answer="it is a container, and a VM cannot be made from one",
-                next_step="Clone it with pve.fleet.container and its option source",
+                next_step="Clone it with pve.fleet.clone or pve.fleet.container",
                 reason="source is a container",
             )
 

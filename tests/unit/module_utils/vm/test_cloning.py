@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._clone.options import read_clone_as
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     ClusterState,
     cluster_state_of,
@@ -20,6 +21,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     PermissionDenied,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
+from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.creation import spread_storage
+from ansible_collections.pve.fleet.plugins.module_utils._kinds.registry import VMS
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
@@ -28,16 +31,14 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.model import Desired
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import (
     decide_full,
     nodes_for,
-    spread_storage,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import Creation, plan_clone
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import read_clone_options
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 
 
 def clone(**options: Any) -> DesiredVm:
-    return read_clone_options({"name": "web1", "source": "9000", **options}).desired
+    return read_clone_as(VMS, {"name": "web1", "source": "9000", **options}).desired
 
 
 def picture(kind: str = "rbd", *, shared: bool = True) -> ClusterState:

@@ -1,0 +1,139 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The source of a clone: the guest that its name or VMID means, of either kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .._cluster.lookup import (
+    find_template,
+    find_vm,
+    require_own_source,
+    templates_for,
+    templates_named,
+)
+from .._cluster.restoring import remark_on_restored
+from .._cluster.state import ClusterState, VmRow, with_names, with_other_names
+from .._cluster.unread import remark_on_unread
+from .._core.errors import Conflict, NotFound
+from .._guest.model import Guest, Source
+from .._kinds.registry import LISTS, VMS, ListKind, list_of
+from .._kinds.words import label_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def kind_of_source(
+    client: Client, wanted: Guest, cluster: ClusterState
+) -> tuple[ListKind, ClusterState]:
+    """Return the kind of the source, and the cluster state that was searched.
+
+    The nodes are asked if the listing lacks the name. A template of either kind comes before other
+    guests. The kind of a source that does not exist is that of VMs. Raises Conflict if a name means
+    a guest of each kind.
+    """
+    source = wanted.source or Source()
+    if source.vmid is not None:
+        row = cluster.guest(source.vmid)
+        return (list_of(row.type) if row is not None else VMS), cluster
+    rows = _rows_of_name(wanted, cluster)
+    if not rows:
+        cluster = with_other_names(client, with_names(client, cluster), _nodes_of_others(cluster))
+        rows = _rows_of_name(wanted, cluster)
+    return _kind_of_rows(wanted, rows), cluster
+
+
+def _nodes_of_others(cluster: ClusterState) -> Iterable[str]:
+    return {row.node for row in cluster.others.values()}
+
+
+def _rows_of_name(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
+    """Return the guest that the name means for each kind (pure)."""
+    found: list[VmRow] = []
+    for one in LISTS:
+        row = named(wanted, cluster.of_type(one.kind.type))
+        if row is not None:
+            found.append(row)
+    return found
+
+
+def _kind_of_rows(wanted: Guest, rows: Sequence[VmRow]) -> ListKind:
+    """Return the kind of the guest that a name means (pure). Raises Conflict."""
+    own = [row for row in rows if _may_clone(wanted, row)] or rows
+    meant = [row for row in own if row.template] or own
+    if len(meant) < 2:
+        return list_of(meant[0].type) if meant else VMS
+    raise Conflict(
+        attempted=f"Source '{meant[0].name}' could not be chosen",
+        answer=f"{' and '.join(label_of(row) for row in meant)} have that name",
+        next_step="Name the one you mean by its VMID",
+        reason="ambiguous name",
+    )
+
+
+def _may_clone(wanted: Guest, row: VmRow) -> bool:
+    try:
+        require_own_source(
+            row, row.tags, wanted.tenant_tag, wanted.tenant_prefix, wanted.shared_sources
+        )
+    except Conflict:
+        return False
+    return True
+
+
+def source_number(client: Client, wanted: Guest, cluster: ClusterState) -> tuple[int, ClusterState]:
+    """Return the number of the source, and the cluster state that was searched.
+
+    A name means the one template of that name, or else the one guest. Raises NotFound and Conflict
+    if it is not clear.
+    """
+    source = wanted.source or Source()
+    if source.vmid is not None:
+        return source.vmid, cluster
+    row = named(wanted, cluster)
+    if row is None:
+        cluster = with_names(client, cluster)
+        row = named(wanted, cluster)
+    return _require_found(row, wanted, cluster).vmid, cluster
+
+
+def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> VmRow:
+    """Return the row of the source. Raises NotFound with the names of the templates (pure)."""
+    if row is not None:
+        return row
+    source = wanted.source or Source()
+    names: list[str] = []
+    for one in LISTS:
+        of_kind = cluster.of_type(one.kind.type)
+        names += templates_for(of_kind, wanted.tenant_tag, wanted.tenant_prefix)
+    raise NotFound(
+        attempted=f"Source '{source.name}' could not be cloned",
+        answer=(
+            "no template, VM or container of that name is visible; templates are"
+            f" {', '.join(sorted(names)) or 'none'}{remark_on_unread(cluster)}"
+            f"{remark_on_restored(cluster)}"
+        ),
+        next_step="Check the spelling, and that the token has VM.Audit and VM.Clone on it",
+        reason="template missing",
+    )
+
+
+def copies(wanted: Guest, cluster: ClusterState) -> frozenset[int]:
+    """Return the numbers of the templates of the source's name; any of them will do (pure)."""
+    name = wanted.source.name if wanted.source else None
+    return frozenset(row.vmid for row in templates_named(cluster, name)) if name else frozenset()
+
+
+def named(wanted: Guest, cluster: ClusterState) -> VmRow | None:
+    """Return the guest that the name of the source means, or None (pure). Raises Conflict."""
+    name = wanted.source.name if wanted.source else None
+    tag = None if name in wanted.shared_sources else wanted.tenant_tag
+    found = find_template(cluster, name=name)
+    return found or find_vm(
+        cluster, vmid=None, name=name, tenant_tag=tag, prefix=wanted.tenant_prefix
+    )
