@@ -15,18 +15,20 @@ class ModuleDocFragment:
 options:
   source:
     description:
-      - The template or VM to clone. Digits are a VMID, any other text is an exact name. Containers
-        are cloned with M(pve.fleet.container), see O(pve.fleet.container#module:source).
-      - A name refers to the template with that name, or else to the VM, preferring those of
-        O(tenant). It must be unique.
-      - With O(tenant), templates without a tenant and the tenant's own VMs and templates can
+      - The template, VM or container to clone. Digits are a VMID, any other text is an exact name.
+      - A name refers to the template with that name, or else to the VM or container, preferring
+        those of O(tenant). It must be unique.
+      - With O(tenant), templates without a tenant and the tenant's own guests and templates can
         be cloned. Any other source must be in O(shared_sources).
+      - The clone of a container takes the options that M(pve.fleet.container) has under the same
+        name. An option that only a VM has, such as O(disks), is refused before the first write.
+      - A running container can be cloned from a O(snapshot) only.
     type: str
     required: true
   state:
     description:
-      - V(present) ensures that the clone exists and does not change its power state. A new
-        clone is not started.
+      - V(present) ensures that the clone exists and does not change its power state. A new clone
+        is not started.
       - V(started) and V(stopped) also start or stop it.
     type: str
     choices: [present, started, stopped]
@@ -36,15 +38,16 @@ options:
       - Whether the disks are copied (V(true)), or linked to those of the template (V(false)).
       - By default, a clone of a template is linked if its storages support that, and any other
         clone is full.
+      - Volumes of a container can be linked to a snapshot on Ceph (rbd) and thin LVM.
     type: bool
   storage:
     description:
-      - Storage for the disks of a full clone. By default, each disk stays on the storage of
-        the source's disk.
+      - Storage for the disks of a full clone. By default, each disk stays on the storage of the
+        source's disk.
       - O(disks[].storage) overrides it for one disk.
     type: str
   format:
-    description: Format of the disks of a full clone on a file-based storage.
+    description: Format of the disks of a full clone of a VM on a file-based storage.
     type: str
     choices: [raw, qcow2, vmdk]
   snapshot:
@@ -56,8 +59,8 @@ options:
   wait_for:
     description:
       - What to wait for after the clone was started. V(agent) waits until its guest agent answers,
-        V(address) until the agent reports an address that O(address_family), O(address_nics)
-        and O(address_subnets) allow.
+        V(address) until the agent reports an address that O(address_family), O(address_nics) and
+        O(address_subnets) allow.
       - Check mode does not wait.
     type: str
     choices: [none, agent, address]

@@ -10,13 +10,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: clone
-short_description: Clone a template or virtual machine
+short_description: Clone a template, virtual machine or container
 version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Ensures that a clone exists. A new clone can be configured in the same task with the options
-    of M(pve.fleet.vm).
+    of M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options
+    that both kinds of guests have.
   - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G,
     state: started}). Only O(source) and O(name) or O(vmid) are required. With several tenants,
     set O(tenant) in every task.'
@@ -33,11 +34,12 @@ description:
     C(docs/vm.md) the options of a VM by purpose. Below all options are listed by name.
   - The notes of a clone contain a hidden comment with the VMID of its source. An existing clone
     with this name, tenant and source is not changed, even if its options differ, and its VMID
-    is returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm).
+    is returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm)
+    or M(pve.fleet.container).
   - A clone that an interrupted run left unfinished is completed. If Proxmox VE is still creating
     it, the task waits.
-  - A VM with that name or VMID but another source is a conflict. It is never replaced, and
-    no second VM is created.
+  - A guest with that name or VMID but another source is a conflict. It is never replaced, and
+    no second guest is created.
   - Impossible requests are rejected before the first write. If other clones hold the lock of
     the source, the task waits for at most O(lock_timeout) seconds.
 extends_documentation_fragment:
@@ -50,6 +52,7 @@ extends_documentation_fragment:
   - pve.fleet.attributes.full
 seealso:
   - module: pve.fleet.vm
+  - module: pve.fleet.container
   - module: pve.fleet.snapshot
 """
 
@@ -87,6 +90,13 @@ EXAMPLES = r"""
     snapshot: before-upgrade
     full: true
 
+- name: Clone a container, with more memory
+  pve.fleet.clone:
+    name: proxy2
+    source: proxy1
+    memory: 2G
+    state: started
+
 - name: Create ten clones of one template in parallel
   pve.fleet.clone:
     name: "worker{{ item }}"
@@ -100,13 +110,18 @@ EXAMPLES = r"""
 RETURN = r"""
 vm:
   description:
-    - The clone, with the keys of RV(pve.fleet.vm#module:vm). C(vmid) is the VMID of the clone,
-      C(cloned_from) that of its source.
-    - In check mode the clone as it is now, or only name, node, VMID, C(phase) and C(checked) of
-      a clone that would be created.
+    - The clone, with the keys of RV(pve.fleet.vm#module:vm), also if it is a container. C(vmid) is
+      the VMID of the clone, C(cloned_from) that of its source.
+    - In check mode the clone as it is now, or only name, node, VMID, C(phase) and C(checked) of a
+      clone that would be created.
   returned: success
   type: dict
   sample: {vmid: 15046, name: web1, node: pve1, phase: Running, cloned_from: 9000}
+kind:
+  description: The kind of the clone, V(vm) or V(container).
+  returned: success
+  type: str
+  sample: vm
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
@@ -163,11 +178,11 @@ error:
     tries: null
 """
 
+from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import run
 
 ENTRY = Entry(
     run,

@@ -314,6 +314,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         {"name": NAME, "source": "debian-13", "tenant": TENANT, **LIMITS},
     ),
     Scenario(
+        "clone a container by module clone",
+        "clone",
+        {"name": NAME, "source": "ct-base", "tenant": TENANT, "memory": "1G", **LIMITS},
+        containers=container_template(),
+    ),
+    Scenario(
         "a list",
         "vms",
         {

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
+from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run as converge_clone
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
-from ansible_collections.pve.fleet.plugins.module_utils._vm.run_clone import run as converge_clone
 from tests.modules.clone_lab import (
     BASE,
     CLONE,

@@ -29,6 +29,14 @@ pytestmark = pytest.mark.slow
 ISO = "https://cdimage.debian.org/debian-cd/current/amd64/iso-cd/debian-13.2.0-amd64-netinst.iso"
 
 
+# A container as the examples of clone find it.
+CONTAINER = {
+    "ostemplate": "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst",
+    "rootfs": "ceph:1",
+    "unprivileged": 1,
+}
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A demo cluster that can also download the ISO of the examples."""
@@ -78,6 +86,7 @@ def prepare(lab: Lab, player: Player) -> None:
     assert web1.vmid == first_number("web1", "acme") == 15046
     lab.call("POST", f"/nodes/{web1.node}/qemu/{web1.vmid}/snapshot", snapname="before-upgrade")
     lab.call("POST", "/nodes/pve2/qemu", vmid=10001, name="other")
+    lab.call("POST", "/nodes/pve1/lxc", vmid=10002, hostname="proxy1", **CONTAINER)
 
 
 def make_realm(lab: Lab) -> None:

@@ -31,7 +31,7 @@ VM_ROOMS = (
     ("run",),
 )
 # The files beside the rooms of a VM that belong to the highest one.
-RUN_FILES = ("run", "run_clone", "run_info", "exporter")
+RUN_FILES = ("run", "run_info", "exporter")
 # The rooms of a container below those of its run, and what its kind imports.
 CONTAINERS_BELOW = ("config", "kind.py", "model.py")
 # The words of PVE for the kinds of guests, and the rooms that leave them to the kinds.

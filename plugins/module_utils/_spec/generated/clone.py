@@ -17,7 +17,7 @@ Spec = dict[str, dict[str, Any]]
 
 
 def clone_spec() -> Spec:
-    """Return the options of a clone that a VM has not, or has otherwise."""
+    """Return the options of a clone that a VM does not have, or has in another form."""
     return {
         "source": {"type": "str", "required": True},
         "state": {
