@@ -286,7 +286,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
 
 # The tasks above that a module consists of, unless it is a task itself.
 MODULES: Mapping[str, tuple[str, ...]] = {
-    "clone": ("vm_clone", "container_clone", "vm_update", "vm_disks", "vm_power"),
+    "clone": ("vm_clone", "vm_update", "vm_disks", "vm_power"),
     "cluster": ("storage", "realm", "role", "group", "user", "acl", "pool"),
     "cluster_export_info": ("storage", "realm", "role", "group", "user", "acl", "pool"),
     "container": ("container_create", "container_update", "vm_disks", "vm_power", "vm_delete"),
