@@ -70,8 +70,9 @@ def container_status(cluster: Cluster, container: Container) -> dict[str, Any]:
             cpu=round(load_of(container, now), 6),
             mem=used_memory(container, status["maxmem"]),
             disk=status["maxdisk"] // 8,
-            **dict.fromkeys(_PRESSURES, "0.00"),
         )
+        if not cluster.version["release"].startswith("8"):  # since 6.0.7 (commit 275807b)
+            status.update(dict.fromkeys(_PRESSURES, "0.00"))
     return status
 
 

@@ -35,6 +35,9 @@ from .config import check_lock, snapshot_of
 from .rights import check_bridge
 from .volumes import copy_volume
 
+_RUNNING = "Full clone of a running container is only possible from a snapshot"
+# The text before 6.0.19 (commit 2682d64).
+_RUNNING_8 = "Cannot do full clones on a running container without snapshots"
 _NOT_CLONED = frozenset({"parent", "snaptime", "snapstate", "lock", "template"})
 
 
@@ -139,7 +142,7 @@ class Clone:
         self.ctx.need(f"/storage/{target.name}", "Datastore.AllocateSpace")
         if self.full:
             if self.ran and not self.snapshot:
-                raise PveError("Full clone of a running container is only possible from a snapshot")
+                raise PveError(_RUNNING_8 if self.ctx.sim.schema.is_8 else _RUNNING)
         elif not has_feature(
             storage, "clone", parse_volname(storage, parts[1]), self.snapshot, container=True
         ):

@@ -324,7 +324,9 @@ class Change:
             container.conf[name] = with_address(self.ctx, container.pending.pop(name))
             return True
         if name in _CGROUP or re.fullmatch(r"dev\d+", name):
-            if name.startswith("dev") and name in container.conf:
+            # Devices are added to running containers since 6.0.4 (commit c702167).
+            is_device = name.startswith("dev")
+            if is_device and (name in container.conf or self.ctx.sim.schema.is_8):
                 return False
             container.conf[name] = container.pending.pop(name)
             return True

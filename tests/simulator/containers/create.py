@@ -114,9 +114,7 @@ class Creation:
             params["cpuunits"] = clamp_cpuunits(params["cpuunits"])
         unprivileged = self.call.get("unprivileged")
         if not self.restore:
-            unprivileged = True if unprivileged is None else bool(unprivileged)
-            if not unprivileged:
-                ctx.need("/", "Sys.Modify")
+            unprivileged = self._is_unprivileged(unprivileged)
         if self.call.get("ha-managed"):
             ctx.need("/", "Sys.Console")
         self._check_number()
@@ -132,6 +130,16 @@ class Creation:
         if unprivileged:
             conf.conf["unprivileged"] = "1"
         return self._reserve(conf.conf)
+
+    def _is_unprivileged(self, given: Any) -> bool:
+        """Whether a new container is unprivileged. Before 6.0.6, the default was a privileged one,
+        which needed no privilege of its own (commits 103068a and 4cc73b7).
+        """
+        is_8 = self.ctx.sim.schema.is_8
+        unprivileged = not is_8 if given is None else bool(given)
+        if not unprivileged and not is_8:
+            self.ctx.need("/", "Sys.Modify")
+        return unprivileged
 
     def _check_number(self) -> None:
         existing = self.existing
@@ -156,6 +164,8 @@ class Creation:
         if self.existing is None or not ctx.may(f"/vms/{self.vmid}", "VM.Backup"):
             raise PermError
         if self.existing.conf.get("unprivileged") == "1" and self.call.get("unprivileged") is False:
+            if ctx.sim.schema.is_8:
+                raise PermError("cannot change from unprivileged to privileged without VM.Allocate")
             ctx.need("/", "Sys.Modify")
 
     def _check_template(self) -> None:
@@ -315,7 +325,7 @@ class Creation:
             conf.pop("unprivileged", None)
         conf.update(given)
         if conf.get("unprivileged") != "1":
-            self.ctx.need("/", "Sys.Modify")
+            self._check_privileged()
         if self.call.get("unique"):
             for name in [name for name in conf if is_net(name)]:
                 conf[name] = with_address(self.ctx, conf[name], new=True)
@@ -323,6 +333,15 @@ class Creation:
         if firewall is not None:
             self.ctx.cluster.firewalls[self.vmid] = copy.deepcopy(firewall)
         return conf
+
+    def _check_privileged(self) -> None:
+        """Check the rights to restore a privileged container. Before 6.0.6, only the replacement of
+        an unprivileged one needed any (commit 4cc73b7).
+        """
+        if not self.ctx.sim.schema.is_8:
+            self.ctx.need("/", "Sys.Modify")
+        elif self.existing is not None and self.existing.conf.get("unprivileged") == "1":
+            self.ctx.need(f"/vms/{self.vmid}", "VM.Allocate")
 
     def _default_mounts(self, archive: Archive | None) -> dict[str, str]:
         """The default volumes of a call: 4 GiB, or the volumes of the archive."""

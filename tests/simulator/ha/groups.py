@@ -19,7 +19,7 @@ _BOOLEANS = ("nofailback", "restricted")
 
 def has_groups(ctx: Ctx) -> bool:
     """Whether the version served has groups."""
-    return ctx.sim.schema.version.startswith("8")
+    return ctx.sim.schema.is_8
 
 
 def _need_groups(ctx: Ctx, verb: str) -> None:

@@ -113,7 +113,7 @@ def _local(cluster: Cluster, node: str, services: dict[str, dict[str, Any]]) -> 
 def status_index(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
     """The parts of the status."""
     names = ["current", "manager_status"]
-    if not ctx.sim.schema.version.startswith("8"):
+    if not ctx.sim.schema.is_8:
         names += ["disarm-ha", "arm-ha"]
     return [{"name": name} for name in names]
 
@@ -146,7 +146,7 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
                 "timestamp": _written(cluster),
             }
         )
-    if not ctx.sim.schema.version.startswith("8"):
+    if not ctx.sim.schema.is_8:
         result.append(_fencing_row(cluster, active))
     services = _services(cluster)
     result += [_node_row(ctx, node, services) for node in sorted(node_states(cluster))]

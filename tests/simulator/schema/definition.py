@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParamError
+from .older import containers_of_8_4
 from .validate import MISSING, UNKNOWN, Errors, Prop, add_error, check_prop
 
 DATA = Path(__file__).parents[1] / "data"
@@ -106,6 +107,8 @@ def load_paths(version: str) -> dict[str, dict[str, dict[str, Any]]]:
             f"the data of the simulator has no API schema of Proxmox VE {version}"
         )
     paths = _resolve(packed["paths"], packed["defs"])
+    if version == "8.4":
+        return paths | containers_of_8_4(load_paths("9.2"), paths)
     newer = _packed(f"vm-{version}")
     return paths if newer is None else paths | _resolve(newer["paths"], newer["defs"])
 
@@ -156,18 +159,20 @@ class Schema:
                 )
         config = self.methods[("PUT", "/nodes/{node}/qemu/{vmid}/config")].props
         self.vm_options = {name: prop for name, prop in config.items() if name not in _NOT_OPTIONS}
-        # The data about 8.4 has no calls of containers.
-        containers = self.methods.get(("PUT", "/nodes/{node}/lxc/{vmid}/config"))
+        containers = self.methods[("PUT", "/nodes/{node}/lxc/{vmid}/config")].props
         self.container_options = {
-            name: prop
-            for name, prop in (containers.props if containers else {}).items()
-            if name not in _NOT_OPTIONS
+            name: prop for name, prop in containers.items() if name not in _NOT_OPTIONS
         }
         self.int_options = frozenset(
             name
             for name, prop in self.vm_options.items()
             if prop.get("type") in ("integer", "boolean")
         ) | {"snaptime"}
+
+    @property
+    def is_8(self) -> bool:
+        """Whether it is that of Proxmox VE 8."""
+        return self.version.startswith("8")
 
     def _add(self, path: str, verb: str, info: dict[str, Any]) -> None:
         props = _expand(info["params"])
