@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import RELEASE
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 
@@ -75,3 +76,29 @@ def test_newer_option_is_refused_with_the_version(
             "8.4",
         )
         assert key in failure["msg"]
+
+
+UNKNOWN: list[tuple[dict[str, Any], str]] = [
+    ({"options": {"brand-new": 1}}, "brand-new"),
+    ({"nics": [{"bridge": "vmbr0", "options": {"brand-new": 1}}]}, "net0"),
+]
+
+
+@pytest.mark.parametrize(("options", "key"), UNKNOWN, ids=["option", "sub-key"])
+def test_only_a_newer_server_judges_an_unknown_name(
+    unused: Lab, options: dict[str, Any], key: str
+) -> None:
+    """A server of the schema's version would refuse it, so that no request is sent."""
+    failure = refused(unused, "container", name="web", **SMALL, **options)
+    assert "brand-new" in failure["msg"]
+    newer = ".".join(map(str, (*RELEASE[:2], RELEASE[2] + 1)))
+    for node in ("pve1", "pve2", "pve3"):
+        unused.simulator.steer(f"/nodes/{node}", {"version": newer})
+    foreseen = do(unused, "container", check=True, name="web", **SMALL, **options)
+    doubt = f"New container 'web': whether PVE {newer} takes {key} is known to the server only"
+    assert foreseen["warnings"] == [doubt]
+    unused.simulator.reset_log()
+    # The simulated server does not know the name either.
+    result = unused.run("container", name="web", **SMALL, **options)
+    assert "brand-new" in str(unused.simulator.writes()[0]["params"])
+    assert (result["error"]["status"], result["error"]["path"][-4:]) == (400, "/lxc")

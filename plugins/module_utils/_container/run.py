@@ -42,6 +42,7 @@ from .plan.decide import (
     require_allowed,
     require_file_wanted,
     require_possible,
+    unverified_options,
 )
 from .plan.origin import require_source
 from .plan.planner import CONTAINER_PLANNER
@@ -93,10 +94,11 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         require_possible(intent, cluster, connection)
         facts = gather_existing(reads, intent, cluster)
         plan = decide(intent, facts, connection)
+        unverified = unverified_options(actual.label, intent.change, facts.release)
         return GuestPlan(
             self,
             context,
-            replace(context, desired=intent.desired, choice=choice),
+            replace(context, desired=intent.desired, choice=choice, unverified=unverified),
             plan,
             cluster,
             intent.actual,
@@ -123,6 +125,8 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         choice = choose_place(reads, aim, aim.needs({}), cluster)
         facts = gather_new(reads, aim, choice.node, cluster)
         container = placed(aim, choice, facts, client.connection)
+        unverified = unverified_options(aim.label, aim.change, facts.release)
+        context = replace(context, unverified=unverified)
         return self.draft(context, replace(container, bridges=reads.bridges.seen), cluster)
 
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:

@@ -34,8 +34,9 @@ from ..._guest.plan.refusals import (
     require_template_wanted,
 )
 from ..._resource.plan import Plan
-from ..._schema.check import disputed, find_refusals
+from ..._schema.check import disputed, find_refusals, taken_by
 from ..._schema.formats import LXC
+from ..._schema.versions import is_newer
 from ..config.actual import is_privileged
 from ..config.figures import cores_of, figures_of, memory_of
 from ..config.root_only import root_only
@@ -359,6 +360,21 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
         return
     causes = [f"{key} ({why})" for key, why in sorted(refused.items())]
     raise_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
+
+
+def unverified_options(label: str, change: Change, release: Release | None) -> tuple[str, ...]:
+    """Return the doubts about options that only a server newer than the schema can judge."""
+    if release is None or not is_newer(release):
+        return ()
+    unknown: list[str] = []
+    for key in sorted(disputed(change.sets, LXC)):
+        if not taken_by(key, change.sets[key], LXC):
+            unknown.append(key)
+    if not unknown:
+        return ()
+    number = ".".join(map(str, release))
+    names = ", ".join(unknown)
+    return (f"{label}: whether PVE {number} takes {names} is known to the server only",)
 
 
 def _require_rights_of_root(
