@@ -93,3 +93,20 @@ def test_guests_without_a_job_are_listed(pve: Client) -> None:
     assert volumes == {"401:scsi0": (1, "enabled"), "401:scsi1": (0, "backup=no")}
     pve.delete(f"{JOBS}/nightly")
     assert pve.get(JOBS) == []
+
+
+def test_a_purge_takes_a_guest_out_of_all_jobs_and_removes_a_job_of_this_guest_only(
+    pve: Client,
+) -> None:
+    """pve-guest-common: PVE/VZDump/Plugin.pm, remove_vmid_from_job and
+    remove_vmid_from_backup_jobs. Without `purge` the jobs stay (qemu-server: API2/Qemu.pm).
+    """
+    for vmid in (402, 403, 404):
+        pve.create(vmid)
+    pve.post(JOBS, id="alone", schedule="02:00", vmid="402")
+    pve.post(JOBS, id="both", schedule="02:00", vmid="402,403,404")
+    pve.post(JOBS, id="others", schedule="02:00", all=1, exclude="402")
+    pve.ok("DELETE", "/nodes/pve1/qemu/402", purge=1)
+    pve.ok("DELETE", "/nodes/pve1/qemu/403")
+    jobs = {row["id"]: (row.get("vmid"), row.get("exclude")) for row in pve.get(JOBS)}
+    assert jobs == {"both": ("403,404", None), "others": (None, None)}

@@ -17,6 +17,7 @@ from ..core.api import Ctx, api
 from ..core.state import Archive, Container
 from ..core.tasks import Task
 from ..errors import ApiError, PermError, PveError
+from ..guests.backup_jobs import drop_from_jobs
 from ..guests.vzdump import find_archive
 from ..ha.records import add_resource, drop_resource
 from ..volumes.drives import split_volid
@@ -413,6 +414,7 @@ def destroy(ctx: Ctx, p: dict[str, Any]) -> str:
             ctx.acl.entries.pop(f"/vms/{vmid}", None)
             if p.get("purge"):
                 task.say(f"purging CT {vmid} from related configurations..")
+                drop_from_jobs(ctx.cluster, vmid)
                 if sid in ctx.cluster.ha_resources:
                     drop_resource(ctx.cluster, sid)
                     task.say(f"NOTE: removed CT {vmid} from HA resource configuration.")

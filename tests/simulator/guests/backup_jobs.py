@@ -9,7 +9,7 @@ from typing import Any
 
 from ..cluster.sections import SectionFile
 from ..core.api import Ctx, api
-from ..core.state import Guest
+from ..core.state import Cluster, Guest
 from ..errors import ApiError, ParamError, PermError, PveError
 from ..schema.formats import split_list
 from ..schema.named_hashes import HASHES
@@ -151,6 +151,26 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     except ApiError as error:
         raise PveError(error.text) from None
     del _file(ctx).entries[p["id"]]
+
+
+def drop_from_jobs(cluster: Cluster, vmid: int) -> None:
+    """Take a purged guest out of all jobs; a job of no other guest goes with it.
+
+    Source: pve-guest-common, PVE/VZDump/Plugin.pm, remove_vmid_from_backup_jobs.
+    """
+    jobs = cluster.sections.get("jobs", SectionFile()).entries
+    for name, job in list(jobs.items()):
+        option = "vmid" if job.get("vmid") is not None else "exclude"
+        listed = split_list(str(job.get(option) or ""))
+        if str(vmid) not in listed:
+            continue
+        left = [word for word in listed if word != str(vmid)]
+        if left:
+            job[option] = ",".join(left)
+        elif option == "vmid":
+            del jobs[name]
+        else:
+            del job[option]
 
 
 # -- the guests of a job -------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from ..volumes.drives import (
     with_mac,
 )
 from ..volumes.volumes import base_in_use, free, own_key, volume_owner
+from .backup_jobs import drop_from_jobs
 from .power import start_vm
 from .restore import Restore, check_archive
 
@@ -208,6 +209,7 @@ async def destroy_vm(ctx: Ctx, p: dict[str, Any]) -> str:
                 del ctx.acl.entries[path]
             if purge:
                 task.say(f"purging VM {vmid} from related configurations..")
+                drop_from_jobs(ctx.cluster, vmid)
                 if managed:
                     drop_resource(ctx.cluster, f"vm:{vmid}")
                     task.say(f"NOTE: removed VM {vmid} from HA resource configuration.")
