@@ -1,0 +1,242 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Backup jobs as the guests of an estate declare them, and the jobs that this takes (pure).
+
+Guests with equal declarations share a job. The comment of the job has a mark, by which jobs of
+estates are distinguished from all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core import validate
+from ..._core.errors import Conflict
+from ..._resource.change import DesiredResource
+from ..._resource.decide import compare, read_desired
+from ..._resource.table import Values
+from .table import BACKUP_JOB
+
+MARK = "[pve.fleet: backup]"
+COMMENT = f"Guests of estates {MARK}"
+_KEEP = "keep"
+# The options of a declaration, by those of a job.
+OPTIONS: Mapping[str, str] = {
+    "schedule": "schedule",
+    "storage": "storage",
+    "prune_backups": _KEEP,
+    "mode": "mode",
+    "compress": "compress",
+    "notes_template": "notes_template",
+    "bwlimit": "bwlimit",
+    "repeat_missed": "repeat_missed",
+}
+_FIELDS = tuple(one for one in BACKUP_JOB.fields if one.option in OPTIONS)
+Jobs = Mapping[str, Values]
+"""Jobs by ID, each in the canonical values of its table."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The backup of a guest. `values` has every option of a declaration in its canonical form, and
+    none for a guest that no job of an estate must have.
+    """
+
+    values: Values
+
+    @property
+    def job(self) -> str:
+        """The ID of a new job of this declaration."""
+        sent = {one.property: one.send(self.values[one.option]) for one in _FIELDS}
+        text = json.dumps(sent, sort_keys=True)
+        return f"fleet-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    @property
+    def storage(self) -> str:
+        return str(self.values["storage"])
+
+    def shown(self) -> dict[str, Any]:
+        """Return the options as an estate declares them, without defaults."""
+        found: dict[str, Any] = {}
+        for one in _FIELDS:
+            value = self.values.get(one.option, one.read(None))
+            if value == one.read(None):
+                continue
+            shown = one.show(value)
+            if isinstance(shown, Mapping):
+                shown = {key: part for key, part in shown.items() if part is not None}
+            found[OPTIONS[one.option]] = shown
+        return found
+
+
+NO_JOB = Declaration({})
+
+
+@dataclass(frozen=True)
+class DeclaredGuest:
+    """A guest with its declaration."""
+
+    vmid: int
+    declaration: Declaration
+
+
+def read_declaration(options: Mapping[str, Any]) -> Declaration:
+    """Return the declaration of a guest; an empty schedule means no job. Raises ValidationFailed."""
+    if options.get("schedule") == "":
+        return NO_JOB
+    for option in ("schedule", "storage"):
+        if not options.get(option):
+            raise validate.refused(
+                f"backup.{option}",
+                options.get(option),
+                "is required for a backup job",
+                f"Set backup.{option}, or an empty backup.schedule for no job",
+            )
+    validate.storage(options["storage"])
+    named = {option: options.get(name) for option, name in OPTIONS.items()}
+    given = read_desired(BACKUP_JOB, {"name": "fleet", **named}).values
+    return Declaration({one.option: given.get(one.option, one.read(None)) for one in _FIELDS})
+
+
+def declaration_of(job: Values) -> Declaration:
+    """Return the declaration that leads to a job."""
+    return Declaration({one.option: job[one.option] for one in _FIELDS})
+
+
+def marked(jobs: Jobs) -> dict[str, Values]:
+    """Return the jobs of estates that have a list of guests."""
+    return {name: job for name, job in jobs.items() if is_marked(job) and job["vms"]}
+
+
+def is_marked(job: Values) -> bool:
+    """Return whether a job is one of an estate."""
+    return MARK in str(job["comment"])
+
+
+def plan_jobs(guests: Sequence[DeclaredGuest], jobs: Jobs) -> list[DesiredResource]:
+    """Return the jobs that differ, as they must be.
+
+    Jobs that get guests come first, so that no guest is without a job in between. Guests that are
+    not in `guests` stay in their jobs. Raises Conflict.
+    """
+    ours = marked(jobs)
+    wanted = _wanted(guests, ours, jobs)
+    known = {guest.vmid for guest in guests}
+    desired: list[tuple[int, DesiredResource]] = []
+    for name in sorted({*ours, *wanted}):
+        before = frozenset(ours[name]["vms"]) if name in ours else frozenset[int]()
+        declaration, members = wanted.get(name, (NO_JOB, frozenset[int]()))
+        after = (before - known) | members
+        job = _desired(name, declaration, after)
+        if compare(BACKUP_JOB, job, ours.get(name)):
+            desired.append((_turn(before, after), job))
+    return [job for _turn_of_it, job in sorted(desired, key=lambda one: one[0])]
+
+
+def _turn(before: frozenset[int], after: frozenset[int]) -> int:
+    if not after:
+        return 2
+    return 0 if after - before else 1
+
+
+def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> DesiredResource:
+    """Return a job as it must be. A job that no guest of the run declares keeps its settings."""
+    if not vms:
+        return DesiredResource({"name": name}, present=False)
+    values: dict[str, Any] = {"all": False, "vms": vms, "pool": "", "exclude": frozenset()}
+    if declaration != NO_JOB:
+        values.update({**declaration.values, "enabled": True, "node": "", "comment": COMMENT})
+    return DesiredResource({"name": name}, values=values)
+
+
+def _wanted(
+    guests: Iterable[DeclaredGuest], ours: Jobs, jobs: Jobs
+) -> dict[str, tuple[Declaration, frozenset[int]]]:
+    """Return declaration and guests of each job that the guests declare, by its ID.
+
+    Raises Conflict.
+    """
+    found: dict[str, tuple[Declaration, frozenset[int]]] = {}
+    for guest in guests:
+        if guest.declaration == NO_JOB:
+            continue
+        name = _name_of(guest.declaration, ours, jobs)
+        known, others = found.get(name, (guest.declaration, frozenset[int]()))
+        if known != guest.declaration:
+            raise _not_planned(f"two declarations lead to backup job '{name}'", "Delete this job")
+        found[name] = (guest.declaration, others | {guest.vmid})
+    return found
+
+
+def _name_of(declaration: Declaration, ours: Jobs, jobs: Jobs) -> str:
+    """Return the ID of the job of a declaration: of a job with the same settings, or a new ID.
+
+    Raises Conflict if a job without the mark has that ID.
+    """
+    for name in sorted(ours):
+        if declaration_of(ours[name]) == declaration:
+            return name
+    name = declaration.job
+    if name in jobs and name not in ours:
+        raise _not_planned(
+            f"backup job '{name}' has no mark of estates, or another choice of guests",
+            f"Add {MARK} to its comment and a list of guests, or delete it",
+        )
+    return name
+
+
+def _not_planned(answer: str, next_step: str) -> Conflict:
+    return Conflict(
+        attempted="The backup jobs of the estate were not planned",
+        answer=answer,
+        next_step=next_step,
+        reason="changed job",
+    )
+
+
+def difference(guest: DeclaredGuest, jobs: Jobs) -> tuple[Any, Any] | None:
+    """Return the declared and the actual backup of a guest as options, None if they are equal.
+
+    The actual backup is a list if several jobs of estates have the guest.
+    """
+    actual = shown_of(guest.vmid, jobs)
+    wanted = [] if guest.declaration == NO_JOB else [guest.declaration.shown()]
+    if actual == wanted:
+        return None
+    return _one(wanted), _one(actual)
+
+
+def shown_of(vmid: int, jobs: Jobs) -> list[dict[str, Any]]:
+    """Return the options of each job of an estate that has a guest, with other settings that keep
+    the guest from being backed up.
+    """
+    ours = marked(jobs)
+    return [_shown(ours[name]) for name in sorted(ours) if vmid in ours[name]["vms"]]
+
+
+def _shown(job: Values) -> dict[str, Any]:
+    found = declaration_of(job).shown()
+    if not job["enabled"]:
+        found["enabled"] = False
+    if job["node"]:
+        found["node"] = job["node"]
+    if job["exclude"]:
+        found["exclude"] = sorted(job["exclude"])
+    return found
+
+
+def is_declarable(shown: Mapping[str, Any]) -> bool:
+    """Return whether an estate can declare a job that has these options."""
+    return set(shown) <= set(OPTIONS.values())
+
+
+def _one(shown: Sequence[Any]) -> Any:
+    if len(shown) == 1:
+        return shown[0]
+    return list(shown) or None
