@@ -39,7 +39,7 @@ def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) 
         return ()
     rows = client.get("cluster", "resources", attempted="Could not list the cluster") or []
     cluster = cluster_state_of(rows, {VM.type, CONTAINER.type})
-    _require_references(references, cluster, attempted)
+    require_references(references, cluster, attempted)
     missing = _unknown_guests(references, cluster)
     if not missing:
         return ()
@@ -68,7 +68,7 @@ def _require_complete(sets: Mapping[str, Any], attempted: str) -> None:
         )
 
 
-def _require_references(
+def require_references(
     references: Mapping[str, Any], cluster: ClusterState, attempted: str
 ) -> None:
     """Raise ConfigurationError for a pool, node or storage that cannot be used (pure)."""

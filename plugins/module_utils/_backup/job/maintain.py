@@ -1,0 +1,247 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps the backup jobs of an estate: planned, written, and read again until every guest is in its
+job.
+
+PVE has no digest for jobs, and a request writes the whole list of guests, so that two runs can undo
+each other. Each run therefore looks again after its last write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._cluster.state import ClusterState
+from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied
+from ..._core.shown import counted
+from ..._protection.privileges import Privileges
+from ..._resource.change import DesiredResource
+from ..._resource.decide import after, compare, make_plan
+from ..._resource.execute import Verdict, execute
+from ..._resource.plan import Step
+from ..._resource.protocols import Api
+from ..._resource.run import TableResource
+from ..._resource.table import Values
+from .coverage import named_jobs
+from .declared import DeclaredGuest, Jobs, plan_jobs
+from .precheck import require_references
+from .table import BACKUP_JOB
+
+_PASSES = 5
+# Seconds: between the reading and the writing of another run there is one request for each job.
+_SETTLES = 1.0
+_ATTEMPTED = "The backup jobs of the estate were not changed"
+_NEXT_STEP = (
+    "Run this with the login of an administrator, or set backup_jobs=false, which leaves the jobs"
+    " to a run with such a login"
+)
+
+
+@dataclass(frozen=True)
+class JobsOutcome:
+    """The jobs before and after, for the guests with these VMIDs.
+
+    `steps` are planned, `error` is why the jobs are not as declared.
+    """
+
+    before: Jobs
+    after: Jobs
+    vmids: frozenset[int]
+    steps: tuple[str, ...] = ()
+    error: FleetError | None = None
+
+    def names(self) -> list[str]:
+        """Return the jobs that changed or that have one of the guests."""
+        found: list[str] = []
+        for name in sorted({*self.before, *self.after}):
+            old, new = self.before.get(name), self.after.get(name)
+            is_listed = new is not None and not self.vmids.isdisjoint(new["vms"])
+            if old != new or is_listed:
+                found.append(name)
+        return found
+
+
+class _JobSteps(TableResource):
+    """A job while its plan is carried out: a failure ends it, and the next pass plans all again."""
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        return Verdict.FAILED
+
+
+def preview_jobs(
+    client: Api, guests: Sequence[DeclaredGuest], cluster: ClusterState
+) -> JobsOutcome:
+    """Return the jobs as they would be.
+
+    One request, and another one if a job differs. Raises every refusal before the first write.
+    """
+    jobs = read_jobs(client)
+    planned = plan_jobs(guests, jobs)
+    later = dict(jobs)
+    steps: list[str] = []
+    for job in planned:
+        name = job.keys["name"]
+        steps += _plan(job, jobs.get(name)).summaries
+        if job.present:
+            later[name] = after(BACKUP_JOB, job, jobs.get(name))
+            if "storage" in job.values:
+                require_references({"storage": job.values["storage"]}, cluster, _ATTEMPTED)
+        else:
+            del later[name]
+    if planned:
+        _require_privileges(client, planned, jobs)
+    return JobsOutcome(jobs, later, _vmids(guests), tuple(steps))
+
+
+def maintain_jobs(client: Api, guests: Sequence[DeclaredGuest]) -> JobsOutcome:
+    """Write the jobs until every guest is in its job, and return them.
+
+    The outcome has the error that ended this.
+    """
+    before: Jobs = {}
+    jobs: Jobs = {}
+    steps: list[str] = []
+    try:
+        before = jobs = read_jobs(client)
+        for _number in range(_PASSES):
+            planned = plan_jobs(guests, jobs)
+            if not planned:
+                return JobsOutcome(before, jobs, _vmids(guests), tuple(steps))
+            steps += _write(client, planned, jobs)
+            client.clock.sleep(_SETTLES)
+            jobs = read_jobs(client)
+        raise Conflict(
+            attempted="The backup jobs of the estate do not have all of its guests",
+            answer=f"other runs changed them after each of {_PASSES} writes",
+            next_step="Run this again when the others have ended",
+            reason="changed since",
+        )
+    except FleetError as error:
+        return JobsOutcome(before, jobs, _vmids(guests), tuple(steps), error)
+
+
+def _vmids(guests: Sequence[DeclaredGuest]) -> frozenset[int]:
+    return frozenset(guest.vmid for guest in guests)
+
+
+def read_jobs(client: Api) -> Jobs:
+    """Return the jobs without the times of their next runs. Raises FleetError."""
+    try:
+        rows = client.get("cluster", "backup", attempted="Could not list the backup jobs")
+    except PermissionDenied as error:
+        raise error.on(attempted=_ATTEMPTED, next_step=_NEXT_STEP) from error
+    jobs = named_jobs(rows or [])
+    return {
+        name: {option: value for option, value in job.items() if option in BACKUP_JOB.options}
+        for name, job in jobs.items()
+    }
+
+
+def _plan(job: DesiredResource, actual: Values | None) -> Any:
+    return make_plan(BACKUP_JOB, job, actual, compare(BACKUP_JOB, job, actual))
+
+
+def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs) -> list[str]:
+    """Write the jobs, and return the steps that were done.
+
+    A job that another run changed first is left to the next pass.
+    """
+    done: list[str] = []
+    for job in planned:
+        actual = jobs.get(job.keys["name"])
+        plan = _plan(job, actual)
+        steps = _JobSteps(BACKUP_JOB, job, client, plan, dict(actual) if actual else None)
+        try:
+            done += execute(steps, plan).done
+        except (Conflict, NotFound):
+            break
+    return done
+
+
+def _require_privileges(client: Api, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
+    """Raise PermissionDenied if the login may not write the jobs (pve-manager: API2/Backup.pm)."""
+    held = Privileges(client.get("access", "permissions", attempted=_ATTEMPTED) or {})
+    needed = {"/": "Sys.Modify"}
+    for job in planned:
+        if job.present and job.keys["name"] not in jobs:
+            needed[f"/storage/{job.values['storage']}"] = "Datastore.Allocate"
+    for path, privilege in needed.items():
+        if privilege not in held.on(path):
+            raise PermissionDenied(
+                attempted=_ATTEMPTED,
+                answer=f"the login lacks {privilege} on {path}",
+                next_step=_NEXT_STEP,
+                reason="missing privilege",
+                details={"privilege": privilege, "acl_path": path},
+            )
+
+
+def rows_of(outcome: JobsOutcome) -> list[dict[str, Any]]:
+    """Return a row for each job that changed or has guests of the run (pure)."""
+    rows: list[dict[str, Any]] = []
+    for name in outcome.names():
+        old, new = outcome.before.get(name), outcome.after.get(name)
+        shown: Mapping[str, Any] = new or old or {}
+        had = frozenset(old["vms"]) if old else frozenset[int]()
+        has = frozenset(new["vms"]) if new else frozenset[int]()
+        rows.append(
+            {
+                "name": name,
+                "action": _action(old, new),
+                "added": sorted(has - had),
+                "removed": sorted(had - has),
+                "vms": sorted(has),
+                "schedule": shown["schedule"],
+                "storage": shown["storage"],
+            }
+        )
+    return rows
+
+
+def _action(old: Values | None, new: Values | None) -> str:
+    if old is None:
+        return "created"
+    if new is None:
+        return "deleted"
+    return "unchanged" if old == new else "changed"
+
+
+def diffs_of(outcome: JobsOutcome) -> list[dict[str, Any]]:
+    """Return the diff of each job that changed (pure)."""
+    diffs: list[dict[str, Any]] = []
+    for name in outcome.names():
+        old, new = outcome.before.get(name), outcome.after.get(name)
+        if old != new:
+            header = BACKUP_JOB.label({"name": name})
+            diffs.append(
+                {
+                    "before_header": header,
+                    "after_header": header,
+                    "before": _shown(name, old),
+                    "after": _shown(name, new),
+                }
+            )
+    return diffs
+
+
+def _shown(name: str, job: Values | None) -> dict[str, Any]:
+    """Return the options of a job."""
+    if job is None:
+        return {}
+    shown = BACKUP_JOB.show({"name": name}, job)
+    return {option: value for option, value in shown.items() if option in BACKUP_JOB.options}
+
+
+def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each job that changed (pure)."""
+    lines: list[str] = []
+    for row in rows:
+        if row["action"] != "unchanged":
+            guests = counted(len(row["vms"]), "guest")
+            place = f"{row['schedule']} to {row['storage']}"
+            lines.append(f"backup job {row['name']} ({place}) {row['action']}: {guests}")
+    return lines
