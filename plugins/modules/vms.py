@@ -103,6 +103,17 @@ EXAMPLES = r"""
       - {name: web1, tenant: acme, nics: [{network: lan, ip: dhcp}]}
       - {name: db1, tenant: globex}
 
+- name: Back up web servers every night and databases every six hours
+  pve.fleet.vms:
+    tenant: acme
+    backup: {schedule: "02:30", storage: local, keep: {keep_daily: 7, keep_weekly: 4}}
+    classes:
+      db: {memory: 8G, backup: {schedule: "*/6:00"}}
+    vms:
+      - {name: web1}
+      - {name: db1, class: db}
+      - {name: scratch1, backup: {schedule: ""}}
+
 - name: Show the removed VMs
   ansible.builtin.debug:
     msg: "{{ fleet.vms | selectattr('pruned') | map(attribute='name') }}"
@@ -163,6 +174,26 @@ summary:
   returned: always
   type: dict
   sample: {created: 20, changed: 1, removed: 0, unchanged: 3, failed: 0, kept: 0}
+backup_jobs:
+  description:
+    - The jobs of estates that have or had a guest of this run with O(backup), by name. In check
+      mode as they would be.
+    - It is empty if no guest of the run has O(backup), and with O(backup_jobs=false).
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name: {description: ID of the job., type: str, sample: fleet-3f0c94b2de}
+    action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str,
+      sample: changed}
+    added: {description: VMIDs of guests that it got., type: list, elements: int, sample: [
+        15046]}
+    removed: {description: VMIDs of guests that it lost., type: list, elements: int, sample: []}
+    vms: {description: VMIDs of its guests., type: list, elements: int, sample: [15040, 15046]}
+    schedule: {description: When it runs., type: str, sample: '02:30'}
+    storage: {description: Storage of its archives., type: str, sample: local}
+    site: {description: Site of the job., type: str, returned: when the list or its tenants
+        name sites, sample: berlin}
 report:
   description:
     - Lines to print. They contain the counts, the VMs by RV(vms[].action), the VMs that need a

@@ -537,7 +537,7 @@ def test_commands_of_getting_started(reader: Player, lab: Lab) -> None:
     assert not [one for one in lab.machines() if one.tenant]
 
 
-@pytest.mark.parametrize("number", repeated(range(5), first=2))
+@pytest.mark.parametrize("number", repeated(range(6), first=2))
 def test_estate_of_the_page_about_estates(reader: Player, lab: Lab, number: int) -> None:
     """Each estate is provisioned, and a second run changes nothing."""
     text = of("docs/estates.md", "yaml")[number]
@@ -552,6 +552,7 @@ def test_estate_of_the_page_about_estates(reader: Player, lab: Lab, number: int)
         {"acme-web1", "globex-web1"},
         {"acme-web1", "acme-db1"},
         {"acme-web1", "globex-web1"},
+        {"acme-web1", "acme-db1", "acme-scratch1"},
         {"acme-worker1", "acme-worker2", "acme-worker3"},
     )
     assert machines.keys() == names[number]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._backup.job.declared import Declaration, read_declaration
 from .._cluster.tenant import tenant_tag
 from .._core import validate
 from .._core.arguments.options import check_options
@@ -50,6 +51,7 @@ class VmItem:
     kind: ListKind = VMS
     pruned: bool = False
     site: str = ""  # set if the run covers several sites
+    backup: Declaration | None = None  # None if its backup jobs are not changed
 
     @property
     def desired(self) -> Any:
@@ -166,7 +168,12 @@ def _lists_in(entries: list[ListEntry]) -> list[ListKind]:
 
 def _item(entry: ListEntry, merged: Mapping[str, Any], client: Client | None) -> VmItem:
     """Return the guest of an entry from its merged options. Raises FleetError."""
-    item = VmItem(entry.index, entry.kind.read(merged), entry.kind, site=entry.site)
+    options = dict(merged)
+    given = options.pop("backup", None)
+    declaration = None if given is None else read_declaration(given)
+    item = VmItem(
+        entry.index, entry.kind.read(options), entry.kind, site=entry.site, backup=declaration
+    )
     if client is not None:
         entry.kind.judge_names(client, item.desired)
     return item

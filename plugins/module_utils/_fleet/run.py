@@ -10,12 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .._backup.job.maintain import JobsOutcome
 from .._cluster.state import VmRow
 from .._core import validate
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._kinds.registry import LISTS
+from .backup_jobs import kept_jobs, planned_jobs, with_jobs
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
 from .pace.concurrency import ConcurrencyLimits
@@ -47,6 +49,8 @@ class SiteWork:
 
     outcomes: list[VmOutcome]
     notes: tuple[str, ...] = ()
+    jobs: JobsOutcome | None = None  # None if no guest has the option C(backup)
+    site: str = ""  # set if the run covers several sites
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -76,7 +80,8 @@ def run_at_sites(
         except FleetError as error:
             return SiteWork([_failed_as_a_whole(Planned(item), error) for item in named.items])
         site = max(sites)
-        return SiteWork([_of_site(outcome, site) for outcome in done.outcomes], done.notes)
+        outcomes = [_of_site(outcome, site) for outcome in done.outcomes]
+        return replace(done, outcomes=outcomes, site=site)
 
     return _reported(side_by_side(one, clients, _SITES_AT_ONCE), params, check_mode)
 
@@ -131,6 +136,8 @@ def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: 
     outcomes.sort(key=_place)
     details = params.get("details") is not False
     result = report(outcomes, check_mode=check_mode, details=details)
+    jobs = [(work.site, work.jobs) for work in works if work.jobs is not None]
+    result = with_jobs(result, jobs, check_mode=check_mode)
     return replace(result, warnings=(*result.warnings, *notes))
 
 
@@ -164,13 +171,14 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
         plans = mark_look_alikes(plans, planner.cluster, scope)
         unwanted = still_unwanted(unwanted, plans)
         require_not_given_away(unwanted, estate.items, estate.others, scope)
+    jobs = planned_jobs(params, client, plans, planner.cluster)
     if check_mode:
         outcomes = preview_all(plans)
         if _failed(outcomes):
             outcomes += _kept(unwanted)
         else:
             outcomes += preview_all(unwanted)
-        return SiteWork(outcomes, notes)
+        return SiteWork(outcomes, notes, jobs)
     reservations = Reservations(client, planner.cluster)
     executor = Executor(client, reservations, limits, planned_at, batch)
     outcomes = _execute(executor, plans)
@@ -179,7 +187,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
             outcomes += _kept(unwanted)
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
-    return SiteWork(outcomes, notes)
+    return SiteWork(outcomes, notes, kept_jobs(client, outcomes, jobs))
 
 
 def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:

@@ -70,11 +70,12 @@ def _without_unset(value: Any) -> Any:
 
 def _vm_specs() -> GuestSpecs:
     whole = without_defaults(vm_spec())
-    of_class = without_defaults(vm.hardware_spec())
+    backup = own_options.backup_spec()
+    of_class = {**without_defaults(vm.hardware_spec()), **backup}
     of_class |= {name: whole[name] for name in _OF_VMS_ONLY}
     return GuestSpecs(
         whole=vm_spec(),
-        item={**whole, "site": {"type": "str"}},
+        item={**whole, **backup, "site": {"type": "str"}},
         shared=without_defaults(shared_spec()),
         of_class=of_class,
         foreign=frozenset(container_spec().keys() - whole.keys()),
@@ -86,10 +87,11 @@ def _container_specs() -> GuestSpecs:
     whole = without_defaults(container_spec())
     presets = without_defaults(vm.presets_spec())
     classes = {name: presets[name] for name in _OF_CLASSES}
-    shared = {**whole, **classes}
+    backup = own_options.backup_spec()
+    shared = {**whole, **classes, **backup}
     for name in (*container.identity_spec(), *_OF_VMS_ONLY, "snapshot"):
         shared.pop(name, None)
-    of_class = without_defaults(container.hardware_spec())
+    of_class = {**without_defaults(container.hardware_spec()), **backup}
     for name in (*_OF_VMS_ONLY, "snapshot"):
         of_class.pop(name, None)
     of_vms = without_defaults(shared_spec())
@@ -99,7 +101,7 @@ def _container_specs() -> GuestSpecs:
             other_forms[name] = shared[name]
     return GuestSpecs(
         whole=container_spec(),
-        item={**whole, **classes, "site": {"type": "str"}},
+        item={**whole, **classes, **backup, "site": {"type": "str"}},
         shared=shared,
         of_class=of_class,
         foreign=frozenset((vm_spec().keys() - whole.keys() - classes.keys()) | set(_OF_VMS_ONLY)),
@@ -117,7 +119,7 @@ def item_spec() -> Spec:
 
 def shared_spec() -> Spec:
     """Return the options of a VM that can be said for all VMs."""
-    return {**vm.life_spec(), **common_spec()}
+    return {**vm.life_spec(), **common_spec(), **own_options.backup_spec()}
 
 
 def defaults_spec() -> Spec:

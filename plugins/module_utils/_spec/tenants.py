@@ -26,6 +26,7 @@ OF_VMS = (
     "classes",
     "storage_classes",
     "class",
+    "backup",
 )
 # Options of module tenant beside `networks`, which stand there for its guests, too.
 OF_NETWORKS = ("isolation", "peers")

@@ -19,6 +19,7 @@ FAMILIES: Mapping[str, Family] = {
         "provision_",
         {
             "provision_all": {"type": "bool"},
+            "provision_backup_jobs": {"type": "bool"},
             "provision_classes": {"type": "dict"},
             "provision_connection": {"type": "dict"},
             "provision_containers": {"type": "list", "elements": "dict"},

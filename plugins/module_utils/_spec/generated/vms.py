@@ -27,6 +27,7 @@ def fleet_spec() -> Spec:
         "tenants_required": {"type": "bool", "default": True},
         "remove": {"type": "bool", "default": False},
         "prune": {"type": "bool", "default": False},
+        "backup_jobs": {"type": "bool", "default": True},
         "reboot_batch": {
             "type": "int",
             "default": 5,
@@ -53,4 +54,34 @@ def fleet_spec() -> Spec:
             "default": 4,
             "fallback": from_environment("PROXMOX_PARALLEL_PER_TEMPLATE"),
         },
+    }
+
+
+def backup_spec() -> Spec:
+    """Return the option about backup jobs, which items, classes and tenants can have too."""
+    return {
+        "backup": {
+            "type": "dict",
+            "options": {
+                "schedule": {"type": "str"},
+                "storage": {"type": "str"},
+                "keep": {
+                    "type": "dict",
+                    "options": {
+                        "keep_all": {"type": "bool"},
+                        "keep_last": {"type": "int"},
+                        "keep_hourly": {"type": "int"},
+                        "keep_daily": {"type": "int"},
+                        "keep_weekly": {"type": "int"},
+                        "keep_monthly": {"type": "int"},
+                        "keep_yearly": {"type": "int"},
+                    },
+                },
+                "mode": {"type": "str", "choices": ["", "snapshot", "suspend", "stop"]},
+                "compress": {"type": "str", "choices": ["", "0", "gzip", "lzo", "zstd"]},
+                "notes_template": {"type": "str"},
+                "bwlimit": {"type": "int"},
+                "repeat_missed": {"type": "bool"},
+            },
+        }
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core import validate
 from ..._guest.desired.classes import class_options
 from ..._guest.desired.layers import lay_over
 from ..._guest.desired.presets import name_presets
@@ -54,4 +55,11 @@ def _with_class(options: dict[str, Any]) -> dict[str, Any]:
             if value != _CLOUD_INIT_DEFAULTS.get(key)
         }
     named = class_options(label, own.get("classes") or {}, VM_SPECS)
+    if named.get("backup") is not None:
+        raise validate.refused(
+            f"classes.{label}.backup",
+            named["backup"],
+            "is about backup jobs, which a task on one VM does not change",
+            "Use module vms, or a class without backup",
+        )
     return {**own, **lay_over(without_left_out(named), own)}

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The backup jobs of the guests of a list: planned with the guests, and kept after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._backup.job.declared import NO_JOB, DeclaredGuest
+from .._backup.job.maintain import (
+    JobsOutcome,
+    diffs_of,
+    lines_of,
+    maintain_jobs,
+    preview_jobs,
+    rows_of,
+)
+from .._core.result import Result
+from .execute import VmOutcome
+from .plan import Planned
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+    from .._cluster.state import ClusterState
+
+
+def planned_jobs(
+    params: Mapping[str, Any], client: Client, plans: Sequence[Planned], cluster: ClusterState
+) -> JobsOutcome | None:
+    """Return the jobs as they would be.
+
+    None if no guest of the list has the option C(backup), or if the jobs are left to another run.
+    Raises every refusal before the first write.
+    """
+    if params.get("backup_jobs") is False:
+        return None
+    guests = _declared(plans, _planned_vmid)
+    return preview_jobs(client, guests, cluster) if guests else None
+
+
+def kept_jobs(
+    client: Client, outcomes: Sequence[VmOutcome], planned: JobsOutcome | None
+) -> JobsOutcome | None:
+    """Return the jobs after the guests were worked on, written if they differ."""
+    if planned is None:
+        return None
+    vmids = {id(one.planned): _vmid_of(one) for one in outcomes}
+    guests = _declared([one.planned for one in outcomes], lambda one: vmids[id(one)])
+    is_proven = not planned.steps and planned.vmids == {guest.vmid for guest in guests}
+    return planned if is_proven else maintain_jobs(client, guests)
+
+
+def _declared(
+    plans: Iterable[Planned], vmid_of: Callable[[Planned], int | None]
+) -> list[DeclaredGuest]:
+    """Return the guests with the option C(backup) that exist or will exist (pure).
+
+    PVE itself takes a removed guest out of the jobs. A template is in none.
+    """
+    found: list[DeclaredGuest] = []
+    for planned in plans:
+        declaration, vmid = planned.item.backup, vmid_of(planned)
+        if declaration is None or vmid is None or planned.is_removal:
+            continue
+        found.append(DeclaredGuest(vmid, NO_JOB if _is_template(planned) else declaration))
+    return found
+
+
+def _is_template(planned: Planned) -> bool:
+    if planned.item.desired.guest.state == "template":
+        return True
+    return planned.actual is not None and planned.actual.template
+
+
+def _planned_vmid(planned: Planned) -> int | None:
+    if planned.found is not None:
+        return planned.found.vmid
+    return None if planned.draft is None else planned.draft.vmid
+
+
+def _vmid_of(outcome: VmOutcome) -> int | None:
+    """Return the VMID of a guest that exists, None for one that could not be created (pure)."""
+    planned = outcome.planned
+    if outcome.result is None:
+        return None if planned.found is None else planned.found.vmid
+    shown: Any = outcome.result.values[planned.item.kind.flow.key] or {}
+    vmid = shown.get("vmid")
+    return None if vmid is None else int(vmid)
+
+
+def with_jobs(
+    result: Result, found: Sequence[tuple[str, JobsOutcome]], *, check_mode: bool
+) -> Result:
+    """Return the result of the guests with the jobs of each site (pure)."""
+    rows: list[dict[str, Any]] = []
+    diffs: list[Any] = list(result.diff) if isinstance(result.diff, list) else []
+    lines: list[str] = []
+    failure = result.failure
+    for site, outcome in found:
+        of_site = rows_of(outcome)
+        rows += [{**row, "site": site} if site else row for row in of_site]
+        diffs += diffs_of(outcome)
+        lines += [f"Preview: {line}" if check_mode else line for line in lines_of(of_site)]
+        if outcome.error is not None:
+            lines.append(outcome.error.message)
+            failure = failure or outcome.error
+    values = {**result.values, "backup_jobs": rows, "report": [*result.values["report"], *lines]}
+    changed = result.changed or any(row["action"] != "unchanged" for row in rows)
+    return replace(
+        result, changed=changed, values=values, diff=diffs or result.diff, failure=failure
+    )
