@@ -68,6 +68,12 @@ options:
     description: Whether each tenant in O(tenants) must have a VM in the list.
     type: bool
     default: true
+  backup_jobs:
+    description: Whether the backup jobs of guests with the option C(backup)
+      are compared, which needs C(Sys.Audit) on C(/). A guest whose jobs cannot
+      be read is unknown.
+    type: bool
+    default: true
   unlisted:
     description:
       - Whether to report VMs that are not in the list. With O(tenants), only

@@ -25,8 +25,9 @@ description:
   - Containers have all of their settings in their own item. If there are some, settings that
     containers could take over are not shared among VMs either.
   - The same VMs have the same text in each run, so that it can be kept in git.
-  - This takes as many requests as M(pve.fleet.vms) makes without a change, and one about the
-    privileges of the login where no filter is given.
+  - This takes as many requests as M(pve.fleet.vms) makes without a change, one for the backup
+    jobs, and one about the privileges of the login if no filter is given. Without C(Sys.Audit)
+    on C(/), the backup jobs are left out with a warning.
 extends_documentation_fragment:
   - pve.fleet.estate_info_options
   - pve.fleet.connection

@@ -162,6 +162,65 @@ def test_a_declaration_that_no_job_can_have_is_refused(lab: Lab, backup: Any, te
     assert text in refused(lab, "vms", tenant="acme", vms=guests)["msg"]
 
 
+def test_a_cluster_file_leaves_jobs_of_estates_to_the_estate(lab: Lab) -> None:
+    do(lab, "vms", **estate())
+    do(lab, "backup_job", name="own", schedule="01:00", all=True, storage="nas")
+    exported = do(lab, "cluster_export_info", sections=["backup_jobs"])["cluster"]
+    assert [job["name"] for job in exported["cluster_backup_jobs"]] == ["own"]
+    emptied = do(lab, "cluster", backup_jobs=[], exact=["backup_jobs"])
+    assert emptied["plan"] == ["Delete backup job 'own'"]
+    assert coverage(lab)["web1"] == ["02:30"]
+
+
+def test_drift_names_the_jobs_of_a_guest(lab: Lab) -> None:
+    do(lab, "vms", **estate())
+    asked = {**estate(), "defaults": {**estate()["defaults"], "tenant": "acme"}}
+    del asked["tenant"]
+    assert do(lab, "drift_info", **asked)["drift"]["summary"]["in_sync"] == 3
+    jobs = lab.client.get("cluster", "backup")
+    (nightly,) = [job["id"] for job in jobs if job["schedule"] == "02:30"]
+    lab.client.write("PUT", "cluster", "backup", nightly, data={"enabled": 0, "storage": "nas"})
+    drift = do(lab, "drift_info", **asked)["drift"]
+    (web,) = [vm for vm in drift["vms"] if vm["status"] == "drifted"]
+    assert web["options"] == [
+        {
+            "option": "backup",
+            "wanted": NIGHTLY,
+            "actual": {**NIGHTLY, "enabled": False},
+            "pending": None,
+        }
+    ]
+    ignored = do(lab, "drift_info", **asked, ignore=["*:backup"])["drift"]
+    assert not ignored["drift"]
+    tenant = limited(lab, "mary", {"/vms": "PVEVMAdmin", "/storage": "PVEDatastoreUser"})
+    blind = do(lab, "drift_info", **asked, **tenant, unlisted=False)["drift"]
+    assert [vm["status"] for vm in blind["vms"]] == ["unknown"] * 3
+    left = do(lab, "drift_info", **asked, **tenant, unlisted=False, backup_jobs=False)["drift"]
+    assert [vm["status"] for vm in left["vms"]] == ["in_sync"] * 3
+
+
+def test_the_export_declares_the_jobs_and_provisioning_it_changes_nothing(lab: Lab) -> None:
+    do(lab, "vms", **estate())
+    exported = do(lab, "estate_info", tenant="acme")["estate"]
+    declared = {vm["name"]: vm.get("backup") for vm in exported["provision_vms"]}
+    often = {"schedule": "*/6:00", "storage": "nas", "keep": {"keep_daily": 7}}
+    assert declared == {"web1": NIGHTLY, "db1": often, "scratch1": None}
+    names = ("defaults", "classes", "networks", "storage_classes")
+    options = {name: exported[f"provision_{name}"] for name in names}
+    lab.simulator.reset_log()
+    again = do(
+        lab,
+        "vms",
+        **options,
+        vms=exported["provision_vms"],
+        tenant_settings=exported["tenants"],
+        state=exported["provision_state"],
+    )
+    assert not again["changed"]
+    assert {job["action"] for job in again["backup_jobs"]} == {"unchanged"}
+    assert lab.simulator.writes() == []
+
+
 class Rival(Client):
     """A client after whose first write of a job another run writes its own reading of it."""
 

@@ -28,11 +28,11 @@ class ExportedSection:
 def exported_rows(
     section: Section, table: Table, found: Iterable[tuple[Keys, Values]]
 ) -> ExportedSection:
-    """Return the resources of a table without those that cannot be changed."""
+    """Return the resources of a table that a cluster file can declare."""
     items: list[dict[str, Any]] = []
     secrets: list[str] = []
     for keys, values in found:
-        if section.fixed and section.built_in(keys):
+        if section.elsewhere(values) or (section.fixed and section.built_in(keys)):
             continue
         items.append(declared(section, table, keys, values))
         variant = table.variant_of(keys, values)

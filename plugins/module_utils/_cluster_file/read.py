@@ -113,7 +113,7 @@ def undeclared(
     found: list[DeclaredItem] = []
     for names in sorted(known.values.keys() - declared):
         keys = dict(zip(section.keys, names, strict=True))
-        if not section.built_in(keys):
+        if not section.built_in(keys) and not section.elsewhere(known.values[names]):
             found.append(DeclaredItem(section, _absent(section, keys)))
     return found
 

@@ -17,6 +17,7 @@ from .._access.role import ROLE, is_built_in
 from .._access.run_user import run_user
 from .._access.user import USER
 from .._api.client import Client
+from .._backup.job.declared import is_marked
 from .._backup.job.table import BACKUP_JOB
 from .._core.arguments.options import Spec
 from .._core.result import Result
@@ -36,7 +37,7 @@ from .._notification.matcher import MATCHER
 from .._pool.table import POOL
 from .._realm.table import REALM_CONFIG
 from .._resource.run import run
-from .._resource.table import Table
+from .._resource.table import Table, Values
 from .._spec.generated.acl import acl_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
@@ -69,7 +70,8 @@ class Section:
 
     `keys` are the options that name a resource. With a `table` the resources can be listed, for
     each of `groups` with one request; without one each item is read. `listed` are options that the
-    listing has although it does not have all. A `built_in` resource is neither exported nor
+    listing has although it does not have all. A `built_in` resource is not removed, and one that is
+    `elsewhere`, such as in an estate, is neither exported nor removed.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Section:
     listed: frozenset[str] = frozenset()
     built_in: Callable[[Keys], bool] = lambda _keys: False
     fixed: bool = False  # whether what is built in cannot be changed
+    elsewhere: Callable[[Values], bool] = lambda _values: False
 
     @property
     def can_be_exact(self) -> bool:
@@ -140,5 +143,5 @@ SECTIONS: tuple[Section, ...] = (
     _of("ha_resources", HA_RESOURCE, ha_resource_spec, run_resource),
     _of("ha_rules", HA_RULE, ha_rule_spec, run_rule),
     _of("replications", REPLICATION, replication_spec, run_replication),
-    _simple("backup_jobs", BACKUP_JOB, backup_job_spec),
+    _simple("backup_jobs", BACKUP_JOB, backup_job_spec, elsewhere=is_marked),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._backup.job.declared import Jobs, difference
 from .._cluster.state import ClusterState
 from .._core.errors import (
     AuthenticationError,
@@ -19,6 +20,7 @@ from .._core.errors import (
     PermissionDenied,
     RestoreFailed,
 )
+from .._fleet.backup_jobs import declared_guest
 from .._fleet.plan import Planned
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
@@ -107,6 +109,24 @@ def _add_image(found: Compared, planned: Planned, cluster: ClusterState) -> None
     found.options.sort(key=lambda option: option.option)
     if is_only_image:
         found.status = OUTDATED
+
+
+def add_backup(found: Compared, planned: Planned, jobs: Jobs | FleetError) -> None:
+    """Add the difference between the declared and the actual backup jobs of an existing guest.
+
+    `jobs` is an error if they cannot be read: then it is not known whether the guest is in sync.
+    """
+    guest = declared_guest(planned, found.vmid)
+    if guest is None or found.status not in (*_COMPARED, OUTDATED):
+        return
+    if isinstance(jobs, FleetError):
+        found.status, found.reason = UNKNOWN, jobs.message
+        return
+    values = difference(guest, jobs)
+    if values is not None:
+        found.options.append(Difference("backup", *values, None))
+        found.options.sort(key=lambda option: option.option)
+        found.status = DRIFTED
 
 
 def seems_gone(planned: Planned, found: Compared) -> bool:

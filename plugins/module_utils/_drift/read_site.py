@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._backup.job.declared import Jobs
+from .._backup.job.maintain import read_jobs
 from .._cluster.quota import KINDS, Figures, Limits, total
 from .._cluster.restoring import find_restored, seems_bare
 from .._cluster.state import ask_nodes
@@ -24,7 +26,7 @@ from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, describe_task, is_of_earlier_guest
 from .cluster_file import add_cluster
-from .compare import compare, is_unfinished, seems_gone, status_of
+from .compare import add_backup, compare, is_unfinished, seems_gone, status_of
 from .ignore import Ignored, names_of
 from .model import (
     DRIFTED,
@@ -87,6 +89,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     reading.nodes = silent_nodes(planner.cluster, site)
     vms = [compare(one, planner.cluster.of_type(one.item.kind.kind.type)) for one in plans]
     _find_hidden(client, planner, plans, vms)
+    _add_backups(client, estate, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
         _add(reading, vm, scope.ignored, is_unfinished(planned))
     if scope.unlisted:
@@ -131,6 +134,19 @@ def _find_hidden(
         if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
     side_by_side(ask_for, gone, _CHECKS_AT_ONCE)
+
+
+def _add_backups(client: Client, estate: Estate, plans: list[Planned], vms: list[Compared]) -> None:
+    """Compare the backup jobs of the guests; one request if one of them declares a backup."""
+    is_declared = any(planned.item.backup is not None for planned in plans)
+    if not is_declared or estate.params.get("backup_jobs") is False:
+        return
+    try:
+        jobs: Jobs | FleetError = read_jobs(client)
+    except FleetError as error:
+        jobs = error
+    for planned, vm in zip(plans, vms, strict=True):
+        add_backup(vm, planned, jobs)
 
 
 def _add(reading: DriftReading, vm: Compared, ignored: Ignored, in_creation: bool) -> None:

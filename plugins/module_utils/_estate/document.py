@@ -20,8 +20,9 @@ from .guest import without_name
 from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings
 from .shared import take_classes, take_defaults, take_networks, take_storage_classes, take_tenants
 
-_PLACE = {name: place for place, name in enumerate(ORDER)}
-_CONTAINER_PLACE = {name: place for place, name in enumerate(CONTAINER_ORDER)}
+_BACKUP = "backup"
+_PLACE = {name: place for place, name in enumerate((*ORDER, _BACKUP))}
+_CONTAINER_PLACE = {name: place for place, name in enumerate((*CONTAINER_ORDER, _BACKUP))}
 _TWICE = "another guest of the tenant has this name"
 
 
@@ -58,7 +59,7 @@ def _layers(items: list[dict[str, Any]], containers: list[dict[str, Any]]) -> di
     The settings that containers can have too are not shared if there are containers: defaults and
     settings of tenants hold for these as well.
     """
-    of_both: Collection[str] = CONTAINER_ORDER if containers else ()
+    of_both: Collection[str] = (*CONTAINER_ORDER, _BACKUP) if containers else ()
     networks = take_networks(items)
     storage_classes = take_storage_classes(items)
     defaults = take_defaults(items, of_both)

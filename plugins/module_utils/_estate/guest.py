@@ -10,9 +10,11 @@ if it does, each group is tried separately, and settings that cannot be kept are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from .._backup.job.declared import is_declarable
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core import validate
@@ -167,3 +169,20 @@ def without_name(exported: ExportedVm, why: str) -> ExportedVm:
     name = options.pop("name", "")
     left_out = Lost("name", str(name), why)
     return replace(exported, options=options, lost=(*exported.lost, left_out))
+
+
+def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> ExportedVm:
+    """Return the guest with the backup of the job of an estate that it is in.
+
+    A run would change several jobs, and a job that was edited: these are listed as lost.
+    """
+    if not shown:
+        return exported
+    if len(shown) > 1:
+        reason = "it is in several backup jobs of estates"
+    elif not is_declarable(shown[0]):
+        reason = "its backup job was edited, and an estate cannot declare it so"
+    else:
+        return replace(exported, options={**exported.options, "backup": dict(shown[0])})
+    left_out = Lost("backup", "; ".join(str(one["schedule"]) for one in shown), reason)
+    return replace(exported, lost=(*exported.lost, left_out))

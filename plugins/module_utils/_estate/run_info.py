@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .._backup.job.declared import shown_of
+from .._backup.job.maintain import read_jobs
 from .._cluster.restoring import is_bare
 from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
-from .._core.errors import ValidationFailed
+from .._core.errors import FleetError, ValidationFailed
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.export.exporter import ClusterContext
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
 from .document import estate_of
-from .guest import describe
+from .guest import describe, with_backup
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm
 from .read import choose, read_all, sees_all, silent_nodes
 from .scope import ExportScope, read_scope
@@ -38,8 +40,9 @@ _OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the estate as data and as text. Nothing is written, in check mode or out of it.
 
-    As many requests as module vms makes without a change, and one for the privileges of the login
-    if all VMs are exported. A VM that cannot be read is in C(missing), with the reason.
+    As many requests as module vms makes without a change, one for backup jobs, and one for the
+    privileges of the login if all VMs are exported. A VM that cannot be read is in C(missing), with
+    the reason.
     """
     scope = read_scope(params)
     choices = _choices(params, scope)
@@ -104,7 +107,20 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
             found.missing.append(_unfinished(answer, choices.prefix))
         else:
             found.vms.append(describe(answer, around, choices))
+    _add_backups(client, found)
     return found
+
+
+def _add_backups(client: Client, found: ExportReadings) -> None:
+    """Add the backup that estates declare for the guests; one request."""
+    if not found.vms:
+        return
+    try:
+        jobs = read_jobs(client)
+    except FleetError as error:
+        found.warnings.append(f"No guest has the option backup: {error.message}")
+        return
+    found.vms = [with_backup(vm, shown_of(vm.vmid, jobs)) for vm in found.vms]
 
 
 def _unfinished(actual: Actual, prefix: str) -> UnreadVm:

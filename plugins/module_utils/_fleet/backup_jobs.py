@@ -61,13 +61,16 @@ def _declared(
 
     PVE itself takes a removed guest out of the jobs. A template is in none.
     """
-    found: list[DeclaredGuest] = []
-    for planned in plans:
-        declaration, vmid = planned.item.backup, vmid_of(planned)
-        if declaration is None or vmid is None or planned.is_removal:
-            continue
-        found.append(DeclaredGuest(vmid, NO_JOB if _is_template(planned) else declaration))
-    return found
+    found = [declared_guest(planned, vmid_of(planned)) for planned in plans]
+    return [guest for guest in found if guest is not None]
+
+
+def declared_guest(planned: Planned, vmid: int | None) -> DeclaredGuest | None:
+    """Return a guest with its declaration, None for one without a declaration or VMID (pure)."""
+    declaration = planned.item.backup
+    if declaration is None or vmid is None or planned.is_removal:
+        return None
+    return DeclaredGuest(vmid, NO_JOB if _is_template(planned) else declaration)
 
 
 def _is_template(planned: Planned) -> bool:

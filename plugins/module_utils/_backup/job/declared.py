@@ -87,7 +87,10 @@ class DeclaredGuest:
 
 
 def read_declaration(options: Mapping[str, Any]) -> Declaration:
-    """Return the declaration of a guest; an empty schedule means no job. Raises ValidationFailed."""
+    """Return the declaration of a guest, without a job if the schedule is empty.
+
+    Raises ValidationFailed.
+    """
     if options.get("schedule") == "":
         return NO_JOB
     for option in ("schedule", "storage"):

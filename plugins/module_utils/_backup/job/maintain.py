@@ -79,7 +79,10 @@ def preview_jobs(
 
     One request, and another one if a job differs. Raises every refusal before the first write.
     """
-    jobs = read_jobs(client)
+    try:
+        jobs = read_jobs(client)
+    except PermissionDenied as error:
+        raise error.on(attempted=_ATTEMPTED, next_step=_NEXT_STEP) from error
     planned = plan_jobs(guests, jobs)
     later = dict(jobs)
     steps: list[str] = []
@@ -130,10 +133,7 @@ def _vmids(guests: Sequence[DeclaredGuest]) -> frozenset[int]:
 
 def read_jobs(client: Api) -> Jobs:
     """Return the jobs without the times of their next runs. Raises FleetError."""
-    try:
-        rows = client.get("cluster", "backup", attempted="Could not list the backup jobs")
-    except PermissionDenied as error:
-        raise error.on(attempted=_ATTEMPTED, next_step=_NEXT_STEP) from error
+    rows = client.get("cluster", "backup", attempted="Could not list the backup jobs")
     jobs = named_jobs(rows or [])
     return {
         name: {option: value for option, value in job.items() if option in BACKUP_JOB.options}

@@ -32,6 +32,7 @@ def drift_info_spec() -> Spec:
         "tenants": {"type": "list", "elements": "str"},
         "tenant_settings": {"type": "dict", "default": {}},
         "tenants_required": {"type": "bool", "default": True},
+        "backup_jobs": {"type": "bool", "default": True},
         "unlisted": {"type": "bool", "default": True},
         "ignore": {"type": "list", "elements": "str", "default": []},
     }
