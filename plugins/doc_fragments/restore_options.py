@@ -84,10 +84,11 @@ options:
       that is restored.
     type: str
   stop:
-    description: Whether O(confirm) may stop a running guest. It is started again
-      after the restore, unless O(options) have C(state=stopped).
+    description: Whether O(confirm) stops a running guest first. It is started again
+      after the restore, unless O(options) have C(state=stopped). V(false) refuses
+      a guest that runs.
     type: bool
-    default: false
+    default: true
   options:
     description:
       - Options of M(pve.fleet.vm) or M(pve.fleet.container) for the restored guest,

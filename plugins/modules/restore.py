@@ -71,7 +71,6 @@ EXAMPLES = r"""
     name: web1
     tenant: acme
     confirm: web1
-    stop: true
   register: restored
 
 - name: Show the archive of its state before

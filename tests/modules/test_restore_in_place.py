@@ -73,10 +73,13 @@ def test_a_vm_is_overwritten_and_its_state_is_kept(lab: Lab, web: dict[str, Any]
     assert int(config(lab, kept["guest"])["memory"]) == 512
 
 
-def test_a_running_vm_needs_leave_to_stop_and_runs_again(lab: Lab, web: dict[str, Any]) -> None:
+def test_a_running_vm_is_stopped_first_and_runs_again(lab: Lab, web: dict[str, Any]) -> None:
     do(lab, "vm", name="web", tenant="acme", state="started")
-    assert "stop=true" in rejected(lab)["msg"]
-    result = restore(lab, stop=True)
+    assert "it runs" in rejected(lab, stop=False)["msg"]
+    foreseen = restore(lab, check=True)
+    result = restore(lab)
+    assert foreseen["plan"] == result["done"]
+    assert result["done"][0].startswith("Shut down VM 'web'")
     assert result["guest"]["status"] == "running"
     assert int(config(lab, web)["memory"]) == 256
 
@@ -174,8 +177,8 @@ def test_a_vm_of_the_ha_manager_is_stopped_and_started_by_it(lab: Lab, web: dict
     """
     do(lab, "vm", name="web", tenant="acme", state="started")
     do(lab, "ha_resource", sid=f"vm:{web['vmid']}", request_state="started")
-    assert "stop=true" in rejected(lab)["msg"]
-    result = restore(lab, stop=True)
+    assert "it runs" in rejected(lab, stop=False)["msg"]
+    result = restore(lab)
     assert result["guest"]["status"] == "running"
     assert int(config(lab, web)["memory"]) == 256
     (managed,) = lab.client.get("cluster", "ha", "resources")
@@ -198,7 +201,7 @@ def test_a_vm_that_the_ha_manager_may_start_is_refused(lab: Lab, web: dict[str, 
 def refused_in_run(lab: Lab) -> dict[str, Any]:
     """Return the failure of a run that must not have written."""
     lab.simulator.reset_log()
-    result = lab.run("restore", **whole({"stop": True}))
+    result = lab.run("restore", **whole({}))
     assert result.get("failed"), result
     assert lab.simulator.writes() == []
     return result

@@ -177,7 +177,7 @@ def require_possible(
         attempted = f"{actual.label} was not overwritten"
         require_unprivileged(attempted, task.desired, task.chosen.config)
     if actual.running and not task.restore.stop:
-        raise _refused(actual, "it runs", "Set stop=true to let this task stop it")
+        raise _refused(actual, "it runs", "Stop it first, or leave out stop=false")
     if not task.keeps:
         return
     if snapshots:

@@ -30,7 +30,7 @@ def restore_spec() -> Spec:
         "confirm": {"type": "str"},
         "keep": {"type": "str", "choices": ["archive", "none"], "default": "archive"},
         "keep_storage": {"type": "str"},
-        "stop": {"type": "bool", "default": False},
+        "stop": {"type": "bool", "default": True},
         "options": {"type": "dict"},
         "storage": {"type": "str"},
         "storage_map": {"type": "dict"},
