@@ -17,10 +17,11 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._fleet.execute import VmOutcome
 from .._fleet.plan import Planned, Planner
+from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
 from .._node.record import PENDING, RETURNING, Record
 from .carry_out import TYPES, execute, set_noout
-from .guests import fingerprint, returning_item, start_order
+from .guests import fingerprint, returning_item
 from .keep import keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
 from .planning import runs
@@ -142,7 +143,7 @@ def _is_other(known: str, planned: Planned) -> bool:
 def _order(decision: Decision) -> int:
     planned = decision.planned
     actual = planned and (planned.actual or planned.refused)
-    return start_order(actual) if actual else 0
+    return start_order(actual.target)[0] if actual else 0
 
 
 def _decision(

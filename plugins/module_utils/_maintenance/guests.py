@@ -13,17 +13,12 @@ from typing import Any
 from .._cluster.rules import Rules, VmSelector
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenants_of
-from .._core.propstring import Format, parse
 from .._fleet.items import VmItem
 from .._guest.model import Actual
 from .._ha.sids import KINDS
 from .._kinds.registry import list_of
 from .._spec.fleet import with_defaults
 from .model import Wanted
-
-# pve-guest-common, PVE/GuestHelpers.pm: pve-startup-order.
-_STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
-_LAST = 1 << 31  # the start order of guests that have none
 
 
 def guests_on(cluster: ClusterState, node: str) -> list[VmRow]:
@@ -97,9 +92,3 @@ def fingerprint(actual: Actual) -> str:
     if not text:
         return ""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def start_order(actual: Actual) -> int:
-    """Return the place of a guest in the start order of its node; without one it is the last."""
-    order = parse(str(actual.target.get("startup") or ""), _STARTUP).get("order", "")
-    return int(order) if order.isdigit() else _LAST
