@@ -68,3 +68,11 @@ def archives_of(lab: Lab, guest: dict[str, Any], storage: str = "nas") -> list[s
     path = ("nodes", guest["node"], "storage", storage, "content")
     rows = lab.client.get(*path, content="backup", vmid=guest["vmid"])
     return [row["volid"] for row in sorted(rows, key=lambda row: row["ctime"])]
+
+
+def share_archives(source: Lab, target: Lab, storage: str = "nas") -> None:
+    """Show the archives on a storage to another cluster, as if both used it."""
+    known = {row["volid"] for row in target.simulator.ask("GET", "/volumes")}
+    for row in source.simulator.ask("GET", "/volumes"):
+        if row["volid"].startswith(f"{storage}:") and row["volid"] not in known:
+            target.simulator.steer("/volumes/pve1", {**row, "new": True})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from aiohttp import web
 
 from ..config.disks import add_unused
 from ..core.faults import BadFault, parse_fault
-from ..core.state import Container, Guest, NodeInfo, Run, Vm, Volume
+from ..core.state import Archive, ArchivedDisk, Container, Guest, NodeInfo, Run, Vm, Volume
 from ..core.tasks import Task
 from ..errors import ApiError
 from ..ha.manager import set_maintenance
@@ -46,6 +47,12 @@ def _task_durations(value: Any) -> dict[str, float]:
         except UsageError as error:
             raise Refused(str(error).replace("--task-ms", "task_ms")) from None
     return {name: float(ms) for name, ms in value.items()}
+
+
+def _archive(data: dict[str, Any]) -> Archive:
+    """The content of a backup as GET /volumes has it, perhaps from another simulator."""
+    disks = {name: ArchivedDisk(**disk) for name, disk in data["disks"].items()}
+    return Archive(data["kind"], data["conf"], disks, data.get("firewall"))
 
 
 class Control:
@@ -385,20 +392,20 @@ class Control:
         return {"ok": True}
 
     def _volumes(self, _parts: list[str], _data: Any) -> Any:
-        """Every volume that is there: node (empty on a shared storage), volid, size."""
+        """Every volume that is there: node (empty on a shared storage), volid, size. A backup has
+        its time and its content.
+        """
         cluster = self.server.sim.cluster
         found = []
         for name, storage in cluster.storages.items():
             nodes = [""] if storage.shared else list(cluster.nodes)
             for node in nodes:
-                found += [
-                    {
-                        "node": node,
-                        "volid": f"{name}:{volume}",
-                        "size": storage.on(node)[volume].size,
-                    }
-                    for volume in storage.on(node)
-                ]
+                for volume in storage.on(node).values():
+                    row = {"node": node, "volid": f"{name}:{volume.name}", "size": volume.size}
+                    if volume.archive is not None:
+                        row["ctime"] = volume.ctime
+                        row["archive"] = dataclasses.asdict(volume.archive)
+                    found.append(row)
         return found
 
     def _forgotten_tasks(self, _parts: list[str], _data: Any) -> Any:
@@ -412,7 +419,7 @@ class Control:
 
     def _put_volume(self, parts: list[str], data: dict[str, Any]) -> Any:
         """Make or remove a volume, or change its size or the attributes of a backup, below the API:
-        PUT /volumes/NODE {volid, new|gone|size|notes|protected|encrypted|verification}.
+        PUT /volumes/NODE {volid, new|gone|size|notes|protected|encrypted|verification|archive}.
         """
         cluster = self.server.sim.cluster
         if data.get("new"):
@@ -438,6 +445,8 @@ class Control:
         for name in ("notes", "protected", "encrypted", "verification"):
             if name in data:
                 setattr(volume, name, data[name])
+        if "archive" in data:
+            volume.archive = _archive(data["archive"])
         return {"ok": True}
 
     def _put_settings(self, _parts: list[str], data: dict[str, Any]) -> Any:
