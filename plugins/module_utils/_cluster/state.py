@@ -119,6 +119,7 @@ class ClusterState:
     # guests of other kinds, as the listing has them
     others: Mapping[int, VmRow] = field(default_factory=dict)
     asked_others: frozenset[str] = frozenset()  # nodes that gave the names of these as well
+    freed: frozenset[int] = frozenset()  # VMIDs of empty guests that this run removes first
 
     def is_of_other_kind(self, vmid: int | None) -> bool:
         """Return whether a VMID belongs to a guest of a kind that the caller does not work on."""

@@ -91,7 +91,7 @@ def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> Sight:
 
     One request if the listing lacks the number, and a second if it is in use.
     """
-    if vmid is None or vmid in cluster.taken or not is_in_use(client, vmid):
+    if vmid is None or vmid in cluster.taken | cluster.freed or not is_in_use(client, vmid):
         return Sight()
     return Sight(in_use=True, created=node_of(client, vmid) is not None)
 

@@ -151,7 +151,7 @@ def without_leftovers(cluster: ClusterState, leftovers: Sequence[VmRow]) -> Clus
     """Return the cluster state without the empty VMs that are removed first (pure)."""
     for row in leftovers:
         cluster = without_vm(cluster, row.vmid)
-    return cluster
+    return replace(cluster, freed=frozenset(row.vmid for row in leftovers))
 
 
 def remove_leftovers(client: Client, leftovers: Sequence[VmRow], timeout: int) -> list[str]:
