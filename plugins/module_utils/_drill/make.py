@@ -21,7 +21,7 @@ from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.settings import GuestRequest
 from .._restore.choose import Chosen
-from .._restore.desired import read_desired
+from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import find_chosen
 from .._restore.run import restore_new
 from .._tasks.query import Query
@@ -136,23 +136,21 @@ def make_copy(context: DrillContext, order: CopyOrder, *, check_mode: bool) -> C
     result = CopyResult(order)
     try:
         result.chosen = find_archive(context, order)
-        _restore(context, result, result.chosen, check_mode)
+        restore_copy(context, result, result.chosen, check_mode)
         if not check_mode:
-            _prove(context, result, result.chosen)
+            prove(context, result, result.chosen)
     except FleetError as error:
         result.error = error
         result.done += error.details.get("done", ())
     return result
 
 
-def _restore(context: DrillContext, result: CopyResult, chosen: Chosen, check_mode: bool) -> None:
-    client = context.client
+def restore_copy(
+    context: DrillContext, result: CopyResult, chosen: Chosen, check_mode: bool
+) -> None:
+    """Restore the isolated copy of a guest. Raises Conflict if it exists."""
     desired = restore_of(context.options, chosen, context.prefix, context.run, context.now)
-    made = restore_new(client, desired, chosen, context.archives, check_mode)
-    result.plan = list(made.values["plan"])
-    result.done = list(made.values["done"])
-    result.guest = dict(made.values["guest"] or {})
-    if made.values["placement"] is not None:
+    if restore_into(context, result, chosen, desired, check_mode=check_mode):
         return
     raise Conflict(
         attempted=f"{desired.new_name} was not restored",
@@ -162,7 +160,23 @@ def _restore(context: DrillContext, result: CopyResult, chosen: Chosen, check_mo
     )
 
 
-def _prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
+def restore_into(
+    context: DrillContext,
+    result: CopyResult,
+    chosen: Chosen,
+    desired: DesiredRestore,
+    *,
+    check_mode: bool,
+) -> bool:
+    """Restore a guest, note its steps in the result, and return whether it did not exist."""
+    made = restore_new(context.client, desired, chosen, context.archives, check_mode)
+    result.plan = list(made.values["plan"])
+    result.done = list(made.values["done"])
+    result.guest = dict(made.values["guest"] or {})
+    return made.values["placement"] is not None
+
+
+def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
     """Wait until the copy is up, and measure. Raises FleetError."""
     client, kind = context.client, chosen.kind
     vmid, node = int(result.guest["vmid"]), str(result.guest["node"])

@@ -41,6 +41,7 @@ class PlannedCopy:
     node: str
     vmid: int
     storages: tuple[str, ...]
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _fill_round(
             filled.later.append(task)
             continue
         try:
-            filled.planned.append(_plan_copy(client, view, task))
+            filled.planned.append(plan_copy(client, view, task))
         except _NO_ROOM as error:
             if filled.planned:
                 filled.later.append(task)
@@ -101,17 +102,26 @@ def _fill_round(
     return filled
 
 
-def _plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
+def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
     """Return the planned copy, which takes its room in the view. Raises FleetError."""
     kind = task.chosen.kind
     flow, context = context_of(client, task.restore, task.chosen, task.restore.new_name, True)
     context = replace(context, cluster_view=view.of(kind.type))
     cluster = context.cluster_view.now()
     plan: GuestPlan[Any] = flow.plan_missing(context, cluster, cluster)
-    draft, taken, row = plan.draft, taken_by(plan), row_after(plan)
-    if draft is None or taken is None or row is None:
+    draft = plan.draft
+    if draft is None:
         raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
-    view.put(row)
-    view.take(taken)
+    reserve(view, plan)
     storages = sorted(kind.storages_in(draft.placed.aim.config))
-    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)))
+    steps = tuple(plan.plan.summaries)
+    return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), steps)
+
+
+def reserve(view: PlanningView, plan: GuestPlan[Any]) -> None:
+    """Show a planned guest, and the room that it takes, to the plans of the others."""
+    taken, row = taken_by(plan), row_after(plan)
+    if taken is not None:
+        view.take(taken)
+    if row is not None:
+        view.put(row)
