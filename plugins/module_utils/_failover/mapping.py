@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The NICs of a guest at another site: its networks and addresses by a table (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .._core import validate
+from .._core.shown import formatted
+from .._guest.kind import Kind
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+_NIC = "net"
+_ADDRESSES = "ipconfig"
+# The sub-keys of net (containers) and ipconfig (VMs), and the options of modules vm and container.
+_IP = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
+_NOT_STATIC = frozenset(("dhcp", "auto", "manual"))
+
+
+@dataclass(frozen=True)
+class AddressTable:
+    """Networks of the lost site, each with its network at this one, the longest prefix first."""
+
+    pairs: tuple[tuple[Network, Network], ...] = ()
+
+    def translate(self, text: str) -> str | None:
+        """Return an address, with or without a prefix, at this site; None if no entry has it."""
+        address, slash, prefix = text.partition("/")
+        found = ipaddress.ip_address(address)
+        for source, target in self.pairs:
+            if found in source:
+                offset = int(found) - int(source.network_address)
+                return f"{target.network_address + offset}{slash}{prefix}"
+        return None
+
+
+@dataclass(frozen=True)
+class NicMap:
+    """How NICs change: bridges by the bridge that they were on, and addresses.
+
+    `keeps_macs` is whether guests keep their MAC addresses.
+    """
+
+    bridges: Mapping[str, str]
+    addresses: AddressTable
+    keeps_macs: bool
+
+
+def read_addresses(given: Mapping[str, Any], option: str) -> AddressTable:
+    """Return the table of addresses. Raises ValidationFailed."""
+    pairs: list[tuple[Network, Network]] = []
+    for source, target in given.items():
+        pair = _network(source, option), _network(target, f"{option}.{source}")
+        if (pair[0].version, pair[0].prefixlen) != (pair[1].version, pair[1].prefixlen):
+            step = "Give two networks of the same IP version with the same prefix"
+            raise validate.refused(f"{option}.{source}", target, "has another size", step)
+        pairs.append(pair)
+    return AddressTable(tuple(sorted(pairs, key=lambda pair: -pair[0].prefixlen)))
+
+
+def _network(text: Any, option: str) -> Network:
+    try:
+        return ipaddress.ip_network(str(text))
+    except ValueError:
+        step = "Write it as 10.0.0.0/24, without host bits"
+        raise validate.refused(option, text, "is not a network", step) from None
+
+
+def mapped_nics(
+    kind: Kind, config: Mapping[str, str], table: NicMap
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the NICs as options of module vm or container, and the addresses that the table
+    lacks.
+    """
+    nics: list[dict[str, Any]] = []
+    problems: list[str] = []
+    macs = kind.macs_in(config) if table.keeps_macs else {}
+    for key in sorted(filter(is_nic, config)):
+        nic: dict[str, Any] = {"name": key}
+        if key in macs:
+            nic["mac"] = macs[key]
+        bridge = parts_of(config[key]).get("bridge", "")
+        if bridge in table.bridges:
+            nic["bridge"] = table.bridges[bridge]
+        texts = parts_of(config[key] if kind.has_rootfs else config.get(_addresses_of(key), ""))
+        addresses, missing = _translated(texts, table.addresses)
+        problems += [f"{formatted(one)} of {key} is in no network of addresses" for one in missing]
+        nics.append({**nic, **addresses})
+    return nics, problems
+
+
+def is_nic(key: str) -> bool:
+    """Return whether a key of a configuration is a NIC."""
+    return key.startswith(_NIC) and key.removeprefix(_NIC).isdigit()
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """Return the keys and values of a property string."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        key, _equals, value = part.partition("=")
+        found[key] = value
+    return found
+
+
+def bridges_after(kind: Kind, config: Mapping[str, str], table: NicMap) -> Sequence[str]:
+    """Return the bridges of the guest at this site."""
+    return sorted({table.bridges.get(name, name) for name in kind.bridges_in(config)})
+
+
+def _addresses_of(key: str) -> str:
+    return key.replace(_NIC, _ADDRESSES)
+
+
+def _translated(texts: Mapping[str, str], table: AddressTable) -> tuple[dict[str, str], list[str]]:
+    """Return the changed addresses of a NIC as options, and static ones that the table lacks."""
+    changed: dict[str, str] = {}
+    missing: list[str] = []
+    if not table.pairs:
+        return changed, missing
+    for key, option in _IP.items():
+        text = texts.get(key, "")
+        if not text or text in _NOT_STATIC:
+            continue
+        target = table.translate(text)
+        if target is None:
+            missing.append(text)
+        elif target != text:
+            changed[option] = target
+    return changed, missing
