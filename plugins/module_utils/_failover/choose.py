@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which guests of the lost site come up: the newest archive of each (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .._backup.archive import Archive, newest_first
+from .._cluster.drill.copies import is_marked
+from .._cluster.tenant import owns, parse_tags, tenants_of
+from .._core.times import iso
+from .._restore.choose import Chosen, is_ordinary
+from .._snapshot.select import Owner
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The guests of a task. `named` and `excluded` have names and VMIDs; an empty `named` means
+    all. Archives older than the time `oldest` are left out.
+    """
+
+    owner: Owner
+    named: frozenset[str]
+    excluded: frozenset[str]
+    oldest: float
+
+
+@dataclass
+class ChosenGuests:
+    """The guests that come up, and those left out with the reason."""
+
+    guests: list[Chosen] = field(default_factory=list)
+    skipped: list[tuple[Chosen, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive]:
+    """Return the newest archive of each VMID that is not excluded, by VMID."""
+    newest: dict[int, Archive] = {}
+    for one in sorted(filter(is_ordinary, archives), key=newest_first):
+        if one.vmid is not None and str(one.vmid) not in choice.excluded:
+            newest.setdefault(one.vmid, one)
+    return [newest[vmid] for vmid in sorted(newest)]
+
+
+def choose(found: Iterable[Chosen], choice: Choice) -> ChosenGuests:
+    """Return the guests that come up. The problems are named guests without a usable archive, and
+    names that two guests of a tenant have.
+    """
+    result = ChosenGuests()
+    seen: set[str] = set()
+    for one in found:
+        keys = keys_of(one)
+        seen |= keys
+        if choice.named and not keys & choice.named:
+            continue
+        if not owns(choice.owner.tag, tags_of(one), choice.owner.prefix):
+            continue
+        reason = _reason_to_skip(one, choice)
+        if not reason:
+            result.guests.append(one)
+            continue
+        result.skipped.append((one, reason))
+        if keys & choice.named:
+            result.problems.append(f"{label_of(one)} is named, and {reason}")
+    for name in sorted(choice.named - seen - choice.excluded):
+        result.problems.append(f"guest {name} is named, and no archive of it was found")
+    result.problems += _namesakes(result.guests, choice.owner.prefix)
+    return result
+
+
+def _reason_to_skip(one: Chosen, choice: Choice) -> str:
+    if is_marked(tags_of(one)):
+        return "it is a copy of a drill"
+    if keys_of(one) & choice.excluded:
+        return "it is excluded"
+    if one.config.get("template") == "1":
+        return "it is a template"
+    if one.archive.time < choice.oldest:
+        return f"its newest archive is from {iso(one.archive.time)}"
+    return ""
+
+
+def _namesakes(guests: Sequence[Chosen], prefix: str) -> list[str]:
+    """Return a sentence about each name that two guests of a tenant have."""
+    known: dict[tuple[tuple[str, ...], str], Chosen] = {}
+    problems: list[str] = []
+    for one in guests:
+        key = (tenants_of(tags_of(one), prefix), one.name)
+        other = known.setdefault(key, one)
+        if other is not one:
+            problems.append(f"{label_of(one)} has the name of guest {other.archive.vmid}")
+    return problems
+
+
+def keys_of(one: Chosen) -> set[str]:
+    """Return the words that name a guest: its VMID and its name."""
+    return {str(one.archive.vmid), one.name}
+
+
+def tags_of(one: Chosen) -> tuple[str, ...]:
+    """Return the tags of the guest in an archive."""
+    return parse_tags(one.config.get("tags"))
+
+
+def label_of(one: Chosen) -> str:
+    """Return how messages call a guest of the lost site."""
+    return f"{one.kind.noun} '{one.name}' ({one.archive.vmid})"
+
+
+def in_groups(guests: Mapping[int, int]) -> list[list[int]]:
+    """Return VMIDs in groups that are started one after the other, by their start order."""
+    groups: dict[int, list[int]] = {}
+    for vmid in sorted(guests):
+        groups.setdefault(guests[vmid], []).append(vmid)
+    return [groups[order] for order in sorted(groups)]

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The guests of the other site: whether the twin of a guest may still run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .._backup.run_info import KINDS
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
+from .._cluster.tenant import tenants_of
+from .._core.errors import FleetError
+from .._restore.choose import Chosen
+from .choose import label_of, tags_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class OtherSite:
+    """The other site as it was read: its name, and its state or the error of the reading."""
+
+    name: str
+    cluster: ClusterState | None = None
+    error: FleetError | None = None
+
+
+def read_other(client: Client, name: str) -> OtherSite:
+    """Return the other site; two requests, and one for each node about names."""
+    try:
+        cluster = fetch_cluster_state(client, KINDS)
+        return OtherSite(name, with_names(client, cluster, missing=True))
+    except FleetError as error:
+        return OtherSite(name, error=error)
+
+
+def find_twin_problems(
+    other: OtherSite | None, guests: Iterable[Chosen], prefix: str, *, lost: bool
+) -> list[str]:
+    """Return why guests must not be started here (pure).
+
+    A guest that runs at the other site is always a problem. A site that does not answer, and
+    guests on nodes that are offline, are a problem unless the task says that the site is lost.
+    """
+    if other is None or other.cluster is None:
+        return [] if lost else [_unknown(other)]
+    problems: list[str] = []
+    for one in guests:
+        for row in _twins(other.cluster, one, prefix):
+            node = other.cluster.nodes.get(row.node)
+            is_known = node is not None and node.online
+            if is_known and row.status != _STOPPED:
+                place = f"guest {row.vmid} on node {row.node} of site {other.name}"
+                problems.append(f"{label_of(one)} is {row.status} as {place}")
+            elif not is_known and not lost:
+                problems.append(
+                    f"{label_of(one)} may run at site {other.name}: node {row.node} is offline"
+                )
+    return problems
+
+
+def _unknown(other: OtherSite | None) -> str:
+    if other is None:
+        return "nothing shows whether the guests run elsewhere: set from_site, or lost"
+    cause = other.error.cause if other.error is not None else ""
+    return f"site {other.name} cannot be asked whether guests run there: {cause}"
+
+
+def _twins(cluster: ClusterState, one: Chosen, prefix: str) -> list[VmRow]:
+    """Return the guests with the VMID and the kind of the guest, or with its name and tenant."""
+    rows: Mapping[int, VmRow] = cluster.vms
+    owners = tenants_of(tags_of(one), prefix)
+    found: list[VmRow] = []
+    for vmid in sorted(rows):
+        row = rows[vmid]
+        is_same_number = vmid == one.archive.vmid and row.type == one.archive.type
+        is_same_name = row.own_name == one.name and tenants_of(row.tags, prefix) == owners
+        if is_same_number or is_same_name:
+            found.append(row)
+    return found
