@@ -25,8 +25,7 @@ from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
 from .planning import Evacuation, plan_evacuation, runs
 from .read import Facts, read_active, read_facts, read_members, read_node
 from .report import MOVES, Progress, blocked, estimate, failed, merged, not_moved, result_of, stuck
-from .standing import find_blockers, find_busy, own_tasks
-from .times.estimate import duration
+from .standing import find_blockers, find_busy, find_late, own_tasks
 from .times.windows import remaining
 
 if TYPE_CHECKING:
@@ -110,7 +109,8 @@ def _require_ready(work: _Work, evacuation: Evacuation) -> None:
     blockers += find_busy(work.facts, wanted.node, evacuation.cluster, work.record)
     blockers += _late(work, evacuation)
     if blockers:
-        raise blocked(wanted.node, blockers)
+        attempted = f"Node {wanted.node} was not evacuated"
+        raise blocked(attempted, blockers, "cannot lose the node")
 
 
 def _require_movable(wanted: Wanted, evacuation: Evacuation) -> None:
@@ -123,15 +123,10 @@ def _require_movable(wanted: Wanted, evacuation: Evacuation) -> None:
 def _late(work: _Work, evacuation: Evacuation) -> list[str]:
     """Return why the moves do not fit into the windows of the task, if they do not."""
     wanted = work.wanted
-    left = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
-    if left is None or not evacuation.with_action(*_LEAVING):
+    if not evacuation.with_action(*_LEAVING):
         return []
-    needed = estimate(evacuation.decisions, wanted.parallel)
-    if left == 0:
-        return [f"the time is outside of the windows {', '.join(wanted.windows)}"]
-    if needed > left:
-        return [f"the moves take about {duration(needed)}, and the window ends in {duration(left)}"]
-    return []
+    left = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
+    return find_late(wanted.windows, left, estimate(evacuation.decisions, wanted.parallel))
 
 
 def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._cluster.rules import read_rules
@@ -22,41 +23,49 @@ _LONGEST = 7 * 24 * 3600
 
 def read_wanted(params: Mapping[str, Any]) -> Wanted:
     """Return the options. Raises ValidationFailed."""
-    placement = _placement(params.get("placement"))
-    rate = validate.number(params["transfer_rate"], 1, 100_000, "transfer_rate")
-    windows = params.get("tenant_windows") or {}
     next_node = params.get("next_node")
-    return Wanted(
+    return replace(
+        read_moves(params),
         node=validate.node(params["node"]),
         state=params["state"],
         unmovable=params["unmovable"],
-        move_stopped=params["move_stopped"],
-        restart_containers=params["restart_containers"],
         ha_maintenance=params["ha_maintenance"],
-        placement=placement,
-        tenant_prefix=params["tenant_prefix"],
-        parallel=validate.number(params["parallel"], 1, 100, "parallel"),
-        rate=float(rate * _MIB),
         extra_votes=validate.number(params["extra_votes"], 0, 100, "extra_votes"),
-        windows=read_windows(params.get("windows") or (), "windows"),
-        tenant_windows={
-            str(tenant).lower(): read_windows(_texts(given), f"tenant_windows.{tenant}")
-            for tenant, given in windows.items()
-        },
         next_node=validate.node(next_node, "next_node") if next_node else "",
         version=params.get("expected_version") or "",
         ceph_noout=params["ceph_noout"],
         rebooted=params["rebooted"],
         wait_timeout=_seconds(params, "wait_timeout"),
-        task_timeout=_seconds(params, "task_timeout"),
         shutdown_timeout=_seconds(params, "shutdown_timeout"),
     )
 
 
-def _placement(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def read_moves(params: Mapping[str, Any]) -> Wanted:
+    """Return the options about moves, without a node. Raises ValidationFailed."""
+    rate = validate.number(params["transfer_rate"], 1, 100_000, "transfer_rate")
+    windows = params.get("tenant_windows") or {}
+    return Wanted(
+        node="",
+        state="",
+        move_stopped=params["move_stopped"],
+        restart_containers=params["restart_containers"],
+        placement=read_placement(params.get("placement"), "placement"),
+        tenant_prefix=params["tenant_prefix"],
+        parallel=validate.number(params["parallel"], 1, 100, "parallel"),
+        rate=float(rate * _MIB),
+        windows=read_windows(params.get("windows") or (), "windows"),
+        tenant_windows={
+            str(tenant).lower(): read_windows(_texts(given), f"tenant_windows.{tenant}")
+            for tenant, given in windows.items()
+        },
+        task_timeout=_seconds(params, "task_timeout"),
+    )
+
+
+def read_placement(given: Mapping[str, Any] | None, option: str) -> Mapping[str, Any]:
     """Return the rules of placement as module vm takes them. Raises ValidationFailed."""
     options: Mapping[str, Any] = check_options(
-        vm_spec()["placement"]["options"], given or {}, "placement"
+        vm_spec()["placement"]["options"], given or {}, option
     )
     read_rules(options)
     return options

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Round:
+class Round:
     """One plan for all guests of the node: the decisions so far, and the nodes of HA groups."""
 
     planner: Planner
@@ -65,11 +65,11 @@ def plan_evacuation(
     rows = guests_on(cluster, wanted.node)
     moving = [row for row in rows if wanted.move_stopped or runs(row)]
     resting = [row for row in rows if row not in moving]
-    round_ = _Round(planner, cluster)
+    round_ = Round(planner, cluster)
     now = datetime.fromtimestamp(client.clock.time())
     free: list[VmRow] = []
     for row in moving:
-        decision = _decide_early(row, wanted, ha, known, now)
+        decision = decide_early(row, wanted, ha, known, now)
         if decision is None:
             free.append(row)
         else:
@@ -86,7 +86,7 @@ def runs(row: VmRow) -> bool:
     return row.status not in ("stopped", "unknown") and row.lock != "suspended"
 
 
-def _decide_early(
+def decide_early(
     row: VmRow, wanted: Wanted, ha: HaState, known: Mapping[int, str], now: datetime
 ) -> Decision | None:
     """Return the decision about a guest for which no node is chosen, or None."""
@@ -124,18 +124,18 @@ def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:
     return f"tenant {tenant} has agreed to {agreed}, and it is {now:%H:%M}"
 
 
-def _plan_free(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+def _plan_free(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
     """Decide about the guests for which a node must be chosen: first the guests without a group of
     the HA manager, then each group one by one.
     """
     single = [row for row in rows if sid_of(row) not in ha.together]
-    _choose(round_, wanted, ha, single)
+    choose(round_, wanted, ha, single)
     for row in rows:
         if row not in single:
-            _choose(round_, wanted, ha, [row])
+            choose(round_, wanted, ha, [row])
 
 
-def _choose(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+def choose(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
     """Decide about these guests, at first with all nodes, then without nodes that PVE refuses."""
     rules = read_rules(wanted.placement)
     refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
@@ -160,7 +160,7 @@ def _choose(round_: _Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) 
         waiting = again
 
 
-def _excluded(round_: _Round, ha: HaState, row: VmRow, wanted: Wanted) -> set[str]:
+def _excluded(round_: Round, ha: HaState, row: VmRow, wanted: Wanted) -> set[str]:
     """Return the nodes that the rules of the HA manager exclude for a guest."""
     sid = sid_of(row)
     nodes = set(round_.cluster.nodes)
@@ -179,7 +179,7 @@ def _refused_node(error: FleetError | None) -> str:
 
 
 def _take(
-    round_: _Round,
+    round_: Round,
     wanted: Wanted,
     ha: HaState,
     row: VmRow,
@@ -220,7 +220,7 @@ def _reason(error: FleetError | None, refused: Collection[str], node: str) -> st
     return by_reason(others) or error.answer or error.message
 
 
-def _plan_stops(round_: _Round, wanted: Wanted) -> None:
+def _plan_stops(round_: Round, wanted: Wanted) -> None:
     """Plan the shutdown of the guests that cannot leave."""
     stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
     items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]

@@ -88,7 +88,7 @@ def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
         "done": list(progress.done),
     }
     changed = bool(progress.plan if failure is None else progress.done)
-    diff = _diff(wanted.node, decisions) if changed else {"before": {}, "after": {}}
+    diff = diff_of(wanted.node, decisions) if changed else {"before": {}, "after": {}}
     return Result(changed, values, diff, progress.warnings, failure)
 
 
@@ -102,7 +102,8 @@ def _lines(progress: Progress, seconds: float) -> list[str]:
     return [head, *map(line_of, progress.decisions)]
 
 
-def _diff(node: str, decisions: Sequence[Decision]) -> dict[str, Any]:
+def diff_of(node: str, decisions: Sequence[Decision]) -> dict[str, Any]:
+    """Return the places and states of guests before and after."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in decisions:
@@ -122,13 +123,13 @@ def _after(node: str, decision: Decision) -> dict[str, str]:
     return {"node": target, "status": decision.row.status}
 
 
-def blocked(node: str, blockers: Sequence[str]) -> NodeUnhealthy:
-    """Return the error of a node that the cluster cannot lose now."""
+def blocked(attempted: str, blockers: Sequence[str], reason: str) -> NodeUnhealthy:
+    """Return the error of moves for which the cluster is not in order now."""
     return NodeUnhealthy(
-        attempted=f"Node {node} was not evacuated",
+        attempted=attempted,
         answer="; ".join(blockers),
         next_step="Nothing was moved. Repair this, or wait, and run again",
-        reason="cannot lose the node",
+        reason=reason,
         details={"blockers": list(blockers)},
     )
 

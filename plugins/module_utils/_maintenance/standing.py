@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cluster.state import ClusterState
@@ -16,6 +16,7 @@ from .._node.record import PENDING, Record
 from .ha_places import faulty
 from .model import Wanted
 from .read import CephState, Facts, NodeState
+from .times.estimate import duration
 
 # Tasks of people who look at a console, and of the manager of all guests.
 _HARMLESS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
@@ -34,18 +35,44 @@ _BOOT_TOLERANCE = 30
 
 def find_blockers(facts: Facts, node: str, extra_votes: int) -> list[str]:
     """Return the reasons why the cluster cannot lose the node now, each in a sentence."""
-    found = [*_votes(facts, node, extra_votes), *_records(facts, node), *_ceph(facts.ceph)]
-    found += [f"the HA manager is in trouble: {text}" for text in faulty(facts.ha)]
-    return found
+    return [*(_quorum(facts, node) or _votes(facts, extra_votes)), *_troubles(facts, node)]
 
 
-def _votes(facts: Facts, node: str, extra_votes: int) -> list[str]:
-    """Return the reasons about the quorum: each node has one vote."""
+def find_unrest(facts: Facts) -> list[str]:
+    """Return the reasons why no guest should move now, each in a sentence."""
+    return [*_quorum(facts, ""), *_troubles(facts, "")]
+
+
+def _troubles(facts: Facts, node: str) -> list[str]:
+    """Return the reasons about other maintenances, Ceph and the HA manager."""
+    manager = [f"the HA manager is in trouble: {text}" for text in faulty(facts.ha)]
+    return [*_records(facts, node), *_ceph(facts.ceph), *manager]
+
+
+def find_late(windows: Sequence[str], left: float | None, needed: float) -> list[str]:
+    """Return why moves that take `needed` seconds do not fit into the windows, of which `left`
+    seconds remain, if they do not fit.
+    """
+    if left is None:
+        return []
+    if left == 0:
+        return [f"the time is outside of the windows {', '.join(windows)}"]
+    if needed > left:
+        return [f"the moves take about {duration(needed)}, and the window ends in {duration(left)}"]
+    return []
+
+
+def _quorum(facts: Facts, node: str) -> list[str]:
     if not facts.quorate:
         return ["the cluster has no quorum"]
     offline = sorted(name for name, online in facts.members.items() if not online and name != node)
     if offline:
         return [f"node {first_of(offline, _MAX_NAMES)} is offline already"]
+    return []
+
+
+def _votes(facts: Facts, extra_votes: int) -> list[str]:
+    """Return the reason about the votes that remain: each node has one vote."""
     votes = len(facts.members) + extra_votes
     remaining = votes - 1
     if remaining * 2 <= votes:

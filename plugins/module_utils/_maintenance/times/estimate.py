@@ -28,15 +28,19 @@ def local_bytes(actual: Actual, cluster: ClusterState) -> int:
     return total
 
 
-def seconds_of(actual: Actual, cluster: ClusterState, rate: float) -> float:
-    """Return the seconds that the move of a guest takes; `rate` is in bytes per second.
-
-    The memory of a running VM is copied with its local disks; a container is restarted.
+def copied_bytes(actual: Actual, cluster: ClusterState) -> int:
+    """Return the bytes that the move of a guest copies: its local disks, and the memory of a
+    running VM; a container is restarted.
     """
     size = local_bytes(actual, cluster)
     if actual.running and actual.kind.saves_memory:
         size += actual.kind.figures_of(actual.live).memory
-    return OVERHEAD + size / rate
+    return size
+
+
+def seconds_of(actual: Actual, cluster: ClusterState, rate: float) -> float:
+    """Return the seconds that the move of a guest takes; `rate` is in bytes per second."""
+    return OVERHEAD + copied_bytes(actual, cluster) / rate
 
 
 def whole_time(seconds: Iterable[float], parallel: int) -> float:
