@@ -106,6 +106,11 @@ class Planner:
             self._owners.pop(item.desired.guest.vmid, None)
         return self.plan(items)
 
+    def withdraw(self, planned: Planned) -> None:
+        """Show a guest to later plans as it is, because its plan is not carried out."""
+        if planned.found is not None:
+            self._planned.put(planned.found)
+
     def look_up(self, items: list[VmItem]) -> list[Planned]:
         """Return which VM each item means, without a plan yet."""
         located = self._locate(items)

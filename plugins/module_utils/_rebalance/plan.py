@@ -1,0 +1,160 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans the moves that even the use of nodes: each by the plan of a guest that leaves its node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.rules import read_rules, with_site
+from .._cluster.state import VmRow, ask_nodes
+from .._core.quantities import readable_size
+from .._fleet.plan import Planner
+from .._kinds.registry import LISTS
+from .._maintenance.guests import sid_of, tenant_in
+from .._maintenance.model import STAY, Decision, HaState, Wanted
+from .._maintenance.planning import Round, choose, decide_early, runs
+from .._maintenance.times.estimate import copied_bytes, local_bytes
+from .score import Balance, balance_of, propose
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The budget of a run: moves, and bytes that they copy. `threshold` is a score at which the
+    nodes are even enough. `tenants` are the owners of the guests that may move, empty for all.
+    `placements` are the rules of tenants. `is_automatic`: PVE itself moves the HA resources.
+    """
+
+    moves: int
+    size: int
+    threshold: float
+    local_disks: bool = False
+    tenants: frozenset[str] = frozenset()
+    placements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    is_automatic: bool = False
+
+    def rules_of(self, row: VmRow, wanted: Wanted) -> dict[str, Any]:
+        """Return the rules of placement for a guest: of its tenant, over the rules for all."""
+        tenant = tenant_in(row, wanted.tenant_prefix) or ""
+        own = self.placements.get(tenant, {})
+        return {**wanted.placement, **{key: value for key, value in own.items() if value}}
+
+
+@dataclass
+class Rebalance:
+    """The moves so far, the guests that cannot move, and the balance that results."""
+
+    before: Balance
+    after: Balance
+    moves: list[Decision] = field(default_factory=list)
+    stays: list[Decision] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """One plan of moves: its options and its state."""
+
+    round_: Round
+    wanted: Wanted
+    ha: HaState
+    limits: Limits
+    found: Rebalance
+
+
+def plan_rebalance(client: Client, wanted: Wanted, ha: HaState, limits: Limits) -> Rebalance:
+    """Return the moves within the budget, the most useful one first. Nothing is written."""
+    planner = Planner(client, False, LISTS)
+    cluster = ask_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
+    balance = balance_of(cluster, with_site(read_rules(wanted.placement), client.connection))
+    planning = _Planning(Round(planner, cluster), wanted, ha, limits, Rebalance(balance, balance))
+    now = datetime.fromtimestamp(client.clock.time())
+    free: dict[int, VmRow] = {}
+    for row in sorted(cluster.guests, key=lambda one: one.vmid):
+        if not _takes_part(row, wanted, limits):
+            continue
+        decision = _decide_early(row, planning, now)
+        if decision is None:
+            free[row.vmid] = row
+        else:
+            planning.found.stays.append(decision)
+    _plan_moves(planning, free)
+    return planning.found
+
+
+def _takes_part(row: VmRow, wanted: Wanted, limits: Limits) -> bool:
+    is_candidate = wanted.move_stopped or runs(row)
+    if row.template or not is_candidate:
+        return False
+    return not limits.tenants or tenant_in(row, wanted.tenant_prefix) in limits.tenants
+
+
+def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> Decision | None:
+    """Return the decision about a guest that never moves, or None."""
+    sid = sid_of(row)
+    is_managed = planning.ha.services.get(sid, "ignored") != "ignored"
+    reason = ""
+    if row.lock:
+        reason = f"it has the lock {row.lock}"
+    elif is_managed and planning.limits.is_automatic:
+        reason = "the HA manager itself balances its resources (crs.ha_auto_rebalance)"
+    elif sid in planning.ha.together:
+        reason = "a rule of the HA manager keeps it with other guests"
+    if reason:
+        return Decision(row, STAY, reason)
+    return decide_early(row, replace(planning.wanted, node=row.node), planning.ha, {}, now)
+
+
+def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
+    """Plan one move after the other; each sees the moves before it."""
+    limits, found = planning.limits, planning.found
+    while len(found.moves) < limits.moves and found.after.score > limits.threshold:
+        proposal = propose(found.after, free.values())
+        if proposal is None:
+            return
+        row = free.pop(proposal.row.vmid)
+        decision = _plan_one(planning, row, found.after.memory.keys() - set(proposal.nodes))
+        size, reason = _cost_of(decision, planning)
+        if reason:
+            found.stays.append(Decision(row, STAY, reason))
+            if decision.planned is not None:
+                planning.round_.planner.withdraw(decision.planned)
+            continue
+        found.moves.append(decision)
+        found.size += size
+        found.after = found.after.after(row, decision.target)
+
+
+def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> Decision:
+    """Return the decision about one guest, which moves to none of the avoided nodes."""
+    rules = planning.limits.rules_of(row, planning.wanted)
+    excluded = {*(rules.get("exclude") or ()), *avoided}
+    wanted = replace(
+        planning.wanted, node=row.node, placement={**rules, "exclude": sorted(excluded)}
+    )
+    choose(planning.round_, wanted, planning.ha, [row])
+    return planning.round_.decisions[row.vmid]
+
+
+def _cost_of(decision: Decision, planning: _Planning) -> tuple[int, str]:
+    """Return the bytes that a move copies, and why it is not made, empty if it is made."""
+    actual = decision.planned and decision.planned.actual
+    if actual is None or decision.is_stuck:
+        return 0, decision.why
+    cluster, limits = planning.round_.cluster, planning.limits
+    size = copied_bytes(actual, cluster)
+    local = local_bytes(actual, cluster)
+    if local and not limits.local_disks:
+        text = readable_size(local)
+        return size, f"it has {text} on disks that only its node has, which local_disks allows"
+    if planning.found.size + size > limits.size:
+        return size, f"its move copies {readable_size(size)}, more than is left of max_size"
+    return size, ""

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How evenly the memory of nodes is given to guests, and the move that evens it most (pure)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from .._cluster.rules import Rules
+from .._cluster.state import ClusterState, VmRow
+
+# A move is worth its copying if it lowers the score by this at least.
+MIN_GAIN = 0.1
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The nodes that take part, with their memory, and the memory that guests have there; bytes."""
+
+    memory: Mapping[str, int]
+    given: Mapping[str, int]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The percentage of each node's memory that is given to its guests."""
+        return {node: 100 * self.given[node] / total for node, total in self.memory.items()}
+
+    @property
+    def score(self) -> float:
+        """The standard deviation of the shares in percentage points: 0 if all are equal."""
+        return statistics.pstdev(self.shares.values()) if self.memory else 0.0
+
+    def after(self, row: VmRow, target: str) -> Balance:
+        """Return the balance after a guest has moved."""
+        given = dict(self.given)
+        given[row.node] -= row.memory
+        given[target] += row.memory
+        return replace(self, given=given)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A guest whose move lowers the score, and the nodes at which it does, the best one first."""
+
+    row: VmRow
+    nodes: tuple[str, ...]
+
+
+def balance_of(cluster: ClusterState, rules: Rules) -> Balance:
+    """Return the balance of the nodes that are online, known to the caller and allowed by the
+    rules. Guests count whether they run or not, as in the choice of a node.
+    """
+    memory = {
+        name: node.memory
+        for name, node in cluster.nodes.items()
+        if node.online and node.memory and not node.maintenance
+    }
+    memory = {name: total for name, total in memory.items() if _is_allowed(name, rules)}
+    given = dict.fromkeys(memory, 0)
+    for row in cluster.guests:
+        if row.node in given and not row.template:
+            given[row.node] += row.memory
+    return Balance(memory, given)
+
+
+def _is_allowed(node: str, rules: Rules) -> bool:
+    is_own = not rules.own or node in rules.own
+    return is_own and node not in rules.exclude
+
+
+def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
+    """Return the guest whose move lowers the score most, or None if no move is worth it. Of equal
+    ones, the smaller guest moves, then the one with the lower VMID.
+    """
+    found: list[tuple[float, int, int, Proposal]] = []
+    for row in rows:
+        scores = _better_nodes(balance, row)
+        if scores:
+            nodes = tuple(sorted(scores, key=lambda node: (scores[node], node)))
+            best = round(scores[nodes[0]], 6)
+            found.append((best, row.memory, row.vmid, Proposal(row, nodes)))
+    return min(found, key=lambda one: one[:3])[3] if found else None
+
+
+def _better_nodes(balance: Balance, row: VmRow) -> dict[str, float]:
+    """Return the nodes at which a guest lowers the score enough, with the score of each."""
+    if row.node not in balance.memory:
+        return {}
+    others: Collection[str] = balance.memory.keys() - {row.node}
+    scores = {node: balance.after(row, node).score for node in others}
+    return {node: score for node, score in scores.items() if balance.score - score >= MIN_GAIN}
