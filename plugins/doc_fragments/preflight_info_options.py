@@ -103,6 +103,7 @@ options:
       - realm
       - realm_info
       - realm_sync
+      - rebalance
       - replication
       - replication_info
       - report_info

@@ -146,6 +146,10 @@ BYSTANDERS: Mapping[int, Mapping[str, Any]] = {
 }
 
 
+_LARGE = bystander(20103, TENANT, "large", "pve2")
+_LARGE = {**_LARGE, "running": True, "config": {**_LARGE["config"], "memory": "16384"}}
+
+
 def vm(key: str, there: Mapping[int, Mapping[str, Any]] | None = None, **options: Any) -> Scenario:
     """Return a scenario of module vm for the subject."""
     whole = {"name": NAME, "tenant": TENANT, **LIMITS, **options}
@@ -350,6 +354,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         {**_EVACUATION, "state": "returned"},
         machine(True),
         before=(("evacuation", _EVACUATION),),
+    ),
+    Scenario(
+        "move a guest to use the nodes evenly",
+        "rebalance",
+        {"max_moves": 1, "threshold": 0, **LIMITS},
+        {**machine(True, memory="4096"), 20103: _LARGE},
     ),
     snapshot("take a snapshot", snapshot="one"),
     snapshot("take a snapshot with memory", running=True, snapshot="one", vmstate=True),

@@ -33,6 +33,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "pool": "pools",
     "realm": "realms",
     "realm_sync": "users of a directory",
+    "rebalance": "guests of all nodes",
     "role": "roles",
     "sdn": "networks of the cluster",
     "storage": "storages of the cluster",

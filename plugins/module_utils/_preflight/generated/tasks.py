@@ -294,6 +294,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "estate_info": ("vm_info",),
     "evacuation": ("vm_migrate", "vm_power", "evacuation_node"),
     "metrics_info": ("metrics",),
+    "rebalance": ("vm_migrate", "evacuation_node"),
     "report_info": ("metrics",),
     "snapshot_info": ("vm_info",),
     "storage_download": ("image_download",),

@@ -86,6 +86,7 @@ def preflight_info_spec() -> Spec:
                 "realm",
                 "realm_info",
                 "realm_sync",
+                "rebalance",
                 "replication",
                 "replication_info",
                 "report_info",

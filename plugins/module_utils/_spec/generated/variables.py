@@ -305,6 +305,27 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
+    "rebalance": Family(
+        "rebalance_",
+        {
+            "rebalance_hosts": {"type": "raw"},
+            "rebalance_local_disks": {"type": "bool"},
+            "rebalance_max_moves": {"type": "int"},
+            "rebalance_max_size": {"type": "str"},
+            "rebalance_move_stopped": {"type": "bool"},
+            "rebalance_parallel": {"type": "int"},
+            "rebalance_placement": {"type": "dict"},
+            "rebalance_restart_containers": {"type": "bool"},
+            "rebalance_result": {"type": "raw"},
+            "rebalance_tenant_prefix": {"type": "str"},
+            "rebalance_tenant_windows": {"type": "dict"},
+            "rebalance_tenants": {"type": "list", "elements": "str"},
+            "rebalance_threshold": {"type": "int"},
+            "rebalance_transfer_rate": {"type": "int"},
+            "rebalance_windows": {"type": "list", "elements": "str"},
+        },
+        common=True,
+    ),
     "tidy": Family(
         "tidy_",
         {

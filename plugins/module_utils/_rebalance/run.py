@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module rebalance: checks, then the moves within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.rules import read_rules, with_site
+from .._cluster.state import fetch_cluster_state
+from .._core import validate
+from .._core.errors import FleetError
+from .._core.poll import poll
+from .._core.quantities import GIB, parse_size, readable_size
+from .._core.result import Result
+from .._core.shown import counted
+from .._datacenter.table import CRS
+from .._maintenance.carry_out import TYPES, execute
+from .._maintenance.model import Decision, Wanted
+from .._maintenance.options import read_moves, read_placement
+from .._maintenance.read import read_facts
+from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, row_of
+from .._maintenance.standing import find_late, find_unrest
+from .._maintenance.times.windows import remaining
+from .._resource.execute import after_writes
+from .plan import Limits, Rebalance, plan_rebalance
+from .score import Balance, balance_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Move guests until the nodes are even or the budget is spent; check mode writes nothing.
+    Raises FleetError.
+    """
+    wanted = read_moves(params)
+    limits = _read_limits(params, _is_automatic(client))
+    if not check_mode:
+        _await_moves(client, wanted.task_timeout)
+    facts = read_facts(client, "")
+    found = plan_rebalance(client, wanted, facts.ha, limits)
+    if found.moves:
+        left = remaining(wanted.windows, datetime.fromtimestamp(client.clock.time()))
+        needed = estimate(found.moves, wanted.parallel)
+        blockers = [*find_unrest(facts), *find_late(wanted.windows, left, needed)]
+        if blockers:
+            raise blocked("No guest was moved", blockers, "cluster not in order")
+    if check_mode or not found.moves:
+        return _result(found, wanted, found.after)
+    return _carry_out(client, wanted, found)
+
+
+def _read_limits(params: Mapping[str, Any], is_automatic: bool) -> Limits:
+    """Return the budget and the guests that may move. Raises ValidationFailed."""
+    given = params.get("tenant_placement") or {}
+    return Limits(
+        moves=validate.number(params["max_moves"], 0, 10_000, "max_moves"),
+        size=parse_size(params["max_size"], bare=GIB, what="max_size"),
+        threshold=float(validate.number(params["threshold"], 0, 100, "threshold")),
+        local_disks=params["local_disks"],
+        tenants=frozenset(str(one).lower() for one in params.get("tenants") or ()),
+        placements={
+            str(tenant).lower(): read_placement(rules, f"tenant_placement.{tenant}")
+            for tenant, rules in given.items()
+        },
+        is_automatic=is_automatic,
+    )
+
+
+def _is_automatic(client: Client) -> bool:
+    """Return whether the HA manager moves its resources itself, which it can since 9.2."""
+    answer = client.direct().get("cluster", "options").get("crs")
+    return CRS.read(answer).get("ha-auto-rebalance") == "1"
+
+
+def _await_moves(client: Client, timeout: float) -> None:
+    """Wait for moves of an interrupted run, or of others."""
+    for _left in poll(client.clock, timeout, longest=5.0):
+        cluster = fetch_cluster_state(client.direct(), TYPES)
+        if not any(row.lock == "migrate" for row in cluster.guests):
+            return
+
+
+def _carry_out(client: Client, wanted: Wanted, found: Rebalance) -> Result:
+    """Move the guests, and measure the balance afterwards."""
+    done: list[str] = []
+    warnings: list[str] = []
+    errors: dict[int, FleetError] = {}
+    for outcome in execute(client, wanted, found.moves):
+        if outcome.error is not None:
+            errors[outcome.planned.item.desired.guest.vmid] = outcome.error
+            done += outcome.error.details.get("done", ())
+        if outcome.result is not None:
+            done += outcome.result.values["done"]
+            warnings += outcome.result.warnings
+    failure = None
+    if errors:
+        attempted = f"{counted(len(errors), 'guest')} could not move"
+        failure = failed(attempted, errors, found.moves)
+    rules = with_site(read_rules(wanted.placement), client.connection)
+    with after_writes(done):
+        measured = balance_of(fetch_cluster_state(client.direct(), TYPES), rules)
+    return _result(found, wanted, measured, done, failure, warnings)
+
+
+def _result(
+    found: Rebalance,
+    wanted: Wanted,
+    after: Balance,
+    done: list[str] | None = None,
+    failure: FleetError | None = None,
+    warnings: list[str] | None = None,
+) -> Result:
+    """Return the result: as foreseen, or as measured after the moves."""
+    plan = [text for one in found.moves for text in _summaries(one)]
+    before = found.before
+    values: dict[str, Any] = {
+        "rebalance": {
+            "score_before": round(before.score, 2),
+            "score_after": round(after.score, 2),
+            "nodes": [
+                {
+                    "node": node,
+                    "share_before": round(share, 1),
+                    "share_after": round(after.shares.get(node, 0.0), 1),
+                }
+                for node, share in sorted(before.shares.items())
+            ],
+            "moves": [row_of(one) for one in found.moves],
+            "stays": [row_of(one) for one in found.stays],
+            "size": found.size,
+            "seconds": round(estimate(found.moves, wanted.parallel)),
+        },
+        "report": _lines(found, after),
+        "plan": plan,
+        "done": done or [],
+    }
+    changed = bool(plan)
+    if failure is not None:
+        changed = bool(done or failure.details.get("unverified"))
+    diff = diff_of("cluster", found.moves) if changed else {"before": {}, "after": {}}
+    return Result(changed, values, diff, tuple(warnings or ()), failure)
+
+
+def _summaries(decision: Decision) -> list[str]:
+    planned = decision.planned
+    if planned is None or planned.vm_plan is None:
+        return []
+    return planned.vm_plan.plan.summaries
+
+
+def _lines(found: Rebalance, after: Balance) -> list[str]:
+    """Return the report for people: the score, each move, and each guest that cannot move."""
+    moves = counted(len(found.moves), "move")
+    head = (
+        f"score {found.before.score:.1f} before, {after.score:.1f} after {moves} "
+        f"of {readable_size(found.size)}"
+    )
+    stays = [f"{one.label} stays: {one.why}" for one in found.stays]
+    return [head, *map(line_of, found.moves), *stays]

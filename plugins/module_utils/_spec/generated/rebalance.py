@@ -1,0 +1,41 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module rebalance.
+
+Written by `make options` from rebalance.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def rebalance_spec() -> Spec:
+    """Return the options of module rebalance."""
+    return {
+        "max_moves": {"type": "int", "default": 5},
+        "max_size": {"type": "str", "default": "100G"},
+        "threshold": {"type": "int", "default": 5},
+        "tenants": {"type": "list", "elements": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "local_disks": {"type": "bool", "default": False},
+        "restart_containers": {"type": "bool", "default": False},
+        "move_stopped": {"type": "bool", "default": False},
+        "placement": {"type": "dict"},
+        "tenant_placement": {"type": "dict"},
+        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "transfer_rate": {"type": "int", "default": 100},
+        "windows": {"type": "list", "elements": "str"},
+        "tenant_windows": {"type": "dict"},
+        "task_timeout": {
+            "type": "int",
+            "default": 3600,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
