@@ -128,3 +128,24 @@ def test_without_ssh_and_with_tasks_of_the_user(night: Night, tmp_path: Path) ->
     assert (tmp_path / "mine").exists()
     assert night.ssh.calls("pve2") == []
     assert places(night.lab) == before
+
+
+def test_nodes_are_used_evenly_by_the_rules_of_the_estate(night: Night, tmp_path: Path) -> None:
+    """The guest of the tag stays: both other nodes have one, and the tenant keeps them apart."""
+    for vmid, node in ((401, "pve1"), (402, "pve3")):
+        put_vm(night.lab, vmid, {"memory": "512"}, node=node, tags=["tenant_acme", "db"])
+    put_vm(night.lab, 300, {"memory": "8192"}, tags=["tenant_acme", "db"])
+    for vmid in (301, 302):
+        put_vm(night.lab, vmid, {"memory": "8192"})
+    defaults = {"placement": {"anti_affinity": ["db"]}}
+    estate = {"tenants": {"acme": {"defaults": defaults}, "globex": {}}}
+    (tmp_path / "estate.yml").write_text(yaml.safe_dump(estate))
+    arguments = ("-e", "@estate.yml", "-e", "rebalance_max_moves=2")
+    night.lab.simulator.reset_log()
+    shown = night.player.play("pve.fleet.rebalance", *arguments, "--check").expect()
+    assert night.lab.simulator.writes() == []
+    assert "vm301 (301) moves to node" in shown.output
+    night.player.play("pve.fleet.rebalance", *arguments).expect()
+    found = places(night.lab)
+    assert found[300] == ("pve2", True)
+    assert {found[301][0], found[302][0]} == {"pve1", "pve3"}
