@@ -65,6 +65,22 @@ options:
       - By default, nothing is changed.
     type: list
     elements: dict
+  sdn:
+    description:
+      - Zones, VNets, subnets and controllers of SDN, as the options of
+        M(pve.fleet.sdn). Its option C(exact) names the sections of which
+        everything else is removed.
+      - By default, nothing is changed.
+    type: dict
+  firewall:
+    description:
+      - Firewalls of the cluster, nodes, VNets and security groups, each
+        with the options of M(pve.fleet.firewall).
+      - Aliases and IP sets of the cluster are written before security groups,
+        and groups before rules that name them.
+      - By default, nothing is changed.
+    type: list
+    elements: dict
   storages:
     description:
       - Storages, each with the options of M(pve.fleet.storage).
@@ -194,6 +210,8 @@ options:
       - nodes
       - apt_repositories
       - networks
+      - sdn
+      - firewall
       - storages
       - mappings
       - cpu_models

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.modules.access_lab import limited
+from tests.modules.access_lab import do, limited
 from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import RIGHTS
 
 CARD = {"node": "pve1", "path": "0000:01:00.0", "id": "10de:2204"}
 # At least one resource of each section; each refers to others that the file itself creates.
@@ -43,6 +45,30 @@ FILE: dict[str, Any] = {
     "nodes": [{"node": "pve1", "timezone": "Europe/Vienna", "description": "first"}],
     "apt_repositories": [{"node": "pve1", "handle": "no-subscription", "state": "enabled"}],
     "networks": [{"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}],
+    "sdn": {
+        "zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr5", "nodes": ["pve1"]}],
+        "vnets": [{"name": "web", "zone": "teams", "tag": 40}],
+        "subnets": [{"cidr": "10.40.0.0/24", "vnet": "web", "gateway": "10.40.0.1"}],
+    },
+    "firewall": [
+        {
+            "scope": "cluster",
+            "options": {"policy_forward": "DROP"},
+            "rules": [{"type": "group", "action": "web"}],
+            "aliases": [{"name": "office", "cidr": "192.0.2.0/24"}],
+            "ip_sets": [{"name": "admins", "members": [{"cidr": "192.0.2.7"}]}],
+        },
+        {
+            "scope": "group",
+            "group": "web",
+            "comment": "Web servers",
+            "rules": [
+                {"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "443", "source": one}
+                for one in ("dc/office", "+dc/admins")
+            ],
+        },
+        {"scope": "node", "node": "pve1", "options": {"tcpflags": True}},
+    ],
     "storages": [
         {"name": "media", "type": "dir", "path": "/srv/media", "content": ["backup", "iso"]}
     ],
@@ -82,8 +108,9 @@ FILE: dict[str, Any] = {
 
 
 @pytest.fixture
-def lab(unused: Lab, fast: None) -> Lab:
+def lab(unused: Lab, fast: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """A cluster with two VMs on one node, whose disks are on ZFS."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     tank = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "images"}
     unused.client.write("POST", "storage", data=tank)
     disks = [{"size": 1, "storage": "tank"}]
@@ -111,7 +138,8 @@ def test_a_file_is_applied_and_then_changes_nothing(lab: Lab) -> None:
     made = applied(lab, **FILE)
     assert "hush-hush-1" not in str(made)
     assert all(one["changed"] for one in made["resources"])
-    assert len(made["resources"]) == sum(
+    names = [one for one in made["resources"] if one["name"] == "cluster/names"]
+    assert len(made["resources"]) - len(names) == sum(
         1 if isinstance(items, dict) else len(items) for items in FILE.values()
     )
     lab.simulator.reset_log()
@@ -138,9 +166,18 @@ def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
     assert lab.run("cluster_export_info")["text"] == found["text"]
 
 
+def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> None:
+    front = {"zone": "teams", "tag": 50, "subnet": "10.1.0.0/24"}
+    teams = {"sdn": FILE["sdn"], "networks": FILE["networks"]}
+    applied(lab, **teams, firewall=[{"scope": "cluster", "options": {"enable": True}}])
+    before = lab.run("cluster_export_info", sections=["sdn", "firewall"])
+    do(lab, "tenant", name="acme", **RIGHTS, networks={"front": front})
+    assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
+
+
 def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) -> None:
     many: dict[str, Any] = {
-        **FILE,
+        **{name: items for name, items in FILE.items() if name not in ("sdn", "firewall")},
         "storages": [
             {"name": f"dir{number}", "type": "dir", "path": f"/srv/{number}", "content": ["backup"]}
             for number in range(30)
@@ -159,6 +196,11 @@ def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) 
     lab.simulator.reset_log()
     assert not lab.run("cluster", **many)["changed"]
     assert len(lab.simulator.log()) <= 30
+    networks = {name: FILE[name] for name in ("sdn", "firewall")}
+    lab.run("cluster", **networks)
+    lab.simulator.reset_log()
+    assert not lab.run("cluster", **networks)["changed"]
+    assert len(lab.simulator.log()) <= 18
 
 
 def test_exact_removes_what_is_not_declared(lab: Lab) -> None:

@@ -21,11 +21,13 @@ class DeclaredItem:
 
     section: Section
     params: Mapping[str, Any] = field(repr=False)
+    part: str = ""
 
     @property
     def name(self) -> str:
         """The keys of the resource as results name it, empty for what exists once."""
-        return "/".join(str(self.params[key]) for key in self.section.keys if key in self.params)
+        keys = [self.params.get(key) for key in self.section.keys]
+        return "/".join(str(one) for one in (*keys, self.part or None) if one is not None)
 
     @property
     def is_removed(self) -> bool:
@@ -46,7 +48,8 @@ def read_items(params: Mapping[str, Any]) -> list[DeclaredItem]:
             for place, given in _given(section, params.get(section.name))
         ]
         _require_different(items)
-        found += items
+        arranged = section.arranged(item.params for item in items)
+        found += [DeclaredItem(section, options, part) for part, options in arranged]
     return found
 
 
@@ -101,9 +104,8 @@ def secrets_in(arguments: Mapping[str, Any]) -> set[str]:
     """Return the secrets of all items, before anything is checked."""
     found: set[str] = set()
     for section in SECTIONS:
-        items = arguments.get(section.name)
-        if not isinstance(items, list):
-            continue
-        for item in items:
+        given = arguments.get(section.name)
+        items = given if isinstance(given, list) else [given]
+        for item in filter(None, items):
             found |= hidden_values(section.spec(), item)
     return found

@@ -20,7 +20,7 @@ from .._api.caching import Caching, CachingReader
 from .._api.client import Client
 from .._api.protocols import Sender
 from .._api.request import Request
-from .._core.errors import NotFound
+from .._core.errors import FleetError, NotFound
 from .._resource.table import Table, Values
 
 _RESOURCES = ("cluster", "resources")
@@ -31,14 +31,15 @@ _TARGETS = ("cluster", "notifications", "targets")
 class Edit:
     """A row of a listing that will be added, changed or, without `row`, removed.
 
-    `identity` has the properties by which the row is found. `each_node`: the listing has a row for
-    each node.
+    `identity` has the properties by which the row is found; an empty one finds all rows.
+    `each_node`: the listing has a row for each node. `is_new`: the listing may not exist yet.
     """
 
     path: tuple[str, ...]
     identity: Mapping[str, str]
     row: Mapping[str, Any] | None
     each_node: bool = False
+    is_new: bool = False
 
 
 def edited(answer: Any, edits: Iterable[Edit]) -> Any:
@@ -125,10 +126,12 @@ class _PlannedLayer(Caching):
         edits = [edit for edit in self._edits if _concerns(edit, request)]
         try:
             answer = super().send(request)
-        except NotFound:
+        except FleetError as error:
+            is_new = any(edit.is_new for edit in edits)
             answer = edited([], edits)
-            if not answer:
+            if not is_new and not (isinstance(error, NotFound) and answer):
                 raise
+            return answer
         return edited(answer, edits)
 
 

@@ -105,7 +105,9 @@ def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) 
     Raises FleetError.
     """
     if item.section.table is None:
-        return Planned(item, item.section.run(dict(item.params), client, True))
+        preview = item.section.run(dict(item.params), client, True)
+        client.plan(item.section.edits(item.params))
+        return Planned(item, preview)
     difference = find_difference(item, known, client)
     if difference is None:
         return Planned(item, _UNCHANGED)

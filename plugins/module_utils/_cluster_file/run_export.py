@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,13 @@ from .._node.network.run import run_info as list_interfaces
 from .._node.settings.run import run_info as read_settings
 from .._resource.run import list_values, read_values
 from .declared import ExportedSection, declared, exported_rows, without_default
+from .export_networks import export_firewall, export_sdn
 from .sections import SECTIONS, Section
 from .text import VARIABLE, text_of
 
 _READS_AT_ONCE = 8
 _OPTIONS = next(section for section in SECTIONS if section.name == "options")
+_ONCE = frozenset(section.name for section in SECTIONS if not section.keys)
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -58,8 +60,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _value(name: str, exported: ExportedSection) -> Any:
-    """Return the value of a section: the options of the cluster are not a list."""
-    return exported.items[0] if name == _OPTIONS.name else exported.items
+    """Return the value of a section: what exists once is not a list."""
+    return exported.items[0] if name in _ONCE else exported.items
 
 
 def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSection | FleetError:
@@ -76,37 +78,43 @@ def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSec
             values = read_values(CLUSTER_OPTIONS, client, {}) or {}
             options = declared(section, CLUSTER_OPTIONS, {}, values)
             return ExportedSection([options] if options else [], [])
-        return ExportedSection(_BY_NODE[section.name](nodes, client), [])
+        return _READERS[section.name](nodes, client)
     except AuthenticationError:
         raise
     except FleetError as error:
         return error
 
 
-def _settings(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+def _settings(nodes: Sequence[str], client: Client) -> ExportedSection:
     found: list[dict[str, Any]] = []
     for node in nodes:
         settings = read_settings({"node": node}, client).values["settings"]
         options = without_default(settings, {"startall_onboot_delay": 0, "ballooning_target": 80})
         found.append({"node": node, **(options or {})})
-    return found
+    return ExportedSection(found, [])
 
 
-def _networks(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+def _networks(nodes: Sequence[str], client: Client) -> ExportedSection:
     found: list[dict[str, Any]] = []
     for node in nodes:
         interfaces = list_interfaces({"node": node}, client).values["interfaces"]
         found.append({"node": node, "interfaces": interfaces})
-    return found
+    return ExportedSection(found, [])
 
 
-def _repositories(nodes: Sequence[str], client: Client) -> list[dict[str, Any]]:
+def _repositories(nodes: Sequence[str], client: Client) -> ExportedSection:
     found: list[dict[str, Any]] = []
     for node in nodes:
         for one in list_repositories({"node": node}, client).values["repositories"]:
             if one["state"] is not None:
                 found.append({"node": node, "handle": one["handle"], "state": one["state"]})
-    return found
+    return ExportedSection(found, [])
 
 
-_BY_NODE = {"nodes": _settings, "networks": _networks, "apt_repositories": _repositories}
+_READERS: Mapping[str, Callable[[Sequence[str], Client], ExportedSection]] = {
+    "nodes": _settings,
+    "networks": _networks,
+    "apt_repositories": _repositories,
+    "sdn": export_sdn,
+    "firewall": export_firewall,
+}

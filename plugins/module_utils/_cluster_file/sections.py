@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from .._datacenter.mapping import MAPPING
 from .._datacenter.metric_server import METRIC_SERVER
 from .._datacenter.replication import REPLICATION, run_replication
 from .._datacenter.table import CLUSTER_OPTIONS
+from .._firewall.run import run as run_firewall
 from .._ha.resource import HA_RESOURCE
 from .._ha.rule import HA_RULE
 from .._ha.run import run_resource, run_rule
@@ -38,6 +39,8 @@ from .._pool.table import POOL
 from .._realm.table import REALM_CONFIG
 from .._resource.run import run
 from .._resource.table import Table, Values
+from .._sdn.run import run as run_sdn
+from .._spec.firewall import firewall_spec
 from .._spec.generated.acl import acl_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
@@ -56,12 +59,26 @@ from .._spec.generated.pool import pool_spec
 from .._spec.generated.realm_config import realm_spec
 from .._spec.generated.replication import replication_spec
 from .._spec.generated.role import role_spec
+from .._spec.generated.sdn import sdn_spec
 from .._spec.generated.storage import storage_spec
 from .._spec.generated.user import user_spec
 from .._storage.table import STORAGE
+from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces
+from .planned import Edit
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
 Keys = Mapping[str, str]
+Options = Mapping[str, Any]
+
+
+def as_declared(items: Iterable[Options]) -> list[tuple[str, Options]]:
+    """Return each item as a whole, in the order of the file."""
+    return [("", item) for item in items]
+
+
+def no_edits(_item: Options) -> list[Edit]:
+    """Return no edits: no check of another item reads what the item changes."""
+    return []
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +101,8 @@ class Section:
     built_in: Callable[[Keys], bool] = lambda _keys: False
     fixed: bool = False  # whether what is built in cannot be changed
     elsewhere: Callable[[Values], bool] = lambda _values: False
+    arranged: Callable[[Iterable[Options]], list[tuple[str, Options]]] = as_declared
+    edits: Callable[[Options], list[Edit]] = no_edits
 
     @property
     def can_be_exact(self) -> bool:
@@ -119,7 +138,16 @@ SECTIONS: tuple[Section, ...] = (
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
     Section("nodes", node_spec, run_node, ("node",)),
     Section("apt_repositories", apt_repository_spec, run_apt, ("node", "handle")),
-    Section("networks", node_network_spec, run_network, ("node",)),
+    Section("networks", node_network_spec, run_network, ("node",), edits=edits_of_interfaces),
+    Section("sdn", sdn_spec, run_sdn, ()),
+    Section(
+        "firewall",
+        firewall_spec,
+        run_firewall,
+        ("scope", "node", "vnet", "group", "name", "vmid"),
+        arranged=arrange_firewall,
+        edits=edits_of_firewall,
+    ),
     _simple("storages", STORAGE, storage_spec, built_in=_named("local")),
     _simple("mappings", MAPPING, mapping_spec, groups=_types("pci", "usb", "dir")),
     _simple("cpu_models", CPU_MODEL, cpu_model_spec),

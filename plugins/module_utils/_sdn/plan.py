@@ -33,7 +33,8 @@ ROOT = ("cluster", "sdn")
 _REMOVED_FIRST = (SUBNETS, VNETS, ZONES)
 _WRITTEN = (IPAMS, DNS, CONTROLLERS, ZONES, VNETS, SUBNETS)
 _REMOVED_LAST = (CONTROLLERS, IPAMS, DNS)
-_BUILT_IN = {IPAMS: ("pve",)}
+BUILT_IN = {IPAMS: ("pve",)}
+"""Objects that Proxmox VE has by itself."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _after(kind: str, section: Mapping[str, Entry], desired: Desired) -> dict[st
         return dict(section)
     kept = dict(section)
     if kind in desired.exact:
-        built_in = _BUILT_IN.get(kind, ())
+        built_in = BUILT_IN.get(kind, ())
         kept = {name: one for name, one in section.items() if name in (*declared, *built_in)}
     for name, entry in declared.items():
         if entry is None:

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""SDN and the firewalls of a cluster as sections of a cluster file.
+
+The VNets, names and security groups of tenants are left out: the estate has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .._api.client import Client
+from .._cluster.tenant import EVERY_TENANT
+from .._core.errors import NotSupported
+from .._core.marks import marked_tag
+from .._core.parallel import side_by_side
+from .._firewall.model import Firewall
+from .._firewall.read import groups_of, read_firewall
+from .._firewall.scope import CLUSTER, GROUP, NODE, ROOT, VNET, plain_scope
+from .._firewall.view import view_of as firewall_view
+from .._sdn.forms import view_of as sdn_view
+from .._sdn.model import DNS, IPAMS, SUBNETS, VNETS, Sections
+from .._sdn.plan import BUILT_IN
+from .._sdn.read import read_sdn, with_servers
+from .declared import ExportedSection, without_default
+
+_READS_AT_ONCE = 8
+_SERVERS_WITH_SECRET = {IPAMS: ("token", ("netbox", "phpipam")), DNS: ("key", ("powerdns",))}
+
+
+# -- SDN -----------------------------------------------------------------------------------------
+
+
+def export_sdn(_nodes: Sequence[str], client: Client) -> ExportedSection:
+    """Return the objects of SDN; none if Proxmox VE has no SDN. One request for each VNet."""
+    try:
+        reading = with_servers(client, read_sdn(client, subnets=True))
+    except NotSupported:
+        return ExportedSection([], [])
+    return exported_sdn(reading.running)
+
+
+def exported_sdn(running: Sections) -> ExportedSection:
+    """Return the objects of SDN as options of module sdn (pure)."""
+    found: dict[str, Any] = {}
+    for kind, rows in sdn_view(_without_tenants(running)).items():
+        kept = [row for row in rows if row.get("name") not in BUILT_IN.get(kind, ())]
+        if kept:
+            found[kind] = kept
+    secrets = [text for kind in _SERVERS_WITH_SECRET for text in _secrets(kind, running)]
+    return ExportedSection([found] if found else [], secrets)
+
+
+def _without_tenants(running: Sections) -> Sections:
+    """Return the objects except the VNets of tenants and their subnets."""
+    own = {name for name, entry in running[VNETS].items() if marked_tag(entry.get("alias"))}
+    vnets = {name: entry for name, entry in running[VNETS].items() if name not in own}
+    subnets = {
+        name: entry for name, entry in running[SUBNETS].items() if entry.get("vnet") not in own
+    }
+    return {**running, VNETS: vnets, SUBNETS: subnets}
+
+
+def _secrets(kind: str, running: Sections) -> list[str]:
+    option, types = _SERVERS_WITH_SECRET[kind]
+    servers = running.get(kind, {}).items()
+    return [f"{name}: {option}" for name, entry in servers if entry.get("type") in types]
+
+
+# -- firewall ------------------------------------------------------------------------------------
+
+
+def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
+    """Return the firewalls of the cluster, its groups, nodes and VNets.
+
+    Two requests for each node and VNet, one for each group and IP set.
+    """
+    groups = groups_of(client.get(*ROOT, "groups"))
+    wanted = [(CLUSTER, "")]
+    wanted += [(GROUP, name) for name in sorted(groups) if marked_tag(groups[name]) is None]
+    wanted += [(NODE, name) for name in nodes]
+    wanted += [(VNET, name) for name in _vnets(client)]
+    found = side_by_side(partial(_read, client), wanted, _READS_AT_ONCE)
+    return ExportedSection([one for one in found if one is not None], [])
+
+
+def _vnets(client: Client) -> list[str]:
+    try:
+        rows = client.get("cluster", "sdn", VNETS) or ()
+    except NotSupported:
+        return []
+    return sorted(str(row["vnet"]) for row in rows)
+
+
+def _read(client: Client, wanted: tuple[str, str]) -> dict[str, Any] | None:
+    """Return a scope as an item, None for a scope that has only defaults, or no firewall."""
+    kind, name = wanted
+    scope = plain_scope(kind, name)
+    try:
+        firewall = read_firewall(client, scope)
+    except NotSupported:
+        return None
+    shown = without_default(firewall_view(scope, _without_names(firewall)), {})
+    if not shown and kind != GROUP:
+        return None
+    place = {kind: name} if name else {}
+    return {"scope": kind, **place, **(shown or {})}
+
+
+def _without_names(firewall: Firewall) -> Firewall:
+    """Return a firewall without the aliases and IP sets of tenants (pure)."""
+    names = firewall.aliases.items()
+    aliases = {name: one for name, one in names if marked_tag(one[1]) is None}
+    sets = {
+        name: one
+        for name, one in firewall.ip_sets.items()
+        if name != EVERY_TENANT and marked_tag(one.comment) is None
+    }
+    return replace(firewall, aliases=aliases, ip_sets=sets)

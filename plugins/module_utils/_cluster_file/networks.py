@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The order of the items about networks, and the listings after them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._firewall.desired import read_desired
+from .._firewall.scope import CLUSTER, GROUP, ROOT, plain_scope
+from .planned import Edit
+
+Options = Mapping[str, Any]
+_NAMES = "names"
+_BESIDE_NAMES = ("options", "rules", "exact")
+
+
+def arrange_firewall(items: Iterable[Options]) -> list[tuple[str, Options]]:
+    """Return the scopes in the order that references need: aliases and IP sets of the cluster,
+    security groups, rules, and groups that are removed.
+    """
+    names: list[tuple[str, Options]] = []
+    groups: list[tuple[str, Options]] = []
+    places: list[tuple[str, Options]] = []
+    gone: list[tuple[str, Options]] = []
+    for item in items:
+        if item["scope"] == GROUP:
+            is_gone = item.get("state") == "absent"
+            (gone if is_gone else groups).append(("", item))
+            continue
+        if _has_names_beside(item):
+            names.append((_NAMES, {**item, **dict.fromkeys(_BESIDE_NAMES)}))
+        places.append(("", item))
+    return [*names, *groups, *places, *gone]
+
+
+def _has_names_beside(item: Options) -> bool:
+    """Return whether groups can refer to names of the scope, and its rules to groups."""
+    has_names = item.get("aliases") or item.get("ip_sets")
+    return item["scope"] == CLUSTER and bool(has_names and item.get("rules"))
+
+
+def edits_of_firewall(item: Options) -> list[Edit]:
+    """Return the edits for the names of a scope to which rules of others can refer."""
+    if item["scope"] == GROUP:
+        return _edits_of_group(item)
+    if item["scope"] != CLUSTER:
+        return []
+    desired = read_desired(item, plain_scope(CLUSTER, None))
+    found: list[Edit] = []
+    for name, (cidr, comment) in (desired.aliases or {}).items():
+        row = {"cidr": cidr, "comment": comment}
+        found += _named("alias", "aliases", name, row)
+    for name, one in (desired.ip_sets or {}).items():
+        found += _named("ipset", "ipset", name, {"comment": one.comment})
+        path = (*ROOT, "ipset", name)
+        found.append(Edit(path, {"cidr": ""}, None, is_new=True))
+        for cidr, (is_excluded, comment) in one.members.items():
+            values = {"nomatch": int(is_excluded), "comment": comment}
+            found.append(Edit(path, {"cidr": cidr}, values))
+    return found
+
+
+def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[Edit]:
+    """Return the edits of both listings that have a name."""
+    return [
+        Edit((*ROOT, listing), {"name": name}, row),
+        Edit((*ROOT, "refs"), {"type": kind, "name": name}, {}),
+    ]
+
+
+def _edits_of_group(item: Options) -> list[Edit]:
+    listing = (*ROOT, "groups")
+    identity = {"group": str(item["group"])}
+    if item.get("state") == "absent":
+        return [Edit(listing, identity, None)]
+    desired = read_desired(item, plain_scope(GROUP, item["group"]))
+    found = [Edit(listing, identity, {"comment": item.get("comment") or ""})]
+    if desired.rules is None:
+        return found
+    path = (*listing, str(item["group"]))
+    found.append(Edit(path, {}, None, is_new=True))
+    for place, rule in enumerate(desired.rules):
+        found.append(Edit(path, {"pos": str(place)}, rule.as_data()))
+    return found
+
+
+def edits_of_interfaces(item: Options) -> list[Edit]:
+    """Return the edits for the interfaces of a node, which zones of SDN can use."""
+    listing = ("nodes", str(item["node"]), "network")
+    found: list[Edit] = []
+    for one in item.get("interfaces") or ():
+        row = None if one.get("state") == "absent" else _typed(one)
+        found.append(Edit(listing, {"iface": str(one["name"])}, row))
+    return found
+
+
+def _typed(interface: Options) -> dict[str, Any]:
+    """Return the type of an interface; one that exists keeps its type if the file has none."""
+    return {"type": interface["type"]} if interface.get("type") else {}
