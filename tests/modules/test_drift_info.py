@@ -12,15 +12,17 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
 from ansible_collections.pve.fleet.plugins.module_utils._drift.image import origin_of
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
-from tests.modules.access_lab import ROOT, limited
+from tests.modules.access_lab import ROOT, do, limited
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, refused
+from tests.modules.tenant_lab import RIGHTS
 
 SCHEMA = json.loads(
     (Path(__file__).resolve().parents[2] / "docs" / "drift.schema.json").read_text(encoding="utf-8")
@@ -644,6 +646,64 @@ def test_who_changed_a_storage_and_a_network(lab: Lab) -> None:
     lines = "\n".join(result["report"])
     assert 'content: wanted ["iso"], actual ["backup", "iso"]' in lines
     assert "logged in: root@pam at " in lines
+
+
+NETWORKS: dict[str, Any] = {
+    "sdn": {
+        "zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr0"}],
+        "vnets": [{"name": "web", "zone": "teams", "tag": 40, "alias": "Web"}],
+    },
+    "firewall": [
+        {"scope": "cluster", "options": {"enable": True}},
+        {"scope": "group", "group": "web", "rules": [{"type": "in", "action": "DROP"}]},
+    ],
+}
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory for the token of the SDN lock."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_changed_vnets_and_groups_of_a_cluster_file(lab: Lab, state: None) -> None:
+    lab.run("cluster", **NETWORKS)
+    assert {one["status"] for one in drift(lab, cluster=NETWORKS)["cluster"]} == {"in_sync"}
+    vnet = ("cluster", "sdn", "vnets", "web")
+    lab.client.write("PUT", *vnet, data={"alias": "other"})
+    lab.client.task("PUT", "cluster", "sdn")
+    lab.client.write("DELETE", "cluster", "firewall", "groups", "web", 0)
+    found = of_file(drift(lab, cluster=NETWORKS))
+    (option,) = found["sdn/"]["options"]
+    assert (option["option"], option["actual"]["alias"]) == ("vnets.web", "other")
+    assert found["sdn/"]["last_task"]["type"] == "reloadnetworkall"
+    assert [one["option"] for one in found["firewall/group/web"]["options"]] == ["rules"]
+    assert found["firewall/cluster"]["status"] == "in_sync"
+
+
+def test_changed_networks_of_a_tenant(lab: Lab, state: None) -> None:
+    """Each object is named; a tenant that is not chosen is not compared."""
+    lab.run("cluster", **NETWORKS)
+    front = {"zone": "teams", "tag": 50, "subnet": "10.1.0.0/24"}
+    networks = {"networks": {"front": front}}
+    do(lab, "tenant", name="acme", **RIGHTS, **networks)
+    estate = {"vms": [], "tenant_settings": {"acme": networks, "hooli": {}}}
+    (row,) = drift(lab, **estate)["cluster"]
+    assert (row["section"], row["name"], row["status"]) == ("tenants", "acme", "in_sync")
+    vnet = vnet_id("tenant_acme", "front")
+    group = ("cluster", "firewall", "groups", group_name("tenant_acme"))
+    lab.client.write("DELETE", "cluster", "sdn", "vnets", vnet, "subnets", "teams-10.1.0.0-24")
+    lab.client.task("PUT", "cluster", "sdn")
+    lab.client.write("DELETE", *group, 0)
+    alias = {"cidr": "10.9.0.0/24", "comment": "[pve.fleet: tenant=tenant_acme]"}
+    lab.client.write("PUT", "cluster", "firewall", "aliases", vnet, data=alias)
+    report = drift(lab, **estate)
+    (row,) = report["cluster"]
+    assert report["drift"]
+    named = [one["option"] for one in row["options"]]
+    assert named == ["subnets.10.1.0.0/24", f"aliases.{vnet}", "rules"]
+    chosen = {**estate, "tenants": ["hooli"], "tenants_required": False}
+    assert drift(lab, **chosen)["cluster"] == []
 
 
 def test_unwanted_and_ignored_resources_of_a_cluster_file(lab: Lab) -> None:

@@ -18,12 +18,14 @@ from typing import Any
 from .._tasks.row import Task
 
 # Tasks that change a resource of a section, by the object of the task: networks by pve-manager,
-# API2/Network.pm; storages by pve-storage, API2/Disks/*.pm; realms by pve-access-control,
-# API2/Domains.pm; HA resources by qemu-server, API2/Qemu.pm, and pve-container, API2/LXC/Status.pm.
+# API2/Network.pm; SDN by pve-network, API2/Network/SDN.pm; storages by pve-storage,
+# API2/Disks/*.pm; realms by pve-access-control, API2/Domains.pm; HA resources by qemu-server,
+# API2/Qemu.pm, and pve-container, API2/LXC/Status.pm.
 _OF_DISKS = ("dir", "lvm", "lvmthin", "zfs")
 _HA_TASKS = ("hastart", "hastop", "hashutdown", "hamigrate")
 TYPES: Mapping[str, frozenset[str]] = {
     "networks": frozenset(("srvreload",)),
+    "sdn": frozenset(("reloadnetworkall",)),
     "storages": frozenset(f"{kind}{verb}" for kind in _OF_DISKS for verb in ("create", "remove")),
     "users": frozenset(("auth-realm-sync",)),
     "groups": frozenset(("auth-realm-sync",)),
@@ -47,6 +49,8 @@ def _concerns(task: Task, section: str, name: str) -> bool:
     """Return whether a task is about a resource, by its node or its object."""
     if section == "networks":
         return task.node == name and task.id == _RELOAD
+    if section == "sdn":
+        return True
     if section in ("users", "groups"):
         return name.endswith((f"@{task.id}", f"-{task.id}"))
     return task.id == name.rpartition(":")[2]

@@ -59,7 +59,7 @@ def add_cluster(
     """
     planner = PlannedReader(client)
     for item, known in items_in_order(params, planner):
-        _add(reading, _compared(item, known, planner, reading.site), ignored)
+        add_resource(reading, _compared(item, known, planner, reading.site), ignored)
     differing = [one for one in reading.cluster if one.status in _DIFFERING]
     if not differing:
         return
@@ -100,8 +100,11 @@ def _status_of(planned: Planned) -> str:
 
 
 def differences(diff: Any) -> list[Difference]:
-    """Return the options of a resource that a run would change, sorted by option (pure)."""
-    before, after = diff["before"], diff["after"]
+    """Return the options of a resource that a run would change, sorted by option (pure).
+
+    Lists of named objects, such as VNets and IP sets, are compared object by object.
+    """
+    before, after = _by_object(diff["before"]), _by_object(diff["after"])
     found: list[Difference] = []
     for option in sorted({*before, *after}):
         wanted, actual = after.get(option), before.get(option)
@@ -110,7 +113,28 @@ def differences(diff: Any) -> list[Difference]:
     return found
 
 
-def _add(reading: DriftReading, resource: ClusterResource, ignored: Ignored) -> None:
+def _by_object(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return each object of a list under the option and its name, such as `vnets.web`."""
+    found: dict[str, Any] = {}
+    for option, value in values.items():
+        names = [_name_in(row) for row in value] if isinstance(value, list) else [None]
+        if None in names:
+            found[option] = value
+            continue
+        for name, row in zip(names, value, strict=True):
+            found[f"{option}.{name}"] = row
+    return found
+
+
+def _name_in(row: Any) -> str | None:
+    """Return the name of an object, or its subnet; None for another value."""
+    if not isinstance(row, Mapping):
+        return None
+    name = row.get("name") or row.get("cidr")
+    return None if name is None else str(name)
+
+
+def add_resource(reading: DriftReading, resource: ClusterResource, ignored: Ignored) -> None:
     """Add a resource without its ignored differences."""
     names = (f"{resource.section}/{resource.name}".lower(),)
     if resource.status != IN_SYNC and ignored.vm(names):

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._kinds.words import VIRTUAL_MACHINE
+from .._tenant.model import Tenant
 from .ignore import Ignored
 
 IN_SYNC = "in_sync"
@@ -77,8 +78,8 @@ class Unlisted:
 
 @dataclass
 class ClusterResource:
-    """One resource of the cluster file beside the real one. Its keys are joined by slashes in
-    `name`.
+    """One resource of the cluster file, or the networks of a tenant, beside the real ones. Its keys
+    are joined by slashes in `name`.
     """
 
     site: str
@@ -142,10 +143,11 @@ class DriftScope:
     """The scope of the comparison: the VMs of these tenants, or of all tenants if None.
 
     Without `unlisted`, VMs that are not in the estate are not searched. `cluster` is a cluster file
-    as options of module cluster, None without one.
+    as options of module cluster, None without one. `networked` are tenants with networks, by site.
     """
 
     tenants: Collection[str] | None
     unlisted: bool
     ignored: Ignored
     cluster: Mapping[str, Any] | None = None
+    networked: Mapping[str, Sequence[Tenant]] = field(default_factory=dict)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from .._backup.job.declared import Jobs
@@ -41,6 +42,7 @@ from .model import (
     QuotaUse,
     Unlisted,
 )
+from .tenants import add_tenants
 from .unlisted import describe_unlisted, silent_nodes, unlisted
 
 if TYPE_CHECKING:
@@ -54,15 +56,20 @@ _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
 _OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
-def read_site(estate: Estate | None, client: Client, scope: DriftScope, site: str) -> DriftReading:
-    """Return the differences at one site: those of the guests of an estate, and those of a cluster
-    file.
+def read_site(
+    estate: Estate | None, client: Client, scope: DriftScope, names: Collection[str]
+) -> DriftReading:
+    """Return the differences at one site: guests of an estate, networks of its tenants, and the
+    resources of a cluster file. The site has several `names` if sites share an endpoint.
     """
+    site = max(names, default="")
     reading = DriftReading(site) if estate is None else _read_guests(estate, client, scope, site)
-    if reading.reason or scope.cluster is None:
+    if reading.reason:
         return reading
     try:
-        add_cluster(reading, client, scope.cluster, scope.ignored)
+        add_tenants(reading, client, scope, names)
+        if scope.cluster is not None:
+            add_cluster(reading, client, scope.cluster, scope.ignored)
     except FleetError as error:
         reading.reason = error.message
     return reading

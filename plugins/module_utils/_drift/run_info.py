@@ -26,6 +26,7 @@ from .document import document_of
 from .ignore import read_ignored
 from .model import DriftReading, DriftScope
 from .read_site import read_site
+from .tenants import read_networked
 from .text import lines_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run_at_sites(
         sites = list(names) or None
         # read without the server, so that a site that is down still has its list of VMs
         estate = read_estate(wanted, None, sites) if has_guests(wanted) else None
-        return read_site(estate, client, scope, max(names, default=""))
+        return read_site(estate, client, scope, names)
 
     readings = side_by_side(one, clients, _SITES_AT_ONCE)
     first = clients[0][1]
@@ -84,7 +85,8 @@ def read_scope(options: Mapping[str, Any]) -> DriftScope:
         require_valid(cluster)
     tenants = read_tenants(dict(options))
     ignored = read_ignored(options["ignore"])
-    return DriftScope(tenants, options["unlisted"], ignored, cluster)
+    networked = read_networked(options, tenants)
+    return DriftScope(tenants, options["unlisted"], ignored, cluster, networked)
 
 
 def secrets_in(arguments: Mapping[str, Any]) -> set[str]:

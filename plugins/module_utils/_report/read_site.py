@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ _FAILED_TASKS = 50
 
 def read_report_site(
     client: Client,
-    site: str,
+    names: Collection[str],
     wanted: ReportOptions,
     estate: Estate | None,
     scope: DriftScope | None,
@@ -51,10 +51,11 @@ def read_report_site(
     each node, and ten more. With an estate, its VMs are compared with the same answers. A site
     that cannot be read has the reason instead.
     """
+    site = max(names, default="")
     reader = CachingReader.around(client)
     drift: DriftReading | None = None
     if scope is not None:
-        drift = read_site(estate, reader, scope, site)
+        drift = read_site(estate, reader, scope, names)
     now = client.clock.time()
     try:
         return _read_site(reader, site, wanted, drift, now)

@@ -69,8 +69,7 @@ def run_at_sites(
         own: Estate | None = None
         if estate is not None and has_guests(estate):
             own = read_estate(estate, None, list(names) or None)
-        site = max(names, default="")
-        return read_report_site(client, site, wanted, own, scope)
+        return read_report_site(client, names, wanted, own, scope)
 
     readings = side_by_side(one, clients, _SITES_AT_ONCE)
     readings.sort(key=lambda reading: reading.site)

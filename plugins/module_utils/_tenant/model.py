@@ -29,6 +29,9 @@ _MOST_DAYS = 3650
 _USUAL_LIFE = 90
 _TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
 _USUAL_TOKEN = "fleet"
+_USUAL = {"operations": ["read", "operate", "provision", "snapshot"]}  # as in module tenant
+# Options of module tenant that an estate has beside `access`.
+_OF_ESTATE = ("comment", "pool", "quota", "allow_privileged", "networks", "isolation", "peers")
 _VNET = re.compile(r"[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){1,2}")
 
 
@@ -173,6 +176,14 @@ def read_tenant(params: Mapping[str, Any]) -> Tenant:
         allow_self=bool(params.get("allow_self")),
         networking=read_networking(params, tenant_tag(name, prefix), prefix),
     )
+
+
+def described_tenant(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:
+    """Return a tenant as an estate describes it. Raises ValidationFailed."""
+    options = {**_USUAL, **(settings.get("access") or {})}
+    for option in _OF_ESTATE:
+        options[option] = settings.get(option)
+    return read_tenant({**options, "name": name, "tenant_prefix": prefix})
 
 
 def _token_life(params: Mapping[str, Any]) -> int:

@@ -43,14 +43,11 @@ from .checks import find_templates, with_template_names
 from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests
 from .leaving.unreferenced import read_unreferenced, suspects
 from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
-from .model import Tenant, read_tenant
+from .model import described_tenant
 from .network.read_audit import audit_networks
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-_USUAL = {"operations": ["read", "operate", "provision", "snapshot"]}  # as in module tenant
-_OF_TENANT = ("comment", "pool", "quota", "allow_privileged", "networks", "isolation", "peers")
 
 
 def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -59,7 +56,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     max_age = validate.number(params["max_token_age"], 1, 36500, "max_token_age")
     warning = validate.number(params["expiry_warning"], 0, 3650, "expiry_warning")
     described = read_estate_tenants(params["tenants"])
-    tenants = [_described(name, settings, prefix) for name, settings in described.items()]
+    tenants = [described_tenant(name, settings, prefix) for name, settings in described.items()]
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster))
@@ -135,14 +132,6 @@ def _uncovered(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]
         return [Finding(UNKNOWN, None, "backup jobs", error.message)]
     covered = jobs_by_guest(jobs, facts.of_both_kinds.vms.values())
     return list(find_not_backed_up(covered, facts, prefix))
-
-
-def _described(name: str, settings: Mapping[str, Any], prefix: str) -> Tenant:
-    """Return a tenant as an estate describes it."""
-    options = {**_USUAL, **(settings.get("access") or {})}
-    for option in _OF_TENANT:
-        options[option] = settings.get(option)
-    return read_tenant({**options, "name": name, "tenant_prefix": prefix})
 
 
 def _read_disks(client: Client, cluster: ClusterState) -> Contents:
