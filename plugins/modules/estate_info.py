@@ -25,9 +25,14 @@ description:
   - Containers have all of their settings in their own item. If there are some, settings that
     containers could take over are not shared among VMs either.
   - The same VMs have the same text in each run, so that it can be kept in git.
+  - Tenants have their networks and isolation in the form of M(pve.fleet.tenant), and the NICs
+    of their guests name these networks. A guest that is not isolated keeps the VNet as its bridge,
+    and is named in RV(unexpressed). The login needs C(SDN.Audit) on the VNets and C(Sys.Audit)
+    on C(/) for them.
   - This takes as many requests as M(pve.fleet.vms) makes without a change, one for the backup
-    jobs, and one about the privileges of the login if no filter is given. Without C(Sys.Audit)
-    on C(/), the backup jobs are left out with a warning.
+    jobs, one for the VNets, and one about the privileges of the login if no filter is given.
+    Networks of tenants take some five requests more for each tenant and each guest on them. Without
+    C(Sys.Audit) on C(/), the backup jobs are left out with a warning.
 extends_documentation_fragment:
   - pve.fleet.estate_info_options
   - pve.fleet.connection

@@ -147,8 +147,8 @@ def test_a_cluster_is_provisioned_without_a_write(lab: Lab) -> None:
     assert result["unexpressed"] == []
     done = provision(lab, result["estate"])
     assert done["summary"]["unchanged"] == 5
-    # those of a run without a change, one about the privileges of the login, and the backup jobs
-    assert requests == len(lab.simulator.log()) + 2
+    # the requests of a run without a change, and one each for the privileges, jobs and VNets
+    assert requests == len(lab.simulator.log()) + 3
     assert export(lab)["text"] == result["text"]
 
 

@@ -21,6 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, options_of, state_of
+from tests.modules.test_estate_info import options_of as options_of_estate
 from tests.modules.test_tenant import foreseen_and_done
 
 ZONE = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
@@ -212,6 +213,51 @@ def test_an_estate_names_the_networks_of_its_tenants(lab: Lab) -> None:
     typo = {**vm, "name": "app2", "nics": [{"network": "fornt"}]}
     error = refused(lab, "vms", vms=[typo], tenant_settings=settings)
     assert "The network 'fornt' could not be resolved" in str(error)
+
+
+def test_an_exported_estate_has_the_networks_of_its_tenants(lab: Lab) -> None:
+    """Neither module tenant nor module vms changes anything with the exported estate."""
+    front = {**FRONT, "gateway": "10.1.0.1"}
+    back = {**FRONT, "subnet": "10.2.0.0/24"}
+    options = {**INITECH, "networks": {"front": front, "back": back}, "peers": ["hooli"]}
+    do(lab, "tenant", **options)
+    other = {"zone": "teams", "tag": 300, "subnet": "10.3.0.0/24"}
+    do(lab, "tenant", **{**INITECH, "name": "hooli", "networks": {"front": other}})
+    nics = [{"network": "front", "ip": "10.1.0.20/24"}, {"network": "back", "ip": "dhcp"}]
+    settings = {"initech": {"pool": "initech", "networks": options["networks"]}}
+    vm = {"name": "app1", "tenant": "initech", "source": "debian-13", "nics": nics}
+    do(lab, "vms", vms=[vm], tenant_settings=settings)
+    estate = do(lab, "estate_info")["estate"]
+    initech = estate["tenants"]["initech"]
+    front["tag"], back["tag"] = 101, 100
+    for one in (front, back):
+        del one["tag_range"]
+    assert {name: dict(one) for name, one in initech["networks"].items()} == {
+        "front": front,
+        "back": back,
+    }
+    assert (initech["isolation"], initech["peers"]) == ("own", ["hooli"])
+    assert estate["tenants"]["hooli"] == {"networks": {"front": other}, "isolation": "own"}
+    (app1,) = [one for one in estate["provision_vms"] if one.get("name") == "app1"]
+    assert [nic["network"] for nic in app1["nics"]] == ["front", "back"]
+    lab.simulator.reset_log()
+    do(lab, "vms", **options_of_estate(estate))
+    for name, one in estate["tenants"].items():
+        networks = {key: one[key] for key in ("networks", "isolation", "peers") if key in one}
+        assert not do(lab, "tenant", **{**INITECH, "name": name, **networks})["changed"]
+    assert lab.simulator.writes() == []
+
+
+def test_an_exported_guest_that_is_not_isolated_keeps_its_bridge(lab: Lab) -> None:
+    do(lab, "tenant", **INITECH)
+    nics = [{"bridge": VNET, "firewall": True}]
+    own = {"tenant": "initech", "pool": "initech"}
+    do(lab, "vm", name="app1", source="debian-13", nics=nics, **own)
+    result = do(lab, "estate_info", tenant="initech")
+    (app1,) = result["estate"]["provision_vms"]
+    assert app1["nics"][0]["bridge"] == VNET
+    assert [one["option"] for one in result["unexpressed"]] == ["isolation"]
+    assert not do(lab, "vms", **options_of_estate(result["estate"]))["changed"]
 
 
 def test_many_runs_at_once_take_different_tags(lab: Lab) -> None:

@@ -45,12 +45,14 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
             del item["state"]
     use = _use(exported)
     variables = {"provision_state": state, **_layers(items, containers)}
+    for name, one in found.networks.items():
+        variables["tenants"].setdefault(name, {}).update(one.options)
     if choices.prefix != PREFIX:
         variables["provision_defaults"]["tenant_prefix"] = choices.prefix
     if choices.quotas:
         for name, settings in variables["tenants"].items():
             settings["quota"] = quota_of(use.get(name, Figures()))
-    return ExportedEstate(variables, tuple(exported), tuple(missing), use)
+    return ExportedEstate(variables, tuple(exported), tuple(missing), use, found.networks)
 
 
 def _layers(items: list[dict[str, Any]], containers: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from .._cluster.quota import Figures
 from .._guest.export.settings import Lost, Options
 from .._guest.model import Actual
 from .._kinds.words import VM
+from .._tenant.network.export import ExportedNetworks
 
 PRESENT = "present"
 
@@ -114,12 +115,16 @@ class UnreadNode:
 
 @dataclass
 class ExportReadings:
-    """The VMs of an export as read, and the VMs and nodes that could not be read."""
+    """The VMs of an export as read, and the VMs and nodes that could not be read.
+
+    `networks` has the networks of tenants, by the name of the tenant.
+    """
 
     vms: list[ExportedVm] = field(default_factory=list)
     missing: list[UnreadVm] = field(default_factory=list)
     nodes: list[UnreadNode] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    networks: Mapping[str, ExportedNetworks] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -154,3 +159,4 @@ class ExportedEstate:
     exported: tuple[ExportedVm, ...] = ()
     missing: tuple[UnreadVm, ...] = ()
     use: Mapping[str, Figures] = field(default_factory=dict)
+    networks: Mapping[str, ExportedNetworks] = field(default_factory=dict)

@@ -16,24 +16,27 @@ from .._cluster.restoring import is_bare
 from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
-from .._core.errors import FleetError, ValidationFailed
+from .._core.errors import AuthenticationError, FleetError, ValidationFailed
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.export.exporter import ClusterContext
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
+from .._tenant.network.export import read_exported
 from .document import estate_of
 from .guest import describe, with_backup
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm
 from .read import choose, read_all, sees_all, silent_nodes
 from .scope import ExportScope, read_scope
 from .text import text_of
+from .vnets import with_networks
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 _BEING_MADE = "it is being created, or a run that created it was interrupted"
 _PARTLY = "The login has no VM.Audit on /vms: VMs that it cannot see are neither exported nor named"
+_UNREAD_NETWORKS = "The networks of tenants could not be read, and are not exported"
 _OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
 
 
@@ -108,6 +111,7 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
         else:
             found.vms.append(describe(answer, around, choices))
     _add_backups(client, found)
+    _add_networks(client, found, scope)
     return found
 
 
@@ -121,6 +125,21 @@ def _add_backups(client: Client, found: ExportReadings) -> None:
         found.warnings.append(f"No guest has the option backup: {error.message}")
         return
     found.vms = [with_backup(vm, shown_of(vm.vmid, jobs)) for vm in found.vms]
+
+
+def _add_networks(client: Client, found: ExportReadings, scope: ExportScope) -> None:
+    """Add the networks of tenants; without filters, also of tenants that have no guest."""
+    try:
+        networks = read_exported(client, scope.prefix.lower(), scope.tenant)
+        found.vms = with_networks(client, found.vms, networks, scope.prefix)
+    except AuthenticationError:
+        raise
+    except FleetError as error:
+        found.warnings.append(f"{_UNREAD_NETWORKS}: {error.message}")
+        return
+    present = {vm.tenant for vm in found.vms}
+    is_of_all = not scope.label
+    found.networks = {name: one for name, one in networks.items() if is_of_all or name in present}
 
 
 def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
@@ -176,6 +195,13 @@ def _report(vms: tuple[ExportedVm, ...], found: ExportReadings) -> Iterator[str]
         yield f"NOT COMPLETE: {count}"
     for node in found.nodes:
         yield node.reason
+    for name, networks in found.networks.items():
+        for step in networks.steps:
+            yield f"tenant {name}: a run of role tenant does this in any case: {step}"
+    yield from _gaps(vms, found)
+
+
+def _gaps(vms: tuple[ExportedVm, ...], found: ExportReadings) -> Iterator[str]:
     for one in found.missing:
         yield f"not exported: {one.label}: {one.reason}"
     for vm in vms:

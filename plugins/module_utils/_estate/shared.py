@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from .._core.quantities import MIB, parse_size
+from .._guest.desired.presets import NOT_STATIC
 from .._guest.export.settings import Options
 
 Values = dict[str, Any]
@@ -27,7 +28,6 @@ Groups = Mapping[str, list[Values]]
 _OF_NETWORK = ("firewall", "link_down", "model", "mtu", "queues", "rate")
 _NETWORK_KEY = ("bridge", "vlan", "trunks")
 _GATEWAYS = (("gateway", "ip"), ("gateway6", "ip6"))
-_NOT_STATIC = (None, "", "dhcp", "auto")
 _OF_STORAGE = ("backup", "cache", "discard", "iothread", "replicate", "ssd")
 # Options that belong to the VM itself, and the options of its size.
 _OWN = frozenset(
@@ -186,7 +186,7 @@ def _gateways(nics: Sequence[Values]) -> Values:
     for gateway, address in _GATEWAYS:
         static: list[Values] = []
         for nic in nics:
-            if nic.get(address) not in _NOT_STATIC:
+            if nic.get(address) not in NOT_STATIC:
                 static.append(nic)
         if static:
             found.update(_common(static, (gateway,)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._cluster.quota import Figures
 from .._guest.export.settings import Options
 from .checksum import with_checksum
 from .document import quota_of
@@ -54,7 +53,7 @@ def text_of(estate: ExportedEstate, found: ExportReadings, scope: str) -> str:
             continue
         lines += ["", f"# {about}"]
         if name == "tenants":
-            lines += _tenants(value, estate.use)
+            lines += _tenants(value, estate)
         else:
             lines += lines_of({name: value})
     lines += ["", *_guests(estate, "provision_vms")]
@@ -96,14 +95,20 @@ def _secrets(estate: ExportedEstate) -> Iterator[str]:
         yield f"# - {text}"
 
 
-def _tenants(settings: Mapping[str, Options], use: Mapping[str, Figures]) -> Iterator[str]:
-    """Yield the tenants, each with its usage as a comment, unless that is its quota."""
+def _tenants(settings: Mapping[str, Options], estate: ExportedEstate) -> Iterator[str]:
+    """Yield the tenants, each with comments: its usage, unless that is its quota, and the steps of
+    role tenant.
+    """
+    use, networks = estate.use, estate.networks
     yield "tenants:"
     for name, content in settings.items():
         yield from lines_of({name: content}, 1)
         if name in use and "quota" not in content:
             figures = flow(quota_of(use[name]))
             yield f"    # its VMs have {figures}"
+        for step in networks[name].steps if name in networks else ():
+            text = one_line(f"a run of role tenant does this in any case: {step}")
+            yield f"    # {text}"
 
 
 def _guests(estate: ExportedEstate, variable: str) -> Iterator[str]:

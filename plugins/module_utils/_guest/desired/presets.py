@@ -27,7 +27,7 @@ NETWORKS: Mapping[str, Mapping[str, Any]] = {
 _NETWORK_KEYS = frozenset(
     "bridge vlan trunks firewall mtu rate queues model gateway gateway6 link_down".split()
 )
-_NOT_STATIC = (None, "", "dhcp", "auto")
+NOT_STATIC = (None, "", "dhcp", "auto")
 _STORAGE_KEYS = frozenset("storage type format cache ssd discard iothread backup replicate".split())
 
 
@@ -101,7 +101,7 @@ def _over(
     for gateway, address in (("gateway", "ip"), ("gateway6", "ip6")):
         if gateway not in base or given.get(gateway):
             continue
-        if addresses.get(address) in _NOT_STATIC:
+        if addresses.get(address) in NOT_STATIC:
             merged[gateway] = None
     return merged
 

@@ -35,7 +35,7 @@ _SPEC: dict[str, dict[str, Any]] = {
     "dhcp_ranges": {"type": "list", "elements": "dict", "options": _RANGE},
     "dhcp_dns_server": {"type": "str"},
 }
-_OF_SUBNET = ("gateway", "snat", "dhcp_ranges", "dhcp_dns_server")
+OF_SUBNET = ("gateway", "snat", "dhcp_ranges", "dhcp_dns_server")
 _LARGEST_TAG = 16777215
 
 
@@ -86,7 +86,7 @@ def _network(name: str, content: Mapping[str, Any], tag: str) -> Network:
         tag=options.get("tag"),
         tag_range=_tag_range(options.get("tag_range"), f"{what}.tag_range"),
         subnet=_subnet(options.get("subnet"), f"{what}.subnet"),
-        settings={key: options[key] for key in _OF_SUBNET if options.get(key) is not None},
+        settings={key: options[key] for key in OF_SUBNET if options.get(key) is not None},
         is_wanted=options.get("state") != "absent",
     )
 
