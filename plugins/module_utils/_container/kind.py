@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 
 from .._cluster.quota import Figures
 from .._cluster.state import ClusterState
+from .._core.propstring import parse
 from .._guest.addresses import Address
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
+from .._guest.nics import bridges_by_nic
 from .._schema.formats import LXC, Schema
 from .config.actual import VOLUME, is_privileged, mounts, nics, storage_of, volumes_in
 from .config.addresses import configured_addresses
@@ -75,8 +77,8 @@ class ContainerKind(Kind):
         volumes = [mount.get("volume", "") for mount in mounts(config).values()]
         return frozenset(storage_of(volume) or "" for volume in volumes)
 
-    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
-        return frozenset(nic["bridge"] for nic in nics(config).values() if nic.get("bridge"))
+    def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
+        return bridges_by_nic(config, lambda _nic, text: parse(text, {}))
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:
         return is_privileged(config)

@@ -17,6 +17,7 @@ from .._cluster.visible import look_for, require_visible
 from .._container.kind import CONTAINER
 from .._core import validate
 from .._core.errors import UnknownVm
+from .._guest.nics import nics_in
 from .._vm.kind import VM
 from .scope import GUEST, FirewallScope, plain_scope
 
@@ -39,7 +40,7 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     label = f"{_noun(row)} {row.vmid}"
     tags = parse_tags(str(config.get("tags") or ""))
     require_own_guest(label, tags, tag, prefix, unnamed=label)
-    nics = frozenset(key for key in config if key.startswith("net") and key[3:].isdigit())
+    nics = frozenset(nics_in(config))
     return FirewallScope(GUEST, label, (*row.path, "firewall"), nics, config=config)
 
 

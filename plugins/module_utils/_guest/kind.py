@@ -106,8 +106,8 @@ class Kind(Protocol):
         that is a path of the node counts as a storage.
         """
 
-    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
-        """Return the bridges of its NICs."""
+    def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the bridge of each of its NICs, in the order of the NICs."""
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:
         """Return whether its root user is that of the node."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api.client import Client
 from .._core.errors import FleetError
-from .._core.propstring import keyed_parts
+from .._kinds.words import GUESTS
 from .hosts import InventoryGuest
 
 # The bridges of a node that Proxmox VE creates; a site with no others has no VNets to look up.
@@ -28,7 +28,7 @@ def add_vnets(
     One request for each site with a guest on another bridge than C(vmbrN). Never raises: a VNet
     that the login may not see is not added.
     """
-    bridges = {guest.key: _bridges(found[guest.key].get("config") or {}) for guest in guests}
+    bridges = {guest.key: _bridges(guest, found[guest.key].get("config") or {}) for guest in guests}
     for site in sorted({guest.site for guest in guests if bridges[guest.key]}):
         zones = _zones(clients[site], timeout)
         for guest in guests:
@@ -37,15 +37,10 @@ def add_vnets(
                 found[guest.key]["vnet"] = [known[0], zones[known[0]]]
 
 
-def _bridges(config: Mapping[str, Any]) -> list[str]:
+def _bridges(guest: InventoryGuest, config: Mapping[str, Any]) -> list[str]:
     """Return the bridges of a configuration that may be VNets, in the order of the NICs (pure)."""
-    names = [key for key in config if key.startswith("net") and key[3:].isdigit()]
-    found: list[str] = []
-    for name in sorted(names, key=lambda key: int(key[3:])):
-        bridge = (keyed_parts(str(config[name])) or {}).get("bridge", "")
-        if bridge and not bridge.startswith(_BRIDGE):
-            found.append(bridge)
-    return found
+    bridges = GUESTS[guest.kind].bridges_in(config).values()
+    return [bridge for bridge in bridges if not bridge.startswith(_BRIDGE)]
 
 
 def _zones(client: Client, timeout: float) -> dict[str, str]:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core.marks import marked_tag, without_mark
-from .._core.propstring import keyed_parts
 from .model import Row, SiteReading
 
 Place = Mapping[str, list[dict[str, Any]]]
@@ -59,11 +58,6 @@ def _placed(reading: SiteReading, guests: Iterable[Row]) -> dict[str, list[dict[
         guest = known[one.row.vmid]
         shown = {key: guest[key] for key in ("kind", "vmid", "tenant")}
         shown["name"] = str(guest["name"] or "")
-        for bridge in sorted(_bridges(one.actual.target)):
+        for bridge in sorted(set(one.actual.kind.bridges_in(one.actual.target).values())):
             found.setdefault(bridge, []).append(shown)
     return found
-
-
-def _bridges(config: Mapping[str, str]) -> set[str]:
-    nics = [value for key, value in config.items() if key.startswith("net") and key[3:].isdigit()]
-    return {(keyed_parts(value) or {}).get("bridge", "") for value in nics} - {""}

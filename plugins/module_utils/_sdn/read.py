@@ -142,7 +142,7 @@ def _users(
     configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
     for row, config in zip(rows, configs, strict=True):
-        for bridge in _KINDS[row.type].bridges_in(config):
+        for bridge in _KINDS[row.type].bridges_in(config).values():
             if bridge in used:
                 used[bridge].append(f"guest {row.vmid}")
     return {vnet: tuple(sorted(set(guests))) for vnet, guests in used.items()}

@@ -72,7 +72,7 @@ class VmKind(Kind):
         found = [drive for drive in drives(config).values() if drive.get("file") != "none"]
         return frozenset(storage_of(drive) or "" for drive in found)
 
-    def bridges_in(self, config: Mapping[str, str]) -> Collection[str]:
+    def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         return bridges_of(config)
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:

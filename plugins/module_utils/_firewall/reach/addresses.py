@@ -13,18 +13,16 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.propstring import keyed_parts
+from ..._guest.nics import nics_in
 from ..evaluate.model import Nic
 
-_NIC = re.compile(r"net\d+")
 _MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 _CIDRS = ("cidr", "cidr6")
 
 
 def nics_of(config: Mapping[str, Any]) -> tuple[Nic, ...]:
     """Return the NICs of a VM or a container, in order."""
-    names = [key for key in config if _NIC.fullmatch(key)]
-    names.sort(key=lambda name: int(name[3:]))
-    return tuple(_nic(name, str(config[name]), config) for name in names)
+    return tuple(_nic(name, str(config[name]), config) for name in nics_in(config))
 
 
 def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:

@@ -85,7 +85,7 @@ class Intent(Generic[AnyDesired]):
         """The bridges that the node must have."""
         if not self.uses_node:
             return frozenset()
-        return frozenset(self.actual.kind.bridges_in(self.change.sets))
+        return frozenset(self.actual.kind.bridges_in(self.change.sets).values())
 
     @property
     def new_pool(self) -> str | None:

@@ -108,7 +108,7 @@ class GuestAim(Generic[AnyOrigin]):
     @property
     def bridges(self) -> frozenset[str]:
         """The bridges that its node must have."""
-        return frozenset(self.desired.guest.kind.bridges_in(self.config))
+        return frozenset(self.desired.guest.kind.bridges_in(self.config).values())
 
 
 @dataclass(frozen=True)

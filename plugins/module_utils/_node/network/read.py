@@ -101,7 +101,7 @@ def read_bridge_users(client: Client, node: str) -> dict[str, list[str]]:
             config = client.get("nodes", node, kind.type, row["vmid"], "config")
         except FleetError as error:
             raise error.on(attempted=f"Could not read the bridges of {label}") from error
-        return label, kind.bridges_in(config or {})
+        return label, set(kind.bridges_in(config or {}).values())
 
     users: dict[str, list[str]] = {}
     for label, bridges in side_by_side(read, guests, _WORKERS):

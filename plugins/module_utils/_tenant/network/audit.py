@@ -71,10 +71,15 @@ def find_network_faults(view: NetworkView) -> Iterator[Finding]:
         yield Finding("firewall_off", None, "cluster", text)
     for one in view.guests:
         yield from _foreign_vnets(one, view)
-        nics = [nic for nic in one.guest.nics if view.vnets.get(one.bridges[nic.name]) == one.tag]
+        nics = [nic for nic in one.guest.nics if _is_own(one, nic, view)]
         if one.tag in view.groups and nics:
             yield from _weak_filters(one, nics, view)
             yield from _open_rules(one, nics, view)
+
+
+def _is_own(one: TenantGuest, nic: Nic, view: NetworkView) -> bool:
+    """Return whether a NIC is on a VNet of the guest's tenant."""
+    return view.vnets.get(one.bridges.get(nic.name, "")) == one.tag
 
 
 def _finding(kind: str, one: TenantGuest, view: NetworkView, text: str) -> Finding:

@@ -6,21 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ..._cluster.state import VmRow
 from ..._cluster.tenant import tenants_of
 from ..._core.errors import FleetError, NotFound, NotSupported
 from ..._core.marks import marked_tag
 from ..._core.parallel import side_by_side
-from ..._core.propstring import keyed_parts
 from ..._firewall.evaluate.model import Cluster
 from ..._firewall.reach.read import read_cluster, read_cluster_firewall, read_guest
 from ..._firewall.read import groups_of
 from ..._firewall.rules.model import Rule
 from ..._firewall.scope import GUEST, ROOT, FirewallScope
-from ..._kinds.words import label_of
+from ..._kinds.words import kind_of_row, label_of
 from ..._sdn.model import VNETS
 from ..._sdn.read import read_sdn
 from ..audit import UNKNOWN, Finding
@@ -104,10 +103,5 @@ def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | Finding | No
     except FleetError as error:
         text = f"{label} could not be checked: {error.message}"
         return Finding(UNKNOWN, None, str(row.vmid), text)
-    bridges = bridges_of(config, [nic.name for nic in guest.nics])
+    bridges = kind_of_row(row).bridges_in(config)
     return TenantGuest(row.vmid, label, str(_owner(row, prefix)), guest, bridges)
-
-
-def bridges_of(config: Mapping[str, Any], nics: Iterable[str]) -> dict[str, str]:
-    """Return the bridge of each NIC, empty for one without (pure)."""
-    return {nic: (keyed_parts(str(config[nic])) or {}).get("bridge", "") for nic in nics}

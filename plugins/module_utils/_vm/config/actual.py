@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
+from ..._guest.nics import bridges_by_nic
 from ..._schema.formats import parse_option
 
-_NIC = re.compile(r"^net\d+$")
 DRIVE = re.compile(r"^(?:(?:ide|sata|scsi|virtio)\d+|efidisk0|tpmstate0)$")
 # A drive, or a disk that no drive uses.
 VOLUME = re.compile(rf"{DRIVE.pattern}|^unused\d+$")
@@ -42,15 +43,9 @@ def drives(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def bridges_of(config: Mapping[str, str]) -> frozenset[str]:
-    """Return the bridges that the NICs of a configuration use."""
-    bridges: set[str] = set()
-    for key in filter(_NIC.match, config):
-        nic = parse_option(key, config[key])
-        bridge = nic.get("bridge")
-        if bridge:
-            bridges.add(bridge)
-    return frozenset(bridges)
+def bridges_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the bridge of each NIC of a configuration, in the order of the NICs."""
+    return bridges_by_nic(config, parse_option)
 
 
 def volume_of(slot: str, text: str) -> str | None:

@@ -41,7 +41,7 @@ def needs_of(
         cores=cores_of(config),
         cpus=cpus,
         running_memory=running_memory,
-        bridges=bridges_of(config),
+        bridges=frozenset(bridges_of(config).values()),
         vmid=vmid,
         tenant_tag=desired.guest.tenant_tag,
         prefix=desired.guest.tenant_prefix,

@@ -45,7 +45,7 @@ def test_memory_has_the_default_of_pve() -> None:
 
 def test_nics_without_bridge_or_address_are_left_out() -> None:
     assert CONTAINER.macs_in(CONFIG) == {"net0": "BC:24:11:00:00:01"}
-    assert CONTAINER.bridges_in(CONFIG) == {"vmbr0"}
+    assert CONTAINER.bridges_in(CONFIG) == {"net0": "vmbr0"}
 
 
 def test_results_show_no_names_of_volumes() -> None:

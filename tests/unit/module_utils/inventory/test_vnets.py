@@ -37,7 +37,7 @@ def details_of(answer: Any, **configs: str) -> tuple[dict[str, dict[str, Any]], 
     found: dict[str, dict[str, Any]] = {
         key: {"config": {"net0": net}} for key, net in configs.items()
     }
-    guests: Any = [SimpleNamespace(key=key, site="") for key in configs]
+    guests: Any = [SimpleNamespace(key=key, kind="vm", site="") for key in configs]
     clients: Any = {"": client}
     add_vnets(clients, guests, found, 5.0)
     return found, client
