@@ -174,6 +174,34 @@ def test_overlaps_with_another_tenant_are_refused(lab: Lab) -> None:
     assert "it overlaps 10.1.0.0/24 of another tenant" in str(error)
 
 
+def test_overlaps_of_runs_at_the_same_moment_are_refused(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run creates a VNet with the subnet in another zone, before this one has the lock."""
+    do(lab, "sdn", zones=[{"name": "others", "type": "vlan", "bridge": "vmbr1"}])
+    prepare = sdn_run.prepare
+    faster: list[bool] = []
+
+    def prepared(work: Any) -> Any:
+        transaction = prepare(work)
+        if work.wait and not faster:
+            faster.append(True)
+            mark = "front [pve.fleet: tenant=tenant_hooli]"
+            vnet = {"vnet": "hooli", "zone": "others", "tag": 7, "alias": mark}
+            lab.client.write("POST", "cluster", "sdn", "vnets", data=vnet)
+            subnet = {"subnet": "10.1.0.0/25", "type": "subnet"}
+            lab.client.write("POST", "cluster", "sdn", "vnets", "hooli", "subnets", data=subnet)
+            lab.client.task("PUT", "cluster", "sdn")
+        return transaction
+
+    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    error = lab.run("tenant", **INITECH)
+    assert "it overlaps 10.1.0.0/25 of another tenant" in str(error)
+    assert [row["vnet"] for row in lab.client.get("cluster", "sdn", "vnets")] == ["hooli"]
+    token = lab.client.write("POST", "cluster", "sdn", "lock")
+    lab.client.write("DELETE", "cluster", "sdn", "lock", data={"lock-token": token})
+
+
 def test_a_firewall_that_is_off_is_refused(lab: Lab) -> None:
     do(lab, "firewall", scope="cluster", options={"enable": False})
     error = refused(lab, "tenant", **INITECH)

@@ -11,7 +11,6 @@ rule that the tenant adds to its guest cannot open it to another tenant.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 
 from ..._cluster.tenant import EVERY_TENANT, group_name
@@ -21,6 +20,7 @@ from ..._firewall.desired import clean_cidr
 from ..._firewall.model import DesiredFirewall, Firewall, IpSet
 from ..._firewall.rules.model import Rule
 from .model import NONE, OWN, Networking
+from .overlap import require_no_overlap
 
 _EVERY_COMMENT = "subnets of all tenants"
 
@@ -55,7 +55,9 @@ def names_goal(networking: Networking, tag: str, actual: Firewall) -> DesiredFir
     subnets = {cidr for cidr, _comment in aliases.values()}
     if networking.isolation == NONE:
         return without_sets(aliases, gone, tag, actual)
-    _require_no_overlap(subnets, tag, actual)
+    members = actual.ip_sets.get(EVERY_TENANT, IpSet()).members
+    others = [cidr for cidr, (_no, comment) in members.items() if marked_tag(comment) != tag]
+    require_no_overlap(subnets, others)
     if group in actual.ip_sets:
         _require_own(f"IP set '{group}'", actual.ip_sets[group].comment, tag)
     sets = {
@@ -157,20 +159,3 @@ def _require_own(what: str, comment: str, tag: str) -> None:
             next_step="Remove or rename it, or put the mark at the end of its comment",
             reason="not marked",
         )
-
-
-def _require_no_overlap(subnets: Iterable[str], tag: str, actual: Firewall) -> None:
-    """Raise Conflict for a subnet that overlaps a subnet of another tenant."""
-    members = actual.ip_sets.get(EVERY_TENANT, IpSet()).members
-    others = {cidr for cidr, (_no, comment) in members.items() if marked_tag(comment) != tag}
-    for subnet in sorted(subnets):
-        mine = ipaddress.ip_network(subnet)
-        for other in sorted(others):
-            theirs = ipaddress.ip_network(other)
-            if mine.version == theirs.version and mine.overlaps(theirs):
-                raise Conflict(
-                    attempted=f"Subnet {subnet} was refused",
-                    answer=f"it overlaps {other} of another tenant, and rules name addresses",
-                    next_step="Choose another subnet, or set isolation: none",
-                    reason="overlap",
-                )

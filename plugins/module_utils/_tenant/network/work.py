@@ -29,7 +29,8 @@ from ..._sdn.run import SdnWork, converge, prepare
 from ..model import Tenant
 from ..work import Report
 from . import firewall, sdn
-from .model import NONE
+from .model import NONE, Networking
+from .overlap import require_distinct
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -100,9 +101,7 @@ def plan_networks(tenant: Tenant, reader: Client) -> PlannedNetworks:
     )
     groups = groups_of(reader.get(*ROOT, "groups"))
     firewall.require_own_group(tenant.tag, groups)
-    work = SdnWork(
-        reader, partial(sdn.params_of, networking.networks, tenant.tag), needs_all_subnets=True
-    )
+    work = SdnWork(reader, partial(_params_of, networking, tenant.tag), needs_all_subnets=True)
     transaction = prepare(work)
     goal_of = partial(firewall.names_goal, networking, tenant.tag)
     sets = firewall.sets_of(networking, tenant.tag)
@@ -145,6 +144,12 @@ def _shown(name: str, path: str, subnet: str, after: Sections) -> dict[str, Any]
         "tag": int(tag) if tag else None,
         "subnet": subnet or None,
     }
+
+
+def _params_of(networking: Networking, tag: str, running: Sections) -> dict[str, Any]:
+    """Return the options of module sdn. Raises FleetError for each refusal (pure)."""
+    require_distinct(networking, tag, running)
+    return sdn.params_of(networking.networks, tag, running)
 
 
 def _changed(parts: Iterable[NetworkPart]) -> tuple[NetworkPart, ...]:

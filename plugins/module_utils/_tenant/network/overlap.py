@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refuses subnets that overlap a subnet of another tenant: rules name addresses (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+from ..._core.errors import Conflict
+from ..._core.marks import marked_tag
+from ..._sdn.model import SUBNETS, VNETS, Sections
+from ..._sdn.preconditions import network_of
+from .model import NONE, Networking
+
+
+def require_no_overlap(subnets: Iterable[str], others: Iterable[str]) -> None:
+    """Raise Conflict for a subnet that overlaps a subnet of another tenant."""
+    foreign = [ipaddress.ip_network(other) for other in sorted(others)]
+    for subnet in sorted(subnets):
+        mine = ipaddress.ip_network(subnet)
+        for theirs in foreign:
+            if mine.version == theirs.version and mine.overlaps(theirs):
+                raise Conflict(
+                    attempted=f"Subnet {subnet} was refused",
+                    answer=f"it overlaps {theirs} of another tenant, and rules name addresses",
+                    next_step="Choose another subnet, or set isolation: none",
+                    reason="overlap",
+                )
+
+
+def require_distinct(networking: Networking, tag: str, running: Sections) -> None:
+    """Raise Conflict for a subnet that overlaps a subnet on a VNet of another tenant.
+
+    A run that holds the lock of SDN finds the subnets of each run that was faster here; the IP sets
+    of the firewall, which have no lock, may not have them yet.
+    """
+    if networking.isolation == NONE:
+        return
+    require_no_overlap(networking.subnets, _subnets_of_others(tag, running))
+
+
+def _subnets_of_others(tag: str, running: Sections) -> list[str]:
+    owners = {vnet: marked_tag(entry.get("alias")) for vnet, entry in running[VNETS].items()}
+    found: list[str] = []
+    for name, entry in running[SUBNETS].items():
+        if owners.get(entry.get("vnet", "")) not in (None, tag):
+            found.append(str(network_of(name)))
+    return found
