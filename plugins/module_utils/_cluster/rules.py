@@ -58,6 +58,7 @@ class Rules:
     affinity: tuple[VmSelector, ...] = ()
     anti_affinity: tuple[VmSelector, ...] = ()
     required: bool = True  # whether affinity and anti-affinity must hold, or are only preferred
+    keep: bool | None = None  # whether HA rules keep affinity and anti-affinity
     given: bool = False  # whether the task has any rule
     own: tuple[str, ...] = ()  # the nodes that the site uses; empty for all
     site: str = ""
@@ -102,8 +103,33 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
         affinity=_matches(given, "affinity"),
         anti_affinity=_matches(given, "anti_affinity"),
         required=given.get("affinity_policy") != "preferred",
+        keep=_keep_of(given),
         given=bool(options),
     )
+
+
+def _keep_of(given: Mapping[str, Any]) -> bool | None:
+    """Return C(keep). Raises ValidationFailed for a preference, which HA rules do not have."""
+    keep: bool | None = given.get("keep")
+    if keep and given.get("affinity_policy") == "preferred":
+        raise validate.refused(
+            "placement.keep",
+            keep,
+            "cannot hold for a preference: HA rules are always required",
+            "Set affinity_policy: required, or leave out keep",
+        )
+    return keep
+
+
+def require_not_kept(rules: Rules, what: str) -> None:
+    """Raise ValidationFailed if HA rules have to keep the placement of a single guest."""
+    if rules.keep is not None:
+        raise validate.refused(
+            "placement.keep",
+            rules.keep,
+            f"is not an option of {what}: HA rules follow from all guests of an estate",
+            "List the guests in pve.fleet.vms, or manage the rules with pve.fleet.ha_rule",
+        )
 
 
 def _ratio_of(given: Mapping[str, Any], key: str) -> float | None:

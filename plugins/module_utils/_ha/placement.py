@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HA rules of the affinity and anti-affinity of guests (pure).
+
+A rule belongs to a tenant, a direction and a selector, so its name stays if guests come and go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from .._cluster.rules import Rules
+from .._cluster.state import VmRow
+from .._cluster.tenant import PREFIX, owns
+from .sids import KINDS
+
+APART, TOGETHER = "apart", "together"
+AFFINITIES = {APART: "negative", TOGETHER: "positive"}
+NAME_PREFIX = "fleet-"
+NO_TENANT = "-"
+_MARK = re.compile(r"\[pve\.fleet: placement=([^\s\[\]]+)\]\Z")
+
+
+@dataclass(frozen=True)
+class PlacedGuest:
+    """A guest whose placement is kept: its row, its rules, and the tag of its tenant."""
+
+    row: VmRow
+    rules: Rules
+    tenant_tag: str | None = None
+    prefix: str = PREFIX
+
+
+@dataclass(frozen=True)
+class DerivedRule:
+    """An HA rule of the placement of guests."""
+
+    name: str
+    tenant: str
+    direction: str
+    comment: str
+    resources: frozenset[str]
+
+
+Pair = frozenset[str]
+Source = tuple[str, str, str]
+"""The tag of a tenant or C(-), the direction, and the text of the selector."""
+
+
+def sid_of(row: VmRow) -> str:
+    """Return the ID of a guest as an HA resource."""
+    return f"{KINDS[row.type]}:{row.vmid}"
+
+
+def mark_of(tenant: str) -> str:
+    """Return the mark of an HA rule or resource that the placement of a tenant has created; the
+    tenant is its tag or C(-).
+    """
+    return f"[pve.fleet: placement={tenant}]"
+
+
+def marked_tenant(comment: object) -> str | None:
+    """Return the tag of the tenant in such a mark, C(-) for no tenant, None without a mark."""
+    found = _MARK.search(str(comment or ""))
+    return found[1] if found else None
+
+
+def derive_rules(guests: Sequence[PlacedGuest], rows: Iterable[VmRow]) -> list[DerivedRule]:
+    """Return the rules that keep the placement of these guests; `rows` are all guests."""
+    others = [row for row in rows if not row.template]
+    pairs: dict[Source, set[Pair]] = {}
+    for guest in guests:
+        for source, sids in _matches(guest, others):
+            pairs.setdefault(source, set()).update(sids)
+    found: list[DerivedRule] = []
+    for source in sorted(pairs):
+        found += _rules_of(source, pairs[source])
+    return found
+
+
+def _matches(
+    guest: PlacedGuest, others: Sequence[VmRow]
+) -> Iterable[tuple[Source, frozenset[Pair]]]:
+    """Yield the pairs of a guest with the guests that each of its selectors matches."""
+    tenant = guest.tenant_tag or NO_TENANT
+    own = sid_of(guest.row)
+    candidates = [
+        row
+        for row in others
+        if row.vmid != guest.row.vmid and owns(guest.tenant_tag, row.tags, guest.prefix)
+    ]
+    selectors = {APART: guest.rules.anti_affinity, TOGETHER: guest.rules.affinity}
+    for direction, listed in selectors.items():
+        for selector in listed:
+            sids = frozenset(
+                frozenset((own, sid_of(row))) for row in candidates if selector.fits(row)
+            )
+            yield (tenant, direction, selector.text), sids
+
+
+def _rules_of(source: Source, pairs: set[Pair]) -> list[DerivedRule]:
+    """Return one rule if it has exactly these pairs, otherwise a rule for each pair.
+
+    Proxmox VE keeps every two guests of a rule apart, so a VM that keeps apart from databases must
+    not be in one rule with two of them.
+    """
+    if not pairs:
+        return []
+    everyone = frozenset().union(*pairs)
+    every_pair = {frozenset(pair) for pair in combinations(sorted(everyone), 2)}
+    if source[1] == TOGETHER or pairs == every_pair:
+        return [_rule(source, everyone)]
+    return [_rule(source, pair, "/".join(sorted(pair))) for pair in sorted(pairs, key=sorted)]
+
+
+def _rule(source: Source, resources: frozenset[str], pair: str = "") -> DerivedRule:
+    tenant, direction, selector = source
+    digest = hashlib.sha256("\0".join((*source, pair)).encode()).hexdigest()
+    name = f"{NAME_PREFIX}{direction}-{digest[:12]}"
+    comment = f"{direction}: {selector} {mark_of(tenant)}"
+    return DerivedRule(name, tenant, direction, comment, resources)
+
+
+def scope_of(tags: Iterable[str | None]) -> frozenset[str]:
+    """Return the tags of tenants as marks have them."""
+    return frozenset(tag or NO_TENANT for tag in tags)
+
+
+def obsolete_rules(
+    rules: Mapping[str, Mapping[str, object]], derived: Iterable[DerivedRule], scope: frozenset[str]
+) -> list[str]:
+    """Return the names of rules that the placement of these tenants has created, and that it no
+    longer has.
+    """
+    kept = {rule.name for rule in derived}
+    found: list[str] = []
+    for name, values in sorted(rules.items()):
+        is_own = name.startswith(NAME_PREFIX) and marked_tenant(values["comment"]) in scope
+        if is_own and name not in kept:
+            found.append(name)
+    return found
