@@ -1,0 +1,214 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps the placement of guests with the HA manager: O(placement.keep) of module vms.
+
+All steps are planned before the first write. Rules and resources of others are not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.errors import Conflict, NotSupported, PermissionDenied
+from .._core.result import Result
+from .._resource.decide import after, compare, make_plan, read_desired
+from .._resource.engine import apply_plan
+from .._resource.execute import after_writes
+from .._resource.protocols import Api
+from .._resource.run import TableResource, plan_resource
+from .._resource.table import Table, Values
+from .checks import read_rules
+from .contradictions import GROUP, find_contradictions, rule_of
+from .placement import AFFINITIES, DerivedRule, mark_of, marked_tenant, obsolete_rules
+from .resource import HA_RESOURCE
+from .rule import HA_RULE
+
+_ATTEMPTED = "The placement of the guests was not kept"
+
+
+@dataclass(frozen=True)
+class HaState:
+    """The rules and the resources of the HA manager, by their names."""
+
+    rules: Mapping[str, Values] = field(default_factory=dict)
+    resources: Mapping[str, Values] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The placement to keep: its rules, and the tags of the tenants that it is about.
+
+    `listed` are the guests of the list, `known` all guests, and `running` those that run, by their
+    IDs as HA resources.
+    """
+
+    rules: Sequence[DerivedRule]
+    scope: frozenset[str]
+    listed: frozenset[str]
+    known: frozenset[str]
+    running: frozenset[str]
+    node_count: int
+
+
+@dataclass(frozen=True)
+class KeptPlan:
+    """The resources that differ, in the order in which they are written, and warnings."""
+
+    resources: Sequence[TableResource] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def new_resources(self) -> frozenset[str]:
+        """The guests that become HA resources."""
+        return frozenset(
+            one.desired.keys["sid"]
+            for one in self.resources
+            if one.table is HA_RESOURCE and one.actual is None
+        )
+
+
+def read_state(client: Api, is_required: bool) -> HaState:
+    """Return the state of the HA manager; two requests.
+
+    Raises NotSupported for a version without rules if the placement has any (`is_required`).
+    """
+    try:
+        rules = read_rules(client)
+    except NotSupported:
+        if is_required:
+            raise
+        return HaState()
+    rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
+    resources = {str(row["sid"]): HA_RESOURCE.values(row) for row in rows or []}
+    return HaState(rules, resources)
+
+
+def plan_kept(kept: Kept, state: HaState, client: Api) -> KeptPlan:
+    """Return the plan. Raises Conflict for contradicting rules."""
+    obsolete = obsolete_rules(state.rules, kept.rules, kept.scope)
+    foreign = [name for name in obsolete if not _is_covered(state.rules[name], kept)]
+    removed = [name for name in obsolete if name not in foreign]
+    values = {name: one for name, one in state.rules.items() if name not in removed}
+    wanted = [(HA_RULE, _rule_options(rule)) for rule in kept.rules]
+    for _table, options in wanted:
+        desired = read_desired(HA_RULE, options)
+        values[options["name"]] = after(HA_RULE, desired, state.rules.get(options["name"]))
+    _require_feasible([rule.name for rule in kept.rules], values, kept.node_count)
+    removals = [(HA_RULE, {"name": name, "state": "absent"}) for name in removed]
+    writes = [*removals, *_new_resources(kept, state), *wanted]
+    writes += _unused_resources(kept, state, values)
+    found = [_resource(table, options, state, client) for table, options in writes]
+    warnings = tuple(
+        f"HA rule '{name}' stays: it has guests that the list does not have" for name in foreign
+    )
+    return KeptPlan([one for one in found if one.plan.changed], warnings)
+
+
+def _is_covered(values: Values, kept: Kept) -> bool:
+    """Return whether the list has all guests of a rule that still exist."""
+    resources: frozenset[str] = values["resources"]
+    return resources & kept.known <= kept.listed
+
+
+def _rule_options(rule: DerivedRule) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "type": GROUP,
+        "affinity": AFFINITIES[rule.direction],
+        "comment": rule.comment,
+        "resources": sorted(rule.resources),
+        "exact": True,
+    }
+
+
+def _new_resources(kept: Kept, state: HaState) -> list[tuple[Table, dict[str, Any]]]:
+    """Return the guests that become HA resources. Each keeps its power state."""
+    tenants = {sid: rule.tenant for rule in kept.rules for sid in rule.resources}
+    found: list[tuple[Table, dict[str, Any]]] = []
+    for sid in sorted(tenants.keys() - state.resources.keys()):
+        power = "started" if sid in kept.running else "stopped"
+        comment = mark_of(tenants[sid])
+        found.append((HA_RESOURCE, {"sid": sid, "request_state": power, "comment": comment}))
+    return found
+
+
+def _unused_resources(
+    kept: Kept, state: HaState, rules: Mapping[str, Values]
+) -> list[tuple[Table, dict[str, Any]]]:
+    """Return the removals of HA resources that the placement has created and no rule needs.
+
+    `rules` are all rules as they will be.
+    """
+    needed = {sid for values in rules.values() for sid in values["resources"]}
+    found: list[tuple[Table, dict[str, Any]]] = []
+    for sid, values in sorted(state.resources.items()):
+        is_own = marked_tenant(values["comment"]) in kept.scope
+        if is_own and sid in kept.listed and sid not in needed:
+            found.append((HA_RESOURCE, {"sid": sid, "state": "absent"}))
+    return found
+
+
+def _resource(
+    table: Table, options: Mapping[str, Any], state: HaState, client: Api
+) -> TableResource:
+    """Return a rule or a resource with its plan; no request."""
+    known = state.rules if table is HA_RULE else state.resources
+    desired = read_desired(table, options)
+    actual = known.get(next(iter(desired.keys.values())))
+    plan = make_plan(table, desired, actual, compare(table, desired, actual))
+    return TableResource(table, desired, client, plan, actual)
+
+
+def _require_feasible(names: Iterable[str], values: Mapping[str, Values], node_count: int) -> None:
+    """Raise Conflict if a rule of the placement contradicts another rule (pure)."""
+    enabled = {name: rule_of(one) for name, one in values.items()}
+    rules = {name: rule for name, rule in enabled.items() if rule is not None}
+    found: list[str] = []
+    for name in names:
+        comment = str(values[name]["comment"]).partition(" [")[0]
+        for text in find_contradictions(name, rules, node_count):
+            found.append(f"{name} ({comment}): {text}")
+    if found:
+        raise Conflict(
+            attempted=_ATTEMPTED,
+            answer="; ".join(found),
+            next_step="Change placement of the guests, or the other rules: pve.fleet.ha_rule_info",
+            reason="contradiction",
+            details={"contradictions": found},
+        )
+
+
+def require_allowed(plan: KeptPlan, client: Api) -> None:
+    """Raise PermissionDenied if the login may not write the plan; one request if it has steps."""
+    if not plan.resources:
+        return
+    held = client.get("access", "permissions", path="/") or {}
+    if "Sys.Console" not in (held.get("/") or {}):
+        raise PermissionDenied(
+            attempted=_ATTEMPTED,
+            answer="HA rules and HA resources need Sys.Console on /",
+            next_step="Use the login of an administrator, or leave out placement.keep",
+            reason="privilege",
+        )
+
+
+def carry_out(plan: KeptPlan, check_mode: bool) -> list[Result]:
+    """Return the result of each rule and resource; check mode writes nothing.
+
+    Each is read again before it is written, for its digest.
+    """
+    if check_mode:
+        return [one.preview() for one in plan.resources]
+    done: list[str] = []
+    results: list[Result] = []
+    for one in plan.resources:
+        with after_writes(done):
+            steps, actual = plan_resource(one.table, one.desired, one.client)
+            latest = TableResource(one.table, one.desired, one.client, steps, actual)
+            results.append(apply_plan(latest, False))
+        done += results[-1].values["done"]
+    return results
