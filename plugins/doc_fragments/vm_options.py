@@ -537,6 +537,13 @@ options:
         type: str
         choices: [required, preferred]
         default: required
+      keep:
+        description:
+          - Whether HA rules keep affinity and anti-affinity afterwards, see
+            C(docs/ha.md). An option of M(pve.fleet.vms) only, whose V(false)
+            removes the rules that it created.
+          - By default, rules are neither read nor changed.
+        type: bool
   rebalance:
     description:
       - Whether an existing VM moves when its node no longer meets the constraints

@@ -203,6 +203,12 @@ report:
   type: list
   elements: str
   sample: ['created 1, unchanged 3', 'created: acme/web4 (10060 on pve2)']
+placement_rules:
+  description: Steps about HA rules and HA resources of C(placement.keep), in C(plan), and those
+    that were carried out, in C(done).
+  returned: unless the list was rejected
+  type: dict
+  sample: {plan: [Create HA rule 'fleet-apart-2f1c6a90b3de'], done: []}
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

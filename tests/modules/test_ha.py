@@ -180,3 +180,83 @@ def test_older_version(old: Lab) -> None:
     assert made["ha_resource"]["group"] == "fast"
     assert done(old, "ha_resource", sid="vm:320", group="")["ha_resource"]["group"] == ""
     assert done(old, "ha_resource", sid="vm:320", state="absent")["changed"]
+
+
+KEPT: dict[str, Any] = {
+    "tenant": "acme",
+    "memory": "128M",
+    "disks": [{"size": 1, "storage": "ceph"}],
+    "placement": {"keep": True, "anti_affinity": ["web"]},
+}
+WEBS = [{"name": f"web{number}", "tags": ["web"], "state": "started"} for number in (1, 2)]
+
+
+def rules_of(lab: Lab) -> list[dict[str, Any]]:
+    return list(lab.run("ha_rule_info")["ha_rules"])
+
+
+def resources_of(lab: Lab) -> dict[str, str]:
+    """Return the comments of the HA resources."""
+    listed = lab.run("ha_resource_info")["ha_resources"]
+    return {one["sid"]: one["comment"] for one in listed}
+
+
+def test_placement_of_a_list_is_kept_by_ha_rules(lab: Lab) -> None:
+    before = resources_of(lab)
+    foreseen = lab.run("vms", check=True, **KEPT, vms=WEBS)
+    made = lab.run("vms", **KEPT, vms=WEBS)
+    assert not made.get("failed"), made
+    assert foreseen["placement_rules"]["plan"] == made["placement_rules"]["plan"]
+    assert made["placement_rules"]["done"] == made["placement_rules"]["plan"]
+    assert [one["after"] for one in foreseen["diff"]][2:] == [one["after"] for one in made["diff"]][
+        2:
+    ]
+    sids = sorted(f"vm:{one['vmid']}" for one in made["vms"])
+    (rule,) = rules_of(lab)
+    assert (rule["affinity"], rule["resources"]) == ("negative", sids)
+    assert resources_of(lab).keys() == before.keys() | set(sids)
+
+    lab.simulator.reset_log()
+    again = lab.run("vms", **KEPT, vms=WEBS)
+    assert (again["changed"], again["placement_rules"]["plan"]) == (False, [])
+    assert lab.simulator.writes() == []
+
+    more = [*WEBS, {"name": "web3", "tags": ["web"]}]
+    grown = lab.run("vms", **KEPT, vms=more)
+    assert not grown.get("failed"), grown
+    assert rules_of(lab)[0]["name"] == rule["name"]
+    assert len(rules_of(lab)[0]["resources"]) == 3
+
+    options = {**KEPT, "placement": {"keep": False}}
+    ended = lab.run("vms", **options, vms=more)
+    assert not ended.get("failed"), ended
+    assert rules_of(lab) == []
+    assert resources_of(lab) == before
+    assert all(one["status"] == "running" for one in ended["vms"][:2])
+
+
+def test_contradicting_placement_is_refused_before_the_first_guest(lab: Lab) -> None:
+    done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
+    listed = [{"vmid": int(sid[3:]), "tags": ["web"]} for sid in (ONE, TWO)]
+    result = refused(lab, "vms", **KEPT, vms=[*listed, *WEBS])
+    assert result["error"]["reason"] == "contradiction"
+    assert "together" in result["msg"]
+
+
+def test_placement_is_not_kept_if_a_guest_fails(lab: Lab) -> None:
+    failing = [*WEBS, {"name": "web3", "tags": ["web"], "node": "nowhere"}]
+    result = lab.run("vms", **KEPT, vms=failing)
+    assert result["failed"]
+    assert result["placement_rules"] == {"plan": [], "done": []}
+    assert any("because guests failed" in text for text in result["warnings"])
+    assert rules_of(lab) == []
+
+
+def test_single_vm_cannot_keep_its_placement(lab: Lab) -> None:
+    result = refused(lab, "vm", name="web1", tenant="acme", placement={"keep": True})
+    assert "pve.fleet.vms" in result["msg"]
+
+
+def test_placement_cannot_be_kept_by_an_older_version(old: Lab) -> None:
+    result = refused(old, "vms", **KEPT, vms=WEBS)
+    assert result["error"]["category"] == "NotSupported", result["msg"]

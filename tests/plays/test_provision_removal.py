@@ -183,6 +183,9 @@ def test_nothing_is_pruned_where_it_is_not_clear_what_may_be(player: Player, lab
         PROVISION, provision_vm={"tenant": "acme"}, provision_prune=True, provision_tenants=["acme"]
     )
     assert "provision_vm cannot be pruned" in one_host.expect(2).output
+    kept_vm = {"tenant": "acme", "placement": {"keep": True}}
+    kept = player.play(PROVISION, provision_vm=kept_vm)
+    assert "provision_vm cannot have placement.keep" in " ".join(kept.expect(2).output.split())
     assert writes(lab, mark) == []
 
 

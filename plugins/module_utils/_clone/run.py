@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState, fetch_cluster_state, with_names
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict
@@ -39,6 +40,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     number was not cloned from the source.
     """
     readings = read_clone(params)
+    require_not_kept(readings.either.desired.guest.rules, "a single guest")
     cluster = fetch_cluster_state(client, {VM.type})
     one, cluster = kind_of_source(client, readings.either.desired.guest, cluster)
     options, kind = readings.of(one), one.kind.type

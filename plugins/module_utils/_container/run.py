@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._cluster.placement import require_node
+from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._cluster.visible import look_for, require_no_other_kind, require_visible
@@ -57,6 +58,7 @@ ContainerPlan: TypeAlias = GuestPlan[ContainerContext]
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a container to the desired state and return the result; in check mode write nothing."""
     options = read_container_options(params)
+    require_not_kept(options.desired.guest.rules, "a single container")
     context = ContainerContext(
         client=client,
         desired=with_connection(client, options.desired),

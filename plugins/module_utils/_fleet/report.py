@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._core.errors import FleetError
@@ -17,6 +18,7 @@ from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from .._kinds.registry import LISTS, ListKind
 from .execute import VmOutcome
+from .kept import KeptWork
 from .listed import read_tenants
 from .pace.reboots import restarts
 from .summary import ACTIONS, lines_of
@@ -83,6 +85,42 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     }
     nothing: dict[str, Any] = {"before": {}, "after": {}}
     return Result(changed, values, diffs or nothing, warnings, failure)
+
+
+def with_kept(result: Result, works: Sequence[KeptWork]) -> Result:
+    """Return the result of the guests with the HA rules of their placement."""
+    results = [one for work in works for one in work.results]
+    errors = [work.error for work in works if work.error is not None]
+    plan = [step for one in results for step in one.values["plan"]]
+    done = [step for one in results for step in one.values["done"]]
+    lines = [f"placement: {step}" for step in plan]
+    for error in errors:
+        done += error.details.get("done", ())
+        lines.append(f"placement failed with {error.category}: {error.message}")
+    values = {
+        **result.values,
+        "report": [*result.values["report"], *lines],
+        "placement_rules": {"plan": plan, "done": done},
+    }
+    warnings = [*result.warnings, *(text for work in works for text in work.warnings)]
+    if errors and result.failure is not None:
+        warnings.append(errors[0].message)
+    return replace(
+        result,
+        changed=result.changed or bool(plan or done),
+        values=values,
+        diff=_joined_diffs(result.diff, [one.diff for one in results]),
+        warnings=tuple(dict.fromkeys(warnings)),
+        failure=result.failure or next(iter(errors), None),
+    )
+
+
+def _joined_diffs(first: Any, more: Sequence[Any]) -> Any:
+    """Return the diffs of guests and of HA rules as one list; without rules the first one."""
+    if not more:
+        return first
+    guests = [] if isinstance(first, Mapping) else list(first or ())
+    return [*guests, *more]
 
 
 def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from .._kinds.registry import LISTS
 from .backup_jobs import kept_jobs, planned_jobs, with_jobs
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
+from .kept import KeptWork, PlacementKeeper
 from .pace.concurrency import ConcurrencyLimits
 from .plan import (
     Planned,
@@ -32,7 +33,7 @@ from .plan import (
     still_unwanted,
     with_leaving,
 )
-from .report import report
+from .report import report, with_kept
 from .reservations import Reservations
 
 if TYPE_CHECKING:
@@ -45,11 +46,14 @@ _SITES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class SiteWork:
-    """The outcomes of the VMs of one site, in the order of the list, and warnings of the run."""
+    """The outcomes of the VMs of one site, in the order of the list, warnings of the run, and the
+    HA rules of their placement.
+    """
 
     outcomes: list[VmOutcome]
     notes: tuple[str, ...] = ()
     jobs: JobsOutcome | None = None  # None if no guest has the option C(backup)
+    kept: KeptWork = KeptWork()
     site: str = ""  # set if the run covers several sites
 
 
@@ -138,7 +142,8 @@ def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: 
     result = report(outcomes, check_mode=check_mode, details=details)
     jobs = [(work.site, work.jobs) for work in works if work.jobs is not None]
     result = with_jobs(result, jobs, check_mode=check_mode)
-    return replace(result, warnings=(*result.warnings, *notes))
+    result = replace(result, warnings=(*result.warnings, *notes))
+    return with_kept(result, [work.kept for work in works])
 
 
 def _place(outcome: VmOutcome) -> tuple[bool, int, int]:
@@ -172,13 +177,11 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
         unwanted = still_unwanted(unwanted, plans)
         require_not_given_away(unwanted, estate.items, estate.others, scope)
     jobs = planned_jobs(params, client, plans, planner.cluster)
+    keeper = PlacementKeeper(plans, planner.cluster, client)
+    keeper.prepare(unwanted)
     if check_mode:
-        outcomes = preview_all(plans)
-        if _failed(outcomes):
-            outcomes += _kept(unwanted)
-        else:
-            outcomes += preview_all(unwanted)
-        return SiteWork(outcomes, notes, jobs)
+        outcomes = _previewed(plans, unwanted)
+        return SiteWork(outcomes, notes, jobs, keeper.run(outcomes, True))
     reservations = Reservations(client, planner.cluster)
     executor = Executor(client, reservations, limits, planned_at, batch)
     outcomes = _execute(executor, plans)
@@ -187,7 +190,16 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
             outcomes += _kept(unwanted)
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
-    return SiteWork(outcomes, notes, kept_jobs(client, outcomes, jobs))
+    jobs = kept_jobs(client, outcomes, jobs)
+    return SiteWork(outcomes, notes, jobs, keeper.run(outcomes, False))
+
+
+def _previewed(plans: list[Planned], unwanted: list[Planned]) -> list[VmOutcome]:
+    """Return the outcomes that a run would have; nothing is pruned if a VM fails."""
+    outcomes = preview_all(plans)
+    if _failed(outcomes):
+        return outcomes + _kept(unwanted)
+    return outcomes + preview_all(unwanted)
 
 
 def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:

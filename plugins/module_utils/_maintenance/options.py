@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._cluster.rules import read_rules
+from .._cluster.rules import read_rules, require_not_kept
 from .._core import validate
 from .._core.arguments.options import check_options
 from .._spec.vm import vm_spec
@@ -67,7 +67,7 @@ def read_placement(given: Mapping[str, Any] | None, option: str) -> Mapping[str,
     options: Mapping[str, Any] = check_options(
         vm_spec()["placement"]["options"], given or {}, option
     )
-    read_rules(options)
+    require_not_kept(read_rules(options), "an evacuation")
     return options
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.quota import read_limits
 from .._cluster.rules import read_rules as read_placement
+from .._cluster.rules import require_not_kept
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.arguments.options import check_options
@@ -156,7 +157,7 @@ def _placement(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the rules of placement, checked as module vm checks them."""
     spec = vm_spec()["placement"]["options"]
     options = check_options(spec, given or {}, "The option placement was refused")
-    read_placement(options)
+    require_not_kept(read_placement(options), "a report")
     return options
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._cluster.visible import look_for
@@ -50,7 +51,9 @@ VmPlan: TypeAlias = GuestPlan[VmContext]
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring a VM to the desired state and return the result; in check mode write nothing."""
-    context = context_of(read_vm_options(params), client, check_mode)
+    options = read_vm_options(params)
+    require_not_kept(options.desired.guest.rules, "a single VM")
+    context = context_of(options, client, check_mode)
     return apply_plan(VM_FLOW.plan(context, context.cluster_view.now()))
 
 

@@ -214,6 +214,7 @@ def place_spec() -> Spec:
                     "choices": ["required", "preferred"],
                     "default": "required",
                 },
+                "keep": {"type": "bool"},
             },
         },
         "rebalance": {"type": "bool", "default": False},

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps the affinity of a list with HA rules: O(placement.keep).
+
+The rules are planned before the first guest is written, and again after the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.state import ClusterState, VmRow
+from .._core.errors import FleetError
+from .._core.result import Result
+from .._ha.keep import Kept, KeptPlan, carry_out, plan_kept, read_state, require_allowed
+from .._ha.placement import PlacedGuest, derive_rules, scope_of, sid_of
+from .execute import VmOutcome
+from .plan import Planned, vmids_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_NOT_KEPT = "HA rules were not changed, because guests failed"
+
+
+@dataclass(frozen=True)
+class KeptWork:
+    """The results of the HA rules and resources of a run, warnings, and the error that ended it."""
+
+    results: Sequence[Result] = ()
+    warnings: tuple[str, ...] = ()
+    error: FleetError | None = None
+
+
+class PlacementKeeper:
+    """Plans and writes the HA rules of the guests whose placement is kept."""
+
+    def __init__(self, plans: Sequence[Planned], cluster: ClusterState, client: Client) -> None:
+        self._plans = plans
+        self._cluster = cluster
+        self._client = client
+        self._leaving: set[int] = set()
+
+    def prepare(self, unwanted: Iterable[Planned]) -> None:
+        """Raise any refusal before the first write. `unwanted` are guests that are removed."""
+        for one in unwanted:
+            self._leaving |= vmids_of(one)
+        if is_asked(self._plans):
+            require_allowed(self._plan(kept_of(self._plans, self._others(), {})), self._client)
+
+    def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> KeptWork:
+        """Return the results; nothing is written in check mode or if a guest failed."""
+        if not is_asked(self._plans):
+            return KeptWork()
+        if any(outcome.error is not None for outcome in outcomes):
+            return KeptWork(warnings=(_NOT_KEPT,))
+        try:
+            plan = self._plan(kept_of(self._plans, self._others(), _shown(outcomes)))
+            warnings = (*plan.warnings, *self._local(plan))
+            return KeptWork(carry_out(plan, check_mode), warnings)
+        except FleetError as error:  # the outcomes of the guests must not be lost
+            return KeptWork(error=error)
+
+    def _plan(self, kept: Kept) -> KeptPlan:
+        kept = replace(kept, node_count=len(self._cluster.nodes))
+        state = read_state(self._client, is_required=bool(kept.rules))
+        return plan_kept(kept, state, self._client)
+
+    def _others(self) -> list[VmRow]:
+        """Return the guests that the list does not have and that stay."""
+        listed = {vmid for one in self._plans for vmid in vmids_of(one)}
+        left_out = listed | self._leaving
+        return [row for row in self._cluster.guests if row.vmid not in left_out]
+
+    def _local(self, plan: KeptPlan) -> list[str]:
+        """Return a warning for each new HA resource that cannot start on another node."""
+        found: list[str] = []
+        for one in self._plans:
+            if one.row is None or sid_of(one.row) not in plan.new_resources:
+                continue
+            storages = local_storages(one, self._cluster)
+            if storages:
+                found.append(
+                    f"{one.item.label} has volumes on {', '.join(storages)}: unless they are"
+                    " replicated, the HA manager cannot start it on another node"
+                )
+        return found
+
+
+def is_asked(plans: Iterable[Planned]) -> bool:
+    """Return whether any guest of the list sets C(keep) (pure)."""
+    return any(_keep_of(one) is not None for one in plans)
+
+
+def _keep_of(planned: Planned) -> bool | None:
+    """Return C(keep) of a guest, None if it is not set or the guest is removed."""
+    if planned.is_removal:
+        return None
+    keep: bool | None = planned.item.desired.guest.rules.keep
+    return keep
+
+
+def kept_of(
+    plans: Sequence[Planned], others: Sequence[VmRow], shown: Mapping[tuple[str, int], Any]
+) -> Kept:
+    """Return the placement to keep (pure).
+
+    `others` are the guests that are not in the list, `shown` the results of guests by their place.
+    """
+    guests: list[PlacedGuest] = []
+    rows: list[VmRow] = []
+    tags: set[str | None] = set()
+    for one in plans:
+        if one.row is None:
+            continue
+        guest = one.item.desired.guest
+        row = _with_result(one.row, shown.get((one.item.kind.option, one.item.index)) or {})
+        rows.append(row)
+        if _keep_of(one) is not None:
+            tags.add(guest.tenant_tag)
+        if _keep_of(one):
+            guests.append(PlacedGuest(row, guest.rules, guest.tenant_tag, guest.tenant_prefix))
+    everyone = [*rows, *others]
+    return Kept(
+        rules=derive_rules(guests, everyone),
+        scope=scope_of(tags),
+        listed=frozenset(map(sid_of, rows)),
+        known=frozenset(map(sid_of, everyone)),
+        running=frozenset(sid_of(row) for row in everyone if row.status == "running"),
+        node_count=0,
+    )
+
+
+def _with_result(row: VmRow, shown: Mapping[str, Any]) -> VmRow:
+    """Return the row with the VMID that the guest got, and its power state."""
+    vmid = shown.get("vmid") or row.vmid
+    return replace(row, vmid=vmid, status=str(shown.get("status") or row.status))
+
+
+def _shown(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
+    """Return the guests as results show them, by their place."""
+    found: dict[tuple[str, int], Any] = {}
+    for outcome in outcomes:
+        item = outcome.planned.item
+        if outcome.result is not None and not item.pruned:
+            found[item.kind.option, item.index] = outcome.result.values[item.kind.flow.key]
+    return found
+
+
+def local_storages(planned: Planned, cluster: ClusterState) -> list[str]:
+    """Return the storages of a guest that only its node has (pure)."""
+    if planned.vm_plan is None or planned.vm_plan.config is None:
+        return []
+    local = {row.storage for row in cluster.storages if not row.shared}
+    return sorted(local.intersection(planned.item.kind.kind.storages_in(planned.vm_plan.config)))
