@@ -127,6 +127,7 @@ _NOTIFY = PropertyString(
         _target("target_replication"),
     ),
 )
+# pve-cluster 9.0.1 of June 2025: PVE/DataCenterConfig.pm, replication.
 _SINCE = {"": (9, 0)}
 _TYPE = SubKey("type", "type", one_of("secure", "insecure"), default="secure", since=_SINCE)
 _REPLICATION = PropertyString(

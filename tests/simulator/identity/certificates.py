@@ -15,7 +15,8 @@ from ..core.api import Ctx, api
 from ..errors import ParamError, PveError
 
 OWN = "pveproxy-ssl.pem"
-_EXISTS = "Custom certificate {} file exists but force flag is not set."
+_EXISTS = "Custom certificate {}file exists but force flag is not set.\n"
+_FAILED = "Setting certificate files failed - unable to read certificate from '{}'\n"
 
 
 def _files(ctx: Ctx, node: str) -> dict[str, str]:
@@ -86,13 +87,14 @@ def upload(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     if not key and "key" not in files:
         raise ParamError({"key": "Attempted to upload custom certificate without (existing) key."})
     if not force and "pem" in files:
-        raise PveError(_EXISTS.format("").replace("  ", " "))
-    if not force and key and "key" in files:
-        raise PveError(_EXISTS.format("key"))
+        raise PveError(_EXISTS.format(""))
+    if not force and "key" in files:
+        raise PveError(_EXISTS.format("key "))
     try:
         found = _info(p["certificates"], OWN)
     except ValueError as problem:
-        raise PveError("unable to parse certificate") from problem
+        path = f"/etc/pve/nodes/{p['node']}/{OWN}"
+        raise PveError(_FAILED.format(path)) from problem
     files["pem"] = p["certificates"]
     if key:
         files["key"] = key

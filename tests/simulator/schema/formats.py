@@ -116,6 +116,27 @@ _valid(
     lambda value: value == "host" or value in zoneinfo.available_timezones(),
     "invalid time zone '{}'",
 )
+_LEADING = re.compile(r"^.*?(?=-----BEGIN .*?-----)", re.DOTALL)
+_PEM = (
+    r"-----BEGIN {0}-----\s*(?:[0-9A-Za-z+/]+\s*\n)*[0-9A-Za-z+/]*(?:=\s*\n=|={{0,2}})?"
+    r"\s*\n-----END {0}-----\s*"
+)
+
+
+def _pem(name: str, label: str, *, many: bool = False) -> None:
+    """Register a PEM format (pve-common: Certificate.pm, check_pem)."""
+    one = _PEM.format(label)
+    pattern = re.compile(rf"(?:{one}\n*)*{one}" if many else one)
+
+    def test(value: str) -> bool:
+        return pattern.fullmatch(_LEADING.sub("", value, count=1)) is not None
+
+    _valid(name, test, "not a valid PEM-formatted string.")
+
+
+_pem("pem-certificate", "CERTIFICATE")
+_pem("pem-certificate-chain", "CERTIFICATE", many=True)
+_pem("pem-string", "[^\n]*?")
 _matching("pve-tag", TAG, "invalid characters in tag")
 _matching(
     "pve-iface", r"[a-zA-Z][a-zA-Z0-9_]{1,20}(?:[:.]\d+)?", "invalid network interface name '{}'"
