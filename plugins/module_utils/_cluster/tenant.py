@@ -63,6 +63,11 @@ def owns(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREFIX) -> b
     return owners == (tenant_tag,)
 
 
+def have_same_tenants(tags: Iterable[str], others: Iterable[str], prefix: str = PREFIX) -> bool:
+    """Return whether the guests with `tags` and with `others` belong to the same tenants."""
+    return tenants_of(tags, prefix) == tenants_of(others, prefix)
+
+
 def is_of_others(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREFIX) -> bool:
     """Return whether a guest with these tags belongs to other tenants only, for that tenant."""
     if tenant_tag is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .._backup.run_info import KINDS
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
-from .._cluster.tenant import tenants_of
+from .._cluster.tenant import have_same_tenants
 from .._core.errors import FleetError
 from .._restore.choose import Chosen
 from .choose import label_of, tags_of
@@ -76,12 +76,12 @@ def _unknown(other: OtherSite | None) -> str:
 def _twins(cluster: ClusterState, one: Chosen, prefix: str) -> list[VmRow]:
     """Return the guests with the VMID and the kind of the guest, or with its name and tenant."""
     rows: Mapping[int, VmRow] = cluster.vms
-    owners = tenants_of(tags_of(one), prefix)
+    tags = tags_of(one)
     found: list[VmRow] = []
     for vmid in sorted(rows):
         row = rows[vmid]
         is_same_number = vmid == one.archive.vmid and row.type == one.archive.type
-        is_same_name = row.own_name == one.name and tenants_of(row.tags, prefix) == owners
+        is_same_name = row.own_name == one.name and have_same_tenants(row.tags, tags, prefix)
         if is_same_number or is_same_name:
             found.append(row)
     return found
