@@ -1,0 +1,116 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the options of module failover to data (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._core import validate
+from .._core.arguments.options import check_options
+from .._drill.desired import CopyOptions, read_copy_options
+from .._snapshot.names import seconds
+from .._snapshot.select import named, owner_of
+from .._spec.vm import vm_spec
+from .choose import Choice
+from .mapping import NicMap, read_addresses
+
+ALL, ONBOOT = "all", "onboot"
+_COPIES = [900000, 909999]
+_RUN = re.compile("[0-9a-f]{4,40}")
+
+
+@dataclass(frozen=True)
+class DesiredFailover:
+    """The desired failover.
+
+    `copies` has the storages, the node and the VMIDs of restored guests; its range of VMIDs is used
+    if `renumbers`, otherwise guests keep their VMIDs. `pools` are pools by tenant. `starts` is
+    which guests are started. `run` identifies a rehearsal. Times are in seconds.
+    """
+
+    from_site: str
+    lost: bool
+    rehearsal: bool
+    run: str
+    storages: tuple[str, ...]
+    choice: Choice
+    copies: CopyOptions
+    renumbers: bool
+    nics: NicMap
+    pools: Mapping[str, str]
+    quotas: Mapping[str, Any]
+    placement: Mapping[str, Any]
+    starts: str
+    parallel: int
+    wait: int
+    settle: int
+
+
+def read_desired(params: Mapping[str, Any], now: float, new_run: str) -> DesiredFailover:
+    """Return the desired failover. `new_run` is the ID of a rehearsal without one. Raises
+    ValidationFailed.
+    """
+    rehearsal, vmid_range = bool(params["rehearsal"]), params.get("vmid_range")
+    copies = read_copy_options({**params, "vmid_range": vmid_range or _COPIES})
+    return DesiredFailover(
+        from_site=str(params.get("from_site") or ""),
+        lost=bool(params["lost"]),
+        rehearsal=rehearsal,
+        run=_read_run(params.get("run") or new_run),
+        storages=tuple(validate.storage(name, "storages") for name in params["storages"]),
+        choice=_choice(params, now),
+        copies=copies if rehearsal else replace(copies, network=None),
+        renumbers=rehearsal or vmid_range is not None,
+        nics=_nics(params),
+        pools={str(key).lower(): validate.pool(pool) for key, pool in _table(params, "pools")},
+        quotas=dict(params.get("quotas") or {}),
+        placement=_placement(params.get("placement")),
+        starts=str(params["start"]),
+        parallel=validate.number(params["parallel"], 1, 100, "parallel"),
+        wait=validate.count(params.get("wait_timeout"), 300, "wait_timeout"),
+        settle=validate.number(params["settle"], 0, 3600, "settle"),
+    )
+
+
+def _read_run(text: str) -> str:
+    if _RUN.fullmatch(text):
+        return text
+    step = "Use the run that a preview in check mode returns, or leave it out"
+    raise validate.refused("run", text, "is not the ID of a rehearsal", step)
+
+
+def _choice(params: Mapping[str, Any], now: float) -> Choice:
+    max_age = params.get("max_age")
+    excluded = named({"vms": params.get("exclude")})
+    return Choice(
+        owner=owner_of(params),
+        named=frozenset(str(one) for one in named({"vms": params.get("vms")})),
+        excluded=frozenset(str(one) for one in excluded),
+        oldest=0.0 if max_age is None else now - seconds(str(max_age), "max_age"),
+    )
+
+
+def _nics(params: Mapping[str, Any]) -> NicMap:
+    bridges: dict[str, str] = {}
+    for source, target in _table(params, "networks"):
+        bridges[validate.bridge(source, "networks")] = validate.bridge(target, "networks")
+    addresses = read_addresses(params.get("addresses") or {}, "addresses")
+    return NicMap(bridges, addresses, bool(params["keep_macs"]))
+
+
+def _table(params: Mapping[str, Any], option: str) -> list[tuple[str, str]]:
+    """Return the entries of a table of texts."""
+    given = params.get(option) or {}
+    return [(str(key), str(value)) for key, value in given.items()]
+
+
+def _placement(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the rules of placement. A restore writes the whole disk, also on a thin storage."""
+    check_options(vm_spec()["placement"]["options"], given or {}, "placement")
+    return {"storage_overcommit": 1, **(given or {})}
