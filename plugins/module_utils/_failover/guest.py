@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A guest of the lost site: the restore that brings it up here, and its obstacles (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._cluster.tenant import tenant_of
+from .._drill.isolate import find_obstacle
+from .._guest.marker import split_notes
+from .._guest.start_order import start_order
+from .._restore.choose import Chosen
+from .._restore.desired import DesiredRestore
+from .._restore.desired import read_desired as read_restore
+from .choose import label_of, tags_of
+from .desired import ONBOOT, DesiredFailover
+from .mapping import bridges_after, mapped_nics
+from .source import with_source
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A guest that comes up. `wait` is in seconds, after its start; `starts` is whether it is
+    started.
+    """
+
+    chosen: Chosen
+    tenant: str | None
+    order: int
+    wait: int
+    starts: bool
+    restore: DesiredRestore
+
+    @property
+    def vmid(self) -> int:
+        """Its VMID at the lost site."""
+        return self.chosen.archive.vmid or 0
+
+    @property
+    def label(self) -> str:
+        """The guest as messages call it."""
+        return label_of(self.chosen)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The names at this site that a guest can need: storages by content, and bridges."""
+
+    storages: Mapping[str, frozenset[str]]
+    bridges: frozenset[str]
+
+
+def incoming_of(
+    desired: DesiredFailover, chosen: Chosen, pools: Mapping[str, str]
+) -> tuple[Incoming, list[str]]:
+    """Return a guest with its restore, and the problems that its configuration shows.
+
+    `pools` are the pools of tenants at this site.
+    """
+    prefix = desired.choice.owner.prefix
+    tenant, several = tenant_of(tags_of(chosen), prefix)
+    nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
+    obstacle = find_obstacle(chosen.kind, chosen.config)
+    if obstacle:
+        problems.append(obstacle)
+    if tenant is None and tags_of(chosen) and "several" in several:
+        problems.append(f"it has {several}")
+    pool = desired.pools.get(tenant or "") or pools.get(tenant or "")
+    if tenant is not None and pool is None:
+        problems.append(
+            f"tenant {tenant} has no pool here: provision it with module tenant, or set pools"
+        )
+    order, wait = start_order(chosen.config)
+    restore = _restore_of(desired, chosen, tenant, {"nics": nics, "pool": pool})
+    incoming = Incoming(chosen, tenant, order, wait, _starts(desired, chosen), restore)
+    return incoming, [f"{incoming.label}: {problem}" for problem in problems]
+
+
+def find_missing(desired: DesiredFailover, chosen: Chosen, place: Place) -> list[str]:
+    """Return the storages and bridges that a guest needs and this site lacks, as sentences."""
+    copies, kind, problems = desired.copies, chosen.kind, []
+    for home in sorted(homes_of(chosen)):
+        target = copies.storage_map.get(home) or copies.storage or home
+        if kind.content not in place.storages.get(target, ()):
+            problems.append(f"storage {target} for its disks is not here (storage_map.{home})")
+    for bridge in bridges_after(kind, chosen.config, desired.nics):
+        if bridge not in place.bridges:
+            problems.append(f"bridge or VNet {bridge} is not here (networks)")
+    return [f"{label_of(chosen)}: {problem}" for problem in problems]
+
+
+def homes_of(chosen: Chosen) -> set[str]:
+    """Return the storages that the disks of the guest were on."""
+    homes: set[str] = set()
+    for slot, drive in chosen.kind.disks_in(chosen.config).items():
+        home, colon, _volume = drive.get("file", "").partition(":")
+        if colon and not slot.startswith("unused"):
+            homes.add(home)
+    return homes
+
+
+def _starts(desired: DesiredFailover, chosen: Chosen) -> bool:
+    if desired.starts == ONBOOT:
+        return str(chosen.config.get("onboot") or "0") == "1"
+    return desired.starts != "none"
+
+
+def _restore_of(
+    desired: DesiredFailover, chosen: Chosen, tenant: str | None, own: Mapping[str, Any]
+) -> DesiredRestore:
+    copies = desired.copies
+    notes, _marker = split_notes(chosen.config.get("description"))
+    options: dict[str, Any] = {
+        "state": "started" if _starts(desired, chosen) else "present",
+        "description": with_source(notes, chosen.archive.volume),
+        "placement": dict(desired.placement),
+    }
+    options |= {key: value for key, value in own.items() if value}
+    options |= _numbered(desired, chosen)
+    if copies.node:
+        options["node"] = copies.node
+    if desired.quotas:
+        options["quotas"] = dict(desired.quotas)
+    used = homes_of(chosen)
+    return read_restore(
+        {
+            "archive": chosen.archive.volume,
+            "new_name": chosen.name,
+            "tenant": tenant,
+            "tenant_prefix": desired.choice.owner.prefix,
+            "storage": copies.storage,
+            "storage_map": {key: to for key, to in copies.storage_map.items() if key in used},
+            "options": options,
+            "keep": "none",
+            "task_timeout": copies.timeout,
+        }
+    )
+
+
+def _numbered(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
+    if desired.renumbers:
+        return {"vmid_range": list(desired.copies.vmid_range)}
+    return {"vmid": chosen.archive.vmid}
+
+
+def in_start_order(guests: Sequence[Incoming]) -> list[Incoming]:
+    """Return the guests in the order in which they come up."""
+    return sorted(guests, key=lambda one: (one.order, one.vmid))

@@ -1,0 +1,223 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a failover: one for all guests, refused as a whole if a guest cannot come up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._api.caching import CachingReader
+from .._core.errors import Conflict, FleetError
+from .._drill.isolate import restore_of
+from .._drill.plan import Copying, plan_copy, reserve
+from .._fleet.reservations import PlanningView
+from .._guest.create.leftover import removal_summary
+from .._guest.flow.flow import GuestPlan
+from .._guest.live.creation import is_unfinished
+from .._guest.model import Actual
+from .._kinds.registry import list_of
+from .._restore.run import context_of, planner_of, without_leftovers
+from .._spec.fleet import with_defaults
+from .._vm.kind import VM
+from .choose import ChosenGuests, choose
+from .desired import DesiredFailover
+from .guest import Incoming, find_missing, in_start_order, incoming_of
+from .read import Site, read_present
+from .twins import OtherSite, find_twin_problems
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+RESTORE, START, KEEP = "restore", "start", "keep"
+_NAMED = 20  # problems in the message
+
+
+@dataclass(frozen=True)
+class PlannedGuest:
+    """A guest with its action, its place here, and the steps in words. `start` is the plan that
+    starts a guest that an earlier run has restored.
+    """
+
+    incoming: Incoming
+    action: str
+    vmid: int
+    node: str
+    name: str
+    steps: tuple[str, ...] = ()
+    start: GuestPlan[Any] | None = None
+
+
+@dataclass(frozen=True)
+class FailoverPlan:
+    """The guests in start order, those left out, and the steps of the whole run in words."""
+
+    guests: tuple[PlannedGuest, ...]
+    chosen: ChosenGuests
+    steps: tuple[str, ...]
+
+
+def plan_failover(
+    client: Client,
+    desired: DesiredFailover,
+    site: Site,
+    other: OtherSite | None,
+    *,
+    check_mode: bool,
+) -> FailoverPlan:
+    """Return the plan. Raises Conflict with every problem.
+
+    A rehearsal is planned twice: as the failover, whose problems refuse it as well, and as copies.
+    It does not matter to it whether the guests run at the other site.
+    """
+    chosen = choose(site.found, desired.choice)
+    problems = [*site.problems, *site.locked, *chosen.problems]
+    if not desired.rehearsal:
+        prefix, lost = desired.choice.owner.prefix, desired.lost
+        problems += find_twin_problems(other, chosen.guests, prefix, lost=lost)
+    reader = CachingReader.around(client)
+    view = _view(reader, site)
+    guests: list[PlannedGuest] = []
+    for incoming, own in _incoming(desired, site, chosen):
+        one, found = _plan_guest(reader, view, desired, incoming, own, check_mode=check_mode)
+        problems += found
+        guests += [one] if one is not None else []
+    if desired.rehearsal and not problems:
+        guests, problems = _plan_copies(reader, site, desired, guests)
+    _require_none(problems)
+    steps = [removal_summary(VM, row.vmid, row.node) for row in site.leftovers]
+    steps += [step for one in guests for step in one.steps]
+    return FailoverPlan(tuple(guests), chosen, tuple(steps))
+
+
+def _view(client: Client, site: Site) -> PlanningView:
+    return PlanningView(client, without_leftovers(site.cluster, site.leftovers))
+
+
+def _incoming(
+    desired: DesiredFailover, site: Site, chosen: ChosenGuests
+) -> list[tuple[Incoming, list[str]]]:
+    """Return the guests in start order, each with the problems of its configuration (pure)."""
+    problems: dict[int, list[str]] = {}
+    guests: list[Incoming] = []
+    for one in chosen.guests:
+        incoming, own = incoming_of(desired, one, site.pools)
+        guests.append(incoming)
+        problems[incoming.vmid] = own + find_missing(desired, one, site.place)
+    return [(one, problems[one.vmid]) for one in in_start_order(guests)]
+
+
+def _plan_guest(
+    client: Client,
+    view: PlanningView,
+    desired: DesiredFailover,
+    incoming: Incoming,
+    own: Sequence[str],
+    *,
+    check_mode: bool,
+) -> tuple[PlannedGuest | None, list[str]]:
+    """Return the plan of a guest, or its problems."""
+    cluster = view.of(incoming.chosen.kind.type).now()
+    present, problems = read_present(client, cluster, incoming, renumbers=desired.renumbers)
+    problems = [*own, *problems]
+    if problems:
+        return None, problems
+    try:
+        return _with_action(client, view, incoming, present, check_mode=check_mode), []
+    except FleetError as error:
+        return None, [f"{incoming.label}: {error.cause}"]
+
+
+def _with_action(
+    client: Client,
+    view: PlanningView,
+    incoming: Incoming,
+    present: Actual | None,
+    *,
+    check_mode: bool,
+) -> PlannedGuest:
+    """Return a guest with its action and its room in the view. Raises FleetError."""
+    if present is None or is_unfinished(present):
+        plan = _restore_plan(client, view, incoming, check_mode=check_mode)
+        action = RESTORE
+    elif incoming.starts and not present.running:
+        plan = _start_plan(client, view, incoming, present, check_mode=check_mode)
+        action = START
+    else:
+        return PlannedGuest(incoming, KEEP, present.vmid, present.node, present.name)
+    reserve(view, plan)
+    place = (plan.draft.vmid, plan.draft.node) if plan.draft is not None else (0, "")
+    if plan.actual is not None:
+        place = (plan.actual.vmid, plan.actual.node)
+    steps = tuple(plan.plan.summaries)
+    start = plan if action == START else None
+    return PlannedGuest(incoming, action, *place, incoming.chosen.name, steps, start)
+
+
+def _restore_plan(
+    client: Client, view: PlanningView, incoming: Incoming, *, check_mode: bool
+) -> GuestPlan[Any]:
+    chosen, restore = incoming.chosen, incoming.restore
+    flow, context = context_of(client, restore, chosen, restore.new_name, check_mode)
+    context = replace(context, cluster_view=view.of(chosen.kind.type))
+    return planner_of(flow, chosen)(context, context.cluster_view.now())
+
+
+def _start_plan(
+    client: Client, view: PlanningView, incoming: Incoming, present: Actual, *, check_mode: bool
+) -> GuestPlan[Any]:
+    """Return the plan that starts a guest that an earlier run has restored."""
+    of = list_of(present.kind.type)
+    wanted = {
+        "vmid": present.vmid,
+        "state": "started",
+        "tenant": incoming.tenant,
+        "tenant_prefix": incoming.restore.owner.prefix,
+        "task_timeout": incoming.restore.timeout,
+    }
+    options = of.read(with_defaults(of.specs.whole, wanted))
+    seen = view.of(present.kind.type)
+    context = of.context(client, options.desired, options.settings, check_mode, seen)
+    return of.flow.plan(of.prepared(context), seen.now())
+
+
+def _plan_copies(
+    client: Client, site: Site, desired: DesiredFailover, guests: Iterable[PlannedGuest]
+) -> tuple[list[PlannedGuest], list[str]]:
+    """Return the isolated copies of the guests, all of which exist at once, or the problems."""
+    view = _view(client, site)
+    copies: list[PlannedGuest] = []
+    problems: list[str] = []
+    now, prefix = client.clock.time(), desired.choice.owner.prefix
+    for one in guests:
+        incoming = one.incoming
+        restore = restore_of(desired.copies, incoming.chosen, prefix, desired.run, now)
+        incoming = replace(incoming, restore=restore, starts=True)
+        try:
+            copy = plan_copy(client, view, Copying(incoming.chosen, restore))
+        except FleetError as error:
+            problems.append(f"copy of {incoming.label}: {error.cause}")
+            continue
+        place = (copy.vmid, copy.node, restore.new_name)
+        copies.append(PlannedGuest(incoming, RESTORE, *place, copy.steps))
+    return copies, problems
+
+
+def _require_none(problems: Sequence[str]) -> None:
+    """Raise Conflict with all problems (pure)."""
+    if not problems:
+        return
+    shown = list(dict.fromkeys(problems))
+    answer = "; ".join(shown[:_NAMED])
+    if len(shown) > _NAMED:
+        answer += f"; and {len(shown) - _NAMED} more"
+    raise Conflict(
+        attempted="No guest was restored or started",
+        answer=answer,
+        next_step="Solve these, or leave guests out with exclude",
+        reason="refused failover",
+        details={"problems": shown},
+    )
