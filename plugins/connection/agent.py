@@ -28,13 +28,6 @@ extends_documentation_fragment:
   - pve.fleet.connection.variables
   - pve.fleet.connection_guest
   - ansible.builtin.connection_pipelining
-options:
-  command_timeout:
-    description: How many seconds a command may take. It is killed after that.
-    type: float
-    default: 3600
-    vars:
-      - name: ansible_pve_command_timeout
 seealso:
   - plugin: pve.fleet.pct
     plugin_type: connection

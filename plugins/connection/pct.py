@@ -80,6 +80,7 @@ seealso:
     plugin_type: inventory
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -89,7 +90,14 @@ from ansible.plugins.loader import connection_loader
 
 from ..module_utils._connection.pct import address_of, enter, is_stopped, was_moved
 from ..module_utils._connection.place import Place
-from ..module_utils._connection.shell import CHUNK, append, begin_file, read_chunk
+from ..module_utils._connection.shell import (
+    CHUNK,
+    append,
+    begin_file,
+    limited,
+    read_chunk,
+    was_killed,
+)
 from ..module_utils._container.kind import CONTAINER
 from ..module_utils._core.errors import FleetError
 from ..module_utils._guest.kind import Kind
@@ -158,10 +166,18 @@ class Connection(GuestConnection):
         return self._run(cmd, in_data)
 
     def _run(self, command: str, stdin: bytes | None = None) -> tuple[int, bytes, bytes]:
-        status, out, err = self._on_node(command, stdin)
+        seconds = math.ceil(self.get_option("command_timeout"))
+        script = limited(command, seconds)
+        status, out, err = self._on_node(script, stdin)
         if was_moved(status, err):
             self.reset()
-            status, out, err = self._on_node(command, stdin)
+            status, out, err = self._on_node(script, stdin)
+        if was_killed(status, err):
+            raise AnsibleConnectionFailure(
+                f"Could not run a command in container {self._place.vmid} '{self._place.name}': it"
+                f" did not end within {seconds} seconds and was killed. Raise"
+                " ansible_pve_command_timeout, or run the task with async."
+            )
         if was_moved(status, err) or is_stopped(status, err):
             cause = err.decode(errors="replace").strip()
             raise AnsibleConnectionFailure(

@@ -31,6 +31,12 @@ options:
     vars:
       - name: ansible_pve_node
       - name: proxmox_node
+  command_timeout:
+    description: How many seconds a command may take. It is killed after that.
+    type: float
+    default: 3600
+    vars:
+      - name: ansible_pve_command_timeout
   tenant:
     description:
       - The tenant of the guest. A guest of another tenant is refused.

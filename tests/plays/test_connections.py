@@ -294,10 +294,13 @@ def test_an_agent_that_does_not_answer(vm: Guests, state: dict[str, Any], words:
     assert "UNREACHABLE" in output
 
 
-def test_a_command_has_a_time_limit(vm: Guests) -> None:
-    vm.variables["ansible_pve_command_timeout"] = 1
-    output = vm.raw("echo $$ > pid; exec sleep 60")
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_a_command_has_a_time_limit(kind: str, request: pytest.FixtureRequest) -> None:
+    guest: Guests = request.getfixturevalue(kind)
+    guest.variables["ansible_pve_command_timeout"] = 1
+    output = guest.raw("echo $$ > pid; exec sleep 60")
     assert "did not end within 1 seconds and was killed" in output
+    assert "UNREACHABLE" in output
 
 
 def test_an_output_that_the_agent_does_not_keep(vm: Guests) -> None:

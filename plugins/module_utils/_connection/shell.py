@@ -9,6 +9,9 @@ import shlex
 
 CHUNK = 1024 * 1024
 """Bytes of a file that one command reads."""
+# The exit status of timeout(1) for the same, and the line behind the output of a killed command.
+_TIMED_OUT = 124
+_KILLED = "pve.fleet-command-timeout"
 
 
 def ascii_script(command: str) -> str:
@@ -34,6 +37,42 @@ def with_input(command: str, file: str | None = None) -> str:
     """Return a script that runs a command with a file, or nothing, as its standard input."""
     source = "/dev/null" if file is None else shlex.quote(file)
     return ascii_script("{\n" + command + "\n} < " + source)
+
+
+def limited(command: str, seconds: int) -> str:
+    """Return a script that runs a command with the script's standard input, and kills it and its
+    children after some seconds; `was_killed` recognizes that.
+
+    A shell gives a command in the background an empty input, except by another descriptor. The
+    guard looks once a second, so that it does not outlive the command. Without setsid(1), only the
+    command itself is killed.
+    """
+    return f"""exec 3<&0
+setsid=
+command -v setsid >/dev/null 2>&1 && setsid=setsid
+$setsid /bin/sh -c {shlex.quote(command)} <&3 3<&- &
+command=$!
+exec 3<&- </dev/null
+(
+    left={seconds}
+    while test $left -gt 0 && kill -0 $command; do sleep 1; left=$((left - 1)); done
+    test $left -gt 0 && exit 0
+    kill -9 -$command || kill -9 $command
+    exit 9
+) >/dev/null 2>&1 &
+guard=$!
+wait $command
+status=$?
+kill $guard 2>/dev/null
+wait $guard 2>/dev/null
+test $? = 9 || exit $status
+echo {_KILLED} >&2
+exit {_TIMED_OUT}"""
+
+
+def was_killed(status: int, err: bytes) -> bool:
+    """Return whether a command of `limited` was killed because its time was over."""
+    return status == _TIMED_OUT and err.rstrip().endswith(_KILLED.encode())
 
 
 def make_directory() -> str:

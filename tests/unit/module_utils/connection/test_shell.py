@@ -24,7 +24,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._connection.shell import
     append,
     ascii_script,
     begin_file,
+    limited,
     move_parts,
+    was_killed,
     with_input,
 )
 
@@ -55,6 +57,30 @@ def test_a_command_with_input(tmp_path: Path) -> None:
     file = tmp_path / "it's in 汉语"
     file.write_bytes(b"\0\xff\n")
     assert sh(with_input("cat", str(file))) == b"\0\xff\n"
+
+
+def ended(command: str, seconds: int = 60, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    """Return the result of a command that has a time limit."""
+    script = ["sh", "-c", limited(command, seconds)]
+    done = subprocess.run(script, input=stdin, capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_time_limit_changes_no_result() -> None:
+    content = bytes(range(256)) * 500
+    assert ended("cat; echo 'it is done' >&2; exit 3", stdin=content) == (
+        3,
+        content,
+        b"it is done\n",
+    )
+    assert not was_killed(124, b"timeout")
+    assert not was_killed(0, ended("true")[2])
+
+
+def test_a_command_is_killed_with_its_children() -> None:
+    """The child holds the output of the script, which would not end before it."""
+    status, out, err = ended("echo begun; sleep 50; echo never", seconds=1)
+    assert (was_killed(status, err), out) == (True, b"begun\n")
 
 
 def test_a_file_of_parts(tmp_path: Path) -> None:
