@@ -50,7 +50,7 @@ def test_container_of_another_tenant_is_not_adopted(lab: Lab, tags: str) -> None
     for options in ({}, {"state": "started"}, {"state": "absent"}):
         failure = refused(lab, "container", vmid=700, tenant="acme", adopt=True, **options)
         assert failure["error"]["reason"] == "foreign tenant"
-        assert failure["msg"].startswith("container 700 was refused: it belongs to another tenant")
+        assert failure["msg"].startswith("Container 700 was refused: it belongs to another tenant")
         assert "hidden-name" not in str(failure)
 
 

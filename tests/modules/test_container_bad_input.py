@@ -100,6 +100,29 @@ def test_vms_with_number_or_name_of_a_container_are_refused(lagging: Lab, case: 
     assert cause in refused(lagging, "vm", **options)
 
 
+CLONES: dict[str, tuple[dict[str, Any], str]] = {
+    "a VM with the number of a container": (
+        {"name": "new", "vmid": CTID, "source": "debian-13"},
+        f"a container has the number {CTID}",
+    ),
+    "a container with the number of a VM": (
+        {"name": "new", "vmid": VMID, "source": "ct1"},
+        f"a VM has the number {VMID}",
+    ),
+    "a VM with the name of a container": (
+        {"name": "ct1", "source": "debian-13"},
+        "a container has that name",
+    ),
+    "a container with the name of a VM": ({"name": "web", "source": "ct1"}, "a VM has that name"),
+}
+
+
+@pytest.mark.parametrize("case", CLONES)
+def test_clones_with_number_or_name_of_the_other_kind_are_refused(lagging: Lab, case: str) -> None:
+    options, cause = CLONES[case]
+    assert cause in refused(lagging, "clone", tenant="acme", **options)
+
+
 @pytest.mark.parametrize("own", ["vm", "container"])
 def test_number_that_the_other_kind_takes_at_the_same_time(lagging: Lab, own: str) -> None:
     """PVE refuses the number (pve-cluster: Cluster.pm, check_vmid_unused)."""

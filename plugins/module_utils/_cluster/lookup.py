@@ -43,8 +43,8 @@ def find_vm(
     same = namesakes(cluster, name, tenant_tag, prefix)
     if len(same) > 1:
         raise Conflict(
-            attempted=f"VM '{name}' could not be chosen",
-            answer=f"{len(same)} VMs have that name: {_places(same)}",
+            attempted=f"Guest '{name}' could not be chosen",
+            answer=f"{len(same)} guests have that name: {_places(same)}",
             next_step="Name the one you mean by vmid",
             reason="ambiguous name",
         )

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .shown import as_sentence
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FleetError(Exception):
@@ -58,7 +60,7 @@ class FleetError(Exception):
     def cause(self) -> str:
         """The message without its next step: `attempted: answer`."""
         parts = (_bare(self.attempted), _bare(self.answer or self.reason))
-        return ": ".join(filter(None, parts))
+        return as_sentence(": ".join(filter(None, parts)))
 
     @property
     def came_after_changes(self) -> bool:

@@ -66,3 +66,13 @@ def printable(text: str) -> str:
     and halves of characters, become the replacement character.
     """
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a capital at its start if it begins with the noun of a guest.
+
+    Labels of guests, such as C(container 'web' (100)), stand within sentences as well.
+    """
+    if not text.startswith("container "):
+        return text
+    return text[0].upper() + text[1:]

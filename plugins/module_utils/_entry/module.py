@@ -23,6 +23,7 @@ from .._cluster.tenant import require_named_owners
 from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
 from .._core.result import Result
+from .._core.shown import as_sentence
 from .._spec.generated.connection import connection_spec
 from .required_tenant import require_tenant
 from .sites_file import read_sites_file
@@ -210,7 +211,7 @@ class Entry:
                 )
             values = result.as_dict(diff=mode.diff)
             failed = result.failure is not None
-            warnings += result.warnings
+            warnings += tuple(map(as_sentence, result.warnings))
         except FleetError as error:
             more = self.on_failure(arguments, error) if self.on_failure is not None else {}
             values = {**more, **self.failed(error)}

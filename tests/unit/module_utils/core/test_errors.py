@@ -13,3 +13,10 @@ def test_a_question_gets_no_full_stop() -> None:
         attempted="cpu was refused", answer="'hots' is unknown.", next_step="Did you mean 'host'?"
     )
     assert error.message == "cpu was refused: 'hots' is unknown. Did you mean 'host'?"
+
+
+def test_a_sentence_begins_with_a_capital() -> None:
+    error = ValidationFailed(attempted="container 'web' was refused", answer="it is one")
+    assert error.message == "Container 'web' was refused: it is one."
+    for name in ("containers[0] was refused", "memory '12X' was refused"):
+        assert ValidationFailed(attempted=name).message == f"{name}."
