@@ -34,6 +34,7 @@ from .model import (
 _ID = re.compile(r"[a-zA-Z][a-zA-Z0-9]{1,7}")
 _SHORT = (ZONES, VNETS)
 _SEPARATOR = ";"
+_ZONE_ROWS = ("network", "sdn")
 
 
 def refused(attempted: str, answer: str, step: str = "Nothing was changed") -> ValidationFailed:
@@ -163,6 +164,25 @@ def running_of(kind: str, rows: Sequence[Mapping[str, Any]]) -> Section:
 def pending_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each object with a pending change."""
     return [f"{KEYS[kind]} {row[KEYS[kind]]} ({row['state']})" for row in rows if row.get("state")]
+
+
+def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
+    """Return whether each online node reports each of its zones as available in the listing of
+    resources. A zone is a row of type `network` since Proxmox VE 9, and of type `sdn` before.
+    """
+    online: set[str] = set()
+    reported: set[tuple[str, str]] = set()
+    for row in rows:
+        node, status = str(row.get("node")), row.get("status")
+        if row.get("type") == "node" and status == "online":
+            online.add(node)
+        if row.get("type") in _ZONE_ROWS and status == "available":
+            reported.add((node, str(row.get("network") or row.get("sdn"))))
+    for name, entry in zones.items():
+        members = set(entry["nodes"].split(",")) if entry.get("nodes") else online
+        if any((node, name) not in reported for node in members & online):
+            return False
+    return bool(online)
 
 
 def data_of(entry: Entry) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .._container.kind import CONTAINER
 from .._core.parallel import side_by_side
 from .._guest.kind import Kind
 from .._vm.kind import VM
-from .forms import pending_of, running_of, section_of
+from .forms import is_in_force, pending_of, running_of, section_of
 from .model import (
     CONTROLLERS,
     DNS,
@@ -24,6 +24,7 @@ from .model import (
     ZONES,
     Entry,
     Reading,
+    Section,
     Sections,
     Surroundings,
 )
@@ -71,8 +72,14 @@ def with_subnets(client: Client, reading: Reading) -> Reading:
     return Reading(running, (*reading.pending, *changed))
 
 
-def read_outdated(client: Client) -> list[str]:
-    """Return the nodes that do not run the applied configuration yet; a request for each."""
+def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]:
+    """Return the nodes that do not run the applied configuration yet.
+
+    One request if each node reports each zone as available; else, and if `is_sure` is false, two,
+    and one for each node. Nodes report every ten seconds (pve-manager: PVE/Service/pvestatd.pm).
+    """
+    if is_sure and is_in_force(client.get("cluster", "resources") or (), zones):
+        return []
     nodes = online_nodes(client)
     found = side_by_side(lambda node: read_status(client, node), nodes, _WORKERS)
     return [node for node, zones in zip(nodes, found, strict=True) if "pending" in zones.values()]

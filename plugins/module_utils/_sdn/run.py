@@ -109,11 +109,14 @@ def prepare(work: SdnWork) -> SdnTransaction:
     is_changed = any(running[kind] != after[kind] for kind in after)
     if is_changed:
         require_valid(running, after, read_surroundings(client, running, after, work.leaving))
+    must_apply = False
+    if running[ZONES] and not is_changed:
+        must_apply = bool(read_outdated(client, running[ZONES], is_sure=not is_interrupted))
     plan = plan_sdn(
         running,
         after,
         has_lock=client.version() >= _FIRST_WITH_LOCK,
-        must_apply=not is_changed and bool(running[ZONES]) and bool(read_outdated(client)),
+        must_apply=must_apply,
         is_interrupted=is_interrupted,
     )
     transaction = SdnTransaction(client, running, after, plan, token)

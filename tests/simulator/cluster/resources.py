@@ -8,6 +8,7 @@ from ..core.api import Ctx, api
 from ..core.state import Cluster, Container, Guest, NodeInfo, Report, Storage
 from ..ha.records import is_configured
 from ..ha.status import listed_state, node_states
+from ..sdn.config import sdn_of
 from ..volumes.space import used_bytes
 from .containers import container_status
 from .status import load_of, used_memory, vm_status
@@ -266,36 +267,20 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _networks(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
-    """The zone that every node has: an `sdn` entry up to 8.x, a `network` one since."""
-    if not ctx.may("/sdn/zones/localnetwork", "SDN.Audit", "SDN.Use", any_of=True):
-        return []
+    """The zones of each node: `sdn` entries up to 8.x, `network` ones since."""
     old = ctx.sim.schema.version.startswith("8")
     if kind not in ((None, "sdn") if old else (None, "network")):
         return []
     result: list[dict[str, Any]] = []
-    for name in ctx.cluster.nodes:
-        status = "ok"
-        if old:
-            result.append(
-                {
-                    "id": f"sdn/{name}/localnetwork",
-                    "node": name,
-                    "sdn": "localnetwork",
-                    "status": status,
-                    "type": "sdn",
-                }
-            )
-        else:
-            result.append(
-                {
-                    "id": f"network/{name}/zone/localnetwork",
-                    "network": "localnetwork",
-                    "network-type": "zone",
-                    "node": name,
-                    "status": status,
-                    "type": "network",
-                }
-            )
+    for node in ctx.cluster.nodes:
+        for zone, status in {"localnetwork": "ok", **sdn_of(ctx).zones_on(node)}.items():
+            if not ctx.may(f"/sdn/zones/{zone}", "SDN.Audit", "SDN.Use", any_of=True):
+                continue
+            entry = {"id": f"network/{node}/zone/{zone}", "network": zone, "network-type": "zone"}
+            if old:
+                entry = {"id": f"sdn/{node}/{zone}", "sdn": zone}
+            kind_of_row = "sdn" if old else "network"
+            result.append({**entry, "node": node, "status": status, "type": kind_of_row})
     return result
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..cluster.sections import SectionFile
 from ..core.api import Ctx
 from ..errors import ApiError, PveError
+from ..schema.formats import split_list
 
 # The files that an apply takes over.
 APPLIED = ("zones", "vnets", "subnets", "controllers")
@@ -46,6 +47,16 @@ class Sdn:
         """Restore the running state as the configuration."""
         for name in APPLIED:
             self.file(name).entries = copy.deepcopy(self.running.get(name, {}))
+
+    def zones_on(self, node: str) -> dict[str, str]:
+        """The status of each zone that runs on a node (pve-network: SDN/Zones.pm, status)."""
+        status = "pending" if node in self.not_reloaded else "available"
+        found: dict[str, str] = {}
+        for name, zone in sorted(self.running.get("zones", {}).items()):
+            nodes = split_list(str(zone.get("nodes") or ""))
+            if not nodes or node in nodes:
+                found[name] = status
+        return found
 
     @property
     def has_pending(self) -> bool:

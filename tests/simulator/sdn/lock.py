@@ -105,13 +105,8 @@ def _vnets_of(sdn: Sdn, node: str) -> dict[str, dict[str, Any]]:
 @api("GET /nodes/{node}/sdn/zones")
 def zone_status(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The status of the running zones on a node (pve-network: SDN/Zones.pm, status)."""
-    sdn = sdn_of(ctx)
-    status = "pending" if p["node"] in sdn.not_reloaded else "available"
     rows = []
-    for name, zone in sorted(sdn.running.get("zones", {}).items()):
-        nodes = split_list(str(zone.get("nodes") or ""))
-        if nodes and p["node"] not in nodes:
-            continue
+    for name, status in sdn_of(ctx).zones_on(p["node"]).items():
         if ctx.may(f"/sdn/zones/{name}", "SDN.Audit", "SDN.Allocate", any_of=True):
             rows.append({"zone": name, "status": status})
     return rows
