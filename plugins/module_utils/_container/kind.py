@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .._cluster.quota import Figures
-from .._cluster.state import ClusterState
 from .._core.propstring import parse
 from .._guest.addresses import Address
 from .._guest.identity import Identity
@@ -27,7 +26,10 @@ from .config.view import HIDDEN, show
 
 @dataclass(frozen=True)
 class ContainerKind(Kind):
-    """Containers, which PVE runs with LXC."""
+    """Containers, which PVE runs with LXC.
+
+    PVE does not save their memory (pve-container: LXC/Config.pm, __snapshot_check_running).
+    """
 
     type: ClassVar[str] = "lxc"
     noun: ClassVar[str] = "container"
@@ -45,8 +47,6 @@ class ContainerKind(Kind):
     name_option: ClassVar[str] = "hostname"
     secret_options: ClassVar[Collection[str]] = ("env",)
     other: ClassVar[OtherKind] = OtherKind("VM", "name", "images")
-    has_uuid: ClassVar[bool] = False
-    saves_memory: ClassVar[bool] = False
     content: ClassVar[str] = "rootdir"
     template_is_task: ClassVar[bool] = False
     archive_word: ClassVar[str] = "ct"
@@ -85,17 +85,6 @@ class ContainerKind(Kind):
 
     def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
         return configured_addresses(config)
-
-    def memory_volume(
-        self, config: Mapping[str, str], cluster: ClusterState, node: str
-    ) -> tuple[str, int]:
-        """Return no storage: PVE does not save the memory of containers (pve-container:
-        LXC/Config.pm, __snapshot_check_running).
-        """
-        return "", 0
-
-    def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
-        return ()
 
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]

@@ -64,12 +64,12 @@ class Kind(Protocol):
     name_option: ClassVar[str]
     secret_options: ClassVar[Collection[str]]
     other: ClassVar[OtherKind]
-    has_uuid: ClassVar[bool]
-    saves_memory: ClassVar[bool]
+    has_uuid: ClassVar[bool] = False
+    saves_memory: ClassVar[bool] = False
     content: ClassVar[str]
-    template_is_task: ClassVar[bool]
+    template_is_task: ClassVar[bool] = True
     archive_word: ClassVar[str]
-    has_rootfs: ClassVar[bool]
+    has_rootfs: ClassVar[bool] = False
     schema: ClassVar[Schema]
     volume_option: ClassVar[re.Pattern[str]]
 
@@ -111,6 +111,7 @@ class Kind(Protocol):
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:
         """Return whether its root user is that of the node."""
+        return False
 
     def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
         """Return the static addresses of its NICs, in the order of the NICs."""
@@ -121,9 +122,11 @@ class Kind(Protocol):
         """Return the storage and the bytes of the volume for a snapshot of its memory; an empty
         storage if PVE cannot save the memory of its kind.
         """
+        return "", 0
 
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the options with which PVE cannot save its memory."""
+        return ()
 
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]

@@ -48,9 +48,7 @@ class VmKind(Kind):
     has_uuid: ClassVar[bool] = True
     saves_memory: ClassVar[bool] = True
     content: ClassVar[str] = "images"
-    template_is_task: ClassVar[bool] = True
     archive_word: ClassVar[str] = "vm"
-    has_rootfs: ClassVar[bool] = False
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
 
@@ -74,9 +72,6 @@ class VmKind(Kind):
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         return bridges_of(config)
-
-    def is_privileged(self, config: Mapping[str, str]) -> bool:
-        return False
 
     def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
         return cloud_init_addresses(config)
