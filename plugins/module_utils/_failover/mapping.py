@@ -111,7 +111,7 @@ def parts_of(text: str) -> dict[str, str]:
 
 def bridges_after(kind: Kind, config: Mapping[str, str], table: NicMap) -> Sequence[str]:
     """Return the bridges of the guest at this site."""
-    return sorted({table.bridges.get(name, name) for name in kind.bridges_in(config)})
+    return sorted({table.bridges.get(name, name) for name in kind.bridges_in(config).values()})
 
 
 def _addresses_of(key: str) -> str:

@@ -107,7 +107,7 @@ def bridges_of_templates(
             continue
         row = facts.of_both_kinds.vms[vmid]
         config = client.get(*row.path, "config")
-        missing = ", ".join(sorted({*kind_of_row(row).bridges_in(config)} - known))
+        missing = ", ".join(sorted({*kind_of_row(row).bridges_in(config).values()} - known))
         if missing:
             text = f"Template {name} has a NIC on {missing}, which {tenant.label} was not given"
             warnings.append(f"{text}: Proxmox VE refuses to clone it. Add it to bridges")

@@ -85,7 +85,7 @@ def needs_of(
         memory=memory,
         cores=cores_of(config),
         running_memory=memory if guest.state == "started" else 0,
-        bridges=frozenset(CONTAINER.bridges_in(config)),
+        bridges=frozenset(CONTAINER.bridges_in(config).values()),
         vmid=vmid,
         tenant_tag=guest.tenant_tag,
         prefix=guest.tenant_prefix,
