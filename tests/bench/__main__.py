@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import (
+    backups,
     containers,
     fleets,
     infrastructure,
@@ -61,6 +62,9 @@ PARTS: dict[str, PART] = {
     "inv10000": inventories.inv10000,
     "cluster120": infrastructure.cluster120,
     "upload1g": infrastructure.upload1g,
+    "backup100": backups.backup100,
+    "restore20": backups.restore20,
+    "backup_info20000": backups.backup_info20000,
     "firewall300": networks.firewall300,
     "sdn50": networks.sdn50,
     "isolation1000": networks.isolation1000,

@@ -169,6 +169,22 @@ KEYS: dict[str, Key] = {
         16,
         unit="MiB",
     ),
+    "backup100_over_bound": Key(
+        "backup100",
+        "100 guests backed up by one task backup: its time over the bound of one backup a node",
+        1.2,
+    ),
+    "restore20_over_bound": Key(
+        "restore20", "20 VMs restored by one task vms: its time over the bound of the slots", 1.2
+    ),
+    "backup_info20000_seconds": Key(
+        "backup_info20000", "20,000 archives on 5 storages listed: time", 2, unit="s"
+    ),
+    "backup_info20000_requests": Key(
+        "backup_info20000",
+        "20,000 archives on 5 storages listed: requests, one for each storage and two",
+        7,
+    ),
     "firewall300_writes": Key("firewall300", "300 rules of which 3 changed: writes", 3),
     "sdn50_noop_requests": Key(
         "sdn50", "50 VNets on three nodes unchanged in one task sdn: requests", 8

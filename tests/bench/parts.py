@@ -24,6 +24,8 @@ TASK_MS = {
     "qmstart": 900,
     "qmsnapshot": 800,
     "vzcreate": 700,
+    "vzdump": 1500,
+    "qmrestore": 3000,
     "default": 100,
 }
 NO_TIME = dict.fromkeys(TASK_MS, 0)
@@ -50,12 +52,12 @@ class Bench:
 
 
 @contextmanager
-def tasks_cluster() -> Iterator[Simulator]:
-    """Serve the cluster of `cluster.yml` with tasks that take their time."""
+def tasks_cluster(cluster: Path = CLUSTER) -> Iterator[Simulator]:
+    """Serve the cluster of a file with tasks that take their time."""
     times = ",".join(f"{kind}={milliseconds}" for kind, milliseconds in TASK_MS.items())
     arguments = (
         "--cluster",
-        CLUSTER,
+        cluster,
         "--latency-ms",
         LATENCY_MS,
         "--task-ms",
@@ -98,23 +100,26 @@ def in_no_time(simulator: Simulator) -> Iterator[None]:
         simulator.steer("/settings", {"latency_ms": LATENCY_MS, "task_ms": TASK_MS})
 
 
+def ask(simulator: Simulator, path: str, **query: Any) -> list[dict[str, Any]]:
+    """Return the rows of a listing of the server."""
+    token = {"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"}
+    url = f"{simulator.url}/api2/json/{path}"
+    with requests.Session() as session:
+        session.trust_env = False
+        answer = session.get(url, params=query, headers=token, verify=simulator.ca, timeout=30)
+    answer.raise_for_status()
+    rows: list[dict[str, Any]] = answer.json()["data"]
+    return rows
+
+
 def server_seconds(simulator: Simulator, nodes: Sequence[str] = ("pve1",)) -> float:
     """Return the time of all tasks of these nodes since the start or the reset, as it was set for
     their types.
     """
-    token = {"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"}
     milliseconds = 0
-    with requests.Session() as session:
-        session.trust_env = False
-        for node in nodes:
-            url = f"{simulator.url}/api2/json/nodes/{node}/tasks"
-            answer = session.get(
-                url, params={"limit": 1000}, headers=token, verify=simulator.ca, timeout=30
-            )
-            answer.raise_for_status()
-            milliseconds += sum(
-                TASK_MS.get(task["type"], TASK_MS["default"]) for task in answer.json()["data"]
-            )
+    for node in nodes:
+        tasks = ask(simulator, f"nodes/{node}/tasks", limit=1000)
+        milliseconds += sum(TASK_MS.get(task["type"], TASK_MS["default"]) for task in tasks)
     return milliseconds / 1000
 
 

@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._cluster.state import StorageRow, VmRow
 from .._cluster.tenant import tenant_of
@@ -16,13 +15,13 @@ from .._core.times import iso
 from .._vm.kind import VM
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """A backup as its storage lists it; the size in bytes, the time in seconds since the epoch.
 
     `node` lists the storage, and `place` is the node of a storage that is not shared, else empty.
     `type` is PVE's word for the kind of guest. `verification` is the state that a backup server
-    reports, such as C(ok), empty if it was never verified.
+    reports, such as C(ok), empty if it was never verified. A task reads tens of thousands of
+    archives, and a tuple takes a quarter of the time of a frozen dataclass.
     """
 
     volume: str
