@@ -9,6 +9,7 @@ pve-container, PVE/API2/LXC.pm (create_vm).
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -173,6 +174,25 @@ def test_a_damaged_archive_is_not_restored(lab: Lab, web: dict[str, Any]) -> Non
     add_pbs(lab)
     add_archive(lab, web, HOUR, storage="pbs", verification={"state": "failed", "upid": "UPID"})
     assert rejected(lab, name="web")["error"]["reason"] == "archive damaged"
+
+
+@pytest.mark.parametrize("key", [None, {"data": "x", "fingerprint": "ff:ff"}], ids=["no", "other"])
+def test_an_encrypted_archive_without_its_key_is_refused(
+    lab: Lab, web: dict[str, Any], key: dict[str, str] | None, fast: None
+) -> None:
+    add_pbs(lab)
+    archive = back_up(lab, web, "pbs")
+    lab.simulator.steer(f"/volumes/{web['node']}", {"volid": archive, "encrypted": "ab:cd"})
+    if key is not None:
+        lab.client.write("PUT", "storage", "pbs", data={"encryption-key": json.dumps(key)})
+    lab.simulator.reset_log()
+    failed = lab.run("restore", tenant="acme", archive=archive, new_name="web2")
+    assert failed["failed"]
+    assert ("wrong key" if key else "missing key") in failed["msg"]
+    assert lab.simulator.writes() == []
+    (row,) = do(lab, "drill_info", vms=["web"], tenant="acme", storages=["pbs"])["refused"]
+    assert row["outcome"] == "failed"
+    assert "key" in row["msg"]
 
 
 @pytest.fixture

@@ -294,6 +294,8 @@ def extract_config(ctx: Ctx, p: dict[str, Any]) -> str:
     """The configuration that a backup holds, as text."""
     check_volume_access(ctx, None, p["volume"], "backup")
     volume = find_archive(ctx, p["node"], p["volume"])
+    if volume is not None and volume.encrypted:
+        _check_key(ctx.cluster.storage(p["volume"].partition(":")[0]), volume.encrypted)
     if volume is None or volume.archive is None:
         raise PveError(f"unable to extract configuration of '{p['volume']}'")
     text = config_lines(volume.archive.conf)
@@ -301,6 +303,20 @@ def extract_config(ctx: Ctx, p: dict[str, Any]) -> str:
     for name, disk in disks.items():
         text += f"#qmdump#map:{name}:drive-{name}:{disk.storage}:{disk.fmt}:\n"
     return text
+
+
+def _check_key(storage: Storage, fingerprint: str) -> None:
+    """Refuse to read an encrypted snapshot without its key (pve-storage: PBSPlugin.pm,
+    extract_vzdump_config; proxmox-backup: pbs-datastore/src/manifest.rs, check_fingerprint).
+    """
+    own = storage.config.get("encryption-key")
+    failed = "proxmox-backup-client failed: Error:"
+    if own is None:
+        raise PveError(f"{failed} missing key - manifest was created with key {fingerprint}")
+    if own != fingerprint:
+        raise PveError(
+            f"{failed} wrong key - manifest's key {fingerprint} does not match provided key {own}"
+        )
 
 
 def _clock(moment: float) -> str:
