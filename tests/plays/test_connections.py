@@ -30,7 +30,7 @@ LOGIN = {"ansible_pve_token_id": TOKEN_ID, "ansible_pve_token_secret": TOKEN_SEC
 PCT = """#!/bin/sh
 here=$(cat "$(dirname "$0")/node")
 test "$1" = exec || exit 99
-if test "$(cat "$(dirname "$0")/at")" != "$here"; then
+if test -e "$(dirname "$0")/at" && test "$(cat "$(dirname "$0")/at")" != "$here"; then
     echo "Configuration file 'nodes/$here/lxc/$2.conf' does not exist" >&2; exit 2
 fi
 if test -e "$(dirname "$0")/stopped"; then
@@ -120,20 +120,29 @@ def vm(guests: Guests) -> Guests:
     return guests
 
 
+def stand_in_for_ssh(directory: Path, guest: Path) -> Path:
+    """Return a program that stands in for SSH to a node, whose `pct` runs commands in `guest`.
+
+    Without a file `at` with the name of a node, the container is on every node.
+    """
+    directory.mkdir()
+    programs = {
+        "ssh": SSH.format(python=sys.executable, bin=directory),
+        "pct": PCT.format(root=guest),
+    }
+    for name, text in programs.items():
+        (directory / name).write_text(text)
+        (directory / name).chmod(0o755)
+    return directory / "ssh"
+
+
 @pytest.fixture
 def container(guests: Guests) -> Guests:
     """A container, and a stand-in for SSH to its node."""
     config = {"hostname": "web", "tags": "tenant_acme"}
     guests.simulator.ask("POST", f"/containers/{CTID}", {"node": "pve1", "config": config})
     bin_directory = guests.directory / "bin"
-    bin_directory.mkdir()
-    programs = {
-        "ssh": SSH.format(python=sys.executable, bin=bin_directory),
-        "pct": PCT.format(root=guests.directory / "guest"),
-    }
-    for name, text in programs.items():
-        (bin_directory / name).write_text(text)
-        (bin_directory / name).chmod(0o755)
+    ssh = stand_in_for_ssh(bin_directory, guests.directory / "guest")
     (bin_directory / "at").write_text("pve1")
     guests.variables.update(
         ansible_connection="pve.fleet.pct",
@@ -141,7 +150,7 @@ def container(guests: Guests) -> Guests:
         proxmox_name="web",
         proxmox_node="pve1",
         ansible_pct_node_addresses={"pve1": "pve1", "pve2": "pve2"},
-        ansible_pct_node_ssh_executable=str(bin_directory / "ssh"),
+        ansible_pct_node_ssh_executable=str(ssh),
     )
     return guests
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 import yaml
 
 from tests.demo.lab import Lab
+from tests.plays.commands import start
+from tests.plays.interrupting import End, await_that, end
 from tests.plays.provision_helpers import Played, Player, writes
+from tests.plays.test_connections import stand_in_for_ssh
 
 DRILL = "pve.fleet.drill"
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "drill.schema.json"
@@ -106,6 +110,67 @@ def test_checks_run_in_the_copy(lab: Lab, player: Player, tmp_path: Path, passes
         assert row["outcome"] == "failed"
         assert "The check 'Look at the guest' failed" in row["msg"]
     assert copies(lab) == []
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_checks_run_in_the_copy_of_a_container(
+    lab: Lab, player: Player, tmp_path: Path, passes: bool
+) -> None:
+    """Over SSH to the node of the copy, and `pct exec` there."""
+    folder, bin_directory, guest = (tmp_path / name for name in ("drill", "bin", "guest"))
+    guest.mkdir()
+    box = {"name": "box", "tenant": "acme", "source": "debian-13-standard", "memory": "128M"}
+    tasks: list[dict[str, Any]] = [
+        {"pve.fleet.container": {**box, "default_storage": "ceph"}},
+        {"pve.fleet.backup": {"name": "box", "tenant": "acme", "storage": "local"}},
+    ]
+    play_of_tasks = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+    (tmp_path / "box.yml").write_text(yaml.safe_dump(play_of_tasks), encoding="utf-8")
+    player.play(str(tmp_path / "box.yml")).expect()
+    (guest / "there").touch()
+    check = {"name": "Look at the guest", "changed_when": False}
+    check["ansible.builtin.raw"] = f"test -e {'there' if passes else 'nowhere'}"
+    (tmp_path / "checks.yml").write_text(yaml.safe_dump([check]), encoding="utf-8")
+    ssh = stand_in_for_ssh(bin_directory, guest)
+    nodes = {node: node for node in ("pve1", "pve2", "pve3")}
+    more = {
+        "drill_checks": str(tmp_path / "checks.yml"),
+        "ansible_pct_node_ssh_executable": str(ssh),
+        "ansible_pct_node_addresses": nodes,
+    }
+    play(player, folder, status=0 if passes else 2, drill_vms="box", **more)
+    (row,) = record(folder)["drills"][0]["results"]
+    assert (bin_directory / "calls").read_text().split()[0] == row["node"]
+    if passes:
+        assert (row["outcome"], row["proof"]) == ("proven", "checks")
+    else:
+        assert row["outcome"] == "failed"
+        assert "The check 'Look at the guest' failed" in row["msg"]
+    containers = [one for one in lab.call("GET", "/cluster/resources") if one["type"] == "lxc"]
+    assert [one["name"] for one in containers] == ["box"]
+
+
+def test_a_drill_that_is_killed_in_a_round_is_cleaned_up_by_the_next(
+    lab: Lab, player: Player, tmp_path: Path
+) -> None:
+    """The play is killed while it waits for the agent of a copy, which does not answer."""
+    folder, (vmid, *_rest) = tmp_path / "drill", COPIES
+    given = {"drill_directory": str(folder), "drill_vms": "web", "drill_vmid_range": [vmid, vmid]}
+    asks, silent = f"/qemu/{vmid}/agent/network-get-interfaces", "QEMU guest agent is not running"
+    lab.simulator.fault(method="GET", path=f"{asks}$", status=500, message=silent, times=None)
+    command = ["ansible-playbook", DRILL, "-e", json.dumps({**given, "drill_wait_timeout": 600})]
+    process = start(command, tmp_path, player.environment)
+    await_that(lambda: any(row["path"].endswith(asks) for row in lab.simulator.log()))
+    end(process, End(signal.SIGKILL, worker_too=True))
+    process.communicate()
+    assert copies(lab) == [vmid]
+    assert not (folder / "drill.json").exists()
+    lab.simulator.clear_faults()
+    more = {"drill_vmid_range": [vmid, vmid + 1], "drill_abandoned_after": "0s"}
+    play(player, folder, drill_vms="web", **more)
+    assert copies(lab) == []
+    (row,) = record(folder)["drills"][0]["results"]
+    assert row["outcome"] == "proven"
 
 
 def test_wrong_variables_are_refused(player: Player, tmp_path: Path) -> None:
