@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carries a failover out: group after group in start order, the guests of a group side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._cluster.view import ClusterView
+from .._core.errors import Conflict, FleetError
+from .._core.parallel import side_by_side
+from .._drill.desired import CopyOrder
+from .._drill.make import CopyResult, DrillContext, prove, restore_copy, restore_into
+from .._guest.flow.apply import apply_plan, with_view
+from .._restore.run import remove_leftovers
+from .choose import in_groups
+from .desired import DesiredFailover
+from .plan import KEEP, START, FailoverPlan, PlannedGuest
+from .read import Site
+from .twins import OtherSite, find_twin_problems
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+ReadOther = Callable[[], OtherSite | None]
+
+
+@dataclass(frozen=True)
+class Failover:
+    """What all guests of a run share: the desired failover, this site, and how the other site is
+    asked again. `context` has the client.
+    """
+
+    desired: DesiredFailover
+    site: Site
+    context: DrillContext
+    read_other: ReadOther
+
+    @property
+    def client(self) -> Client:
+        """The client of this site."""
+        return self.context.client
+
+
+@dataclass
+class FailoverResult:
+    """The result of each guest in start order, and the finished steps."""
+
+    guests: list[tuple[PlannedGuest, CopyResult]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+
+
+def context_of(client: Client, desired: DesiredFailover, site: Site, now: float) -> DrillContext:
+    """Return the values that a drill and a failover need for each guest (pure)."""
+    return DrillContext(
+        client=client,
+        cluster=site.cluster,
+        archives=site.own_archives,
+        options=desired.copies,
+        prefix=desired.choice.owner.prefix,
+        run=desired.run,
+        now=now,
+        wait=desired.wait,
+        settle=desired.settle,
+    )
+
+
+def empty_result(one: PlannedGuest) -> CopyResult:
+    """Return the result of a guest before anything is done (pure)."""
+    chosen = one.incoming.chosen
+    return CopyResult(CopyOrder(one.incoming.vmid, chosen.archive.volume), chosen)
+
+
+def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
+    """Return the result of each guest. A guest that fails does not stop the others."""
+    result = FailoverResult()
+    timeout = failover.desired.copies.timeout
+    result.done += remove_leftovers(failover.client, failover.site.leftovers, timeout)
+    planned = {one.incoming.vmid: one for one in plan.guests}
+    groups = in_groups({vmid: one.incoming.order for vmid, one in planned.items()})
+    for index, vmids in enumerate(groups):
+        group = [planned[vmid] for vmid in vmids]
+        results = _bring_up(failover, group)
+        result.guests += list(zip(group, results, strict=True))
+        if index + 1 < len(groups):
+            failover.client.clock.sleep(_pause_after(group))
+    for _guest, one in result.guests:
+        result.done += one.done
+    return result
+
+
+def _pause_after(group: Sequence[PlannedGuest]) -> int:
+    """Return the seconds before the next group: the longest C(up) of the guests that it starts
+    (pve-manager: PVE/API2/Nodes.pm, startall).
+    """
+    waits = [one.incoming.wait for one in group if one.incoming.starts and one.action != KEEP]
+    return max(waits, default=0)
+
+
+def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyResult]:
+    """Return the result of each guest of a group. The other site is asked again before."""
+    running = _running_elsewhere(failover, group)
+
+    def bring_up(one: PlannedGuest) -> CopyResult:
+        result = empty_result(one)
+        try:
+            if running:
+                raise _runs_elsewhere(one, running)
+            _act(failover, one, result)
+        except FleetError as error:
+            result.error = error
+            result.done += error.details.get("done", ())
+        return result
+
+    return side_by_side(bring_up, group, failover.desired.parallel)
+
+
+def _running_elsewhere(failover: Failover, group: Sequence[PlannedGuest]) -> list[str]:
+    """Return why a group must not start, as the other site is now. A rehearsal may always."""
+    desired = failover.desired
+    acting = [one.incoming.chosen for one in group if one.action != KEEP]
+    if desired.rehearsal or not acting:
+        return []
+    prefix, lost = desired.choice.owner.prefix, desired.lost
+    return find_twin_problems(failover.read_other(), acting, prefix, lost=lost)
+
+
+def _runs_elsewhere(one: PlannedGuest, running: Sequence[str]) -> Conflict:
+    return Conflict(
+        attempted=f"{one.incoming.label} was not brought up, nor was any guest of its start order",
+        answer="; ".join(running),
+        next_step="Stop it there, and run this again",
+        reason="runs elsewhere",
+    )
+
+
+def _act(failover: Failover, one: PlannedGuest, result: CopyResult) -> None:
+    """Restore or start a guest, and wait until it is up. Raises FleetError."""
+    context, incoming = failover.context, one.incoming
+    result.guest = {"vmid": one.vmid, "node": one.node, "name": one.name}
+    if one.action == KEEP:
+        return
+    if one.action == START and one.start is not None:
+        view = ClusterView(failover.client, {incoming.chosen.kind.type})
+        result.done = list(apply_plan(with_view(one.start, failover.client, view)).values["done"])
+    elif failover.desired.rehearsal:
+        restore_copy(context, result, incoming.chosen, False)
+    else:
+        chosen = incoming.chosen
+        restore_into(context, result, chosen, incoming.restore, check_mode=False)
+    if incoming.starts:
+        prove(context, result, incoming.chosen)

@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module failover."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._core.result import Result
+from .carry_out import Failover, carry_out, context_of
+from .desired import read_desired
+from .plan import plan_failover
+from .read import read_site
+from .report import preview, report
+from .twins import OtherSite, read_other
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+def sites_of(params: Mapping[str, Any]) -> list[str]:
+    """Return the sites of a task: its own, and the one whose guests come up."""
+    return ["", *filter(None, [str(params.get("from_site") or "")])]
+
+
+def run_at_sites(
+    params: Mapping[str, Any],
+    clients: Sequence[tuple[Collection[str], Client]],
+    check_mode: bool = False,
+) -> Result:
+    """Bring the guests of the other site up at this one; nothing is written there."""
+    (_own, client), *others = clients
+    return _run(params, client, others[0][1] if others else None, check_mode)
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring the guests of a lost site up; check mode plans and writes nothing. Raises FleetError
+    with every problem before the first write.
+    """
+    return _run(params, client, None, check_mode)
+
+
+def _run(
+    params: Mapping[str, Any], client: Client, other: Client | None, check_mode: bool
+) -> Result:
+    now = client.clock.time()
+    desired = read_desired(params, now, os.urandom(6).hex())
+
+    def ask_other() -> OtherSite | None:
+        return None if other is None else read_other(other, desired.from_site)
+
+    site = read_site(client, desired)
+    known = None if desired.rehearsal else ask_other()
+    plan = plan_failover(client, desired, site, known, check_mode=check_mode)
+    context = context_of(client, desired, site, now)
+    if check_mode:
+        return preview(desired, plan, context)
+    result = carry_out(Failover(desired, site, context, ask_other), plan)
+    return report(desired, plan, context, result, client.clock.time() - now)
