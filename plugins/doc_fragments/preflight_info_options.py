@@ -67,6 +67,7 @@ options:
       - evacuation
       - evacuation_info
       - evacuation_node
+      - failover
       - firewall
       - firewall_check
       - firewall_info

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from tests.modules.estate_lab import Lab
+from tests.simulator.process import Simulator
 
 _NUMBERS = itertools.count(30000)
 _GIB = 1 << 30
@@ -70,9 +71,9 @@ def archives_of(lab: Lab, guest: dict[str, Any], storage: str = "nas") -> list[s
     return [row["volid"] for row in sorted(rows, key=lambda row: row["ctime"])]
 
 
-def share_archives(source: Lab, target: Lab, storage: str = "nas") -> None:
+def share_archives(source: Simulator, target: Simulator, storage: str = "nas") -> None:
     """Show the archives on a storage to another cluster, as if both used it."""
-    known = {row["volid"] for row in target.simulator.ask("GET", "/volumes")}
-    for row in source.simulator.ask("GET", "/volumes"):
+    known = {row["volid"] for row in target.ask("GET", "/volumes")}
+    for row in source.ask("GET", "/volumes"):
         if row["volid"].startswith(f"{storage}:") and row["volid"] not in known:
-            target.simulator.steer("/volumes/pve1", {**row, "new": True})
+            target.steer("/volumes/pve1", {**row, "new": True})

@@ -111,6 +111,7 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "clone",
         "drill",
         "drill_info",
+        "failover",
         "restore",
         "snapshot",
         "snapshot_info",
@@ -118,8 +119,10 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "vm_info",
     ):
         prepare(lab, player)
-    if module in ("drill", "drill_info"):
+    if module in ("drill", "drill_info", "failover"):
         play(player, [{"pve.fleet.backup": {"name": "web1", "storage": "local"}}])
+    if module == "failover":
+        play(player, [{"pve.fleet.vm": {"name": "web1", "state": "absent", "force": True}}])
     if module == "realm_sync":
         make_realm(lab)
     if module == "restore":
@@ -166,6 +169,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         "backup.md",
         "drift.md",
         "drill.md",
+        "failover.md",
         "export.md",
         "pools.md",
         "storage.md",

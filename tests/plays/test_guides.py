@@ -81,6 +81,11 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yml": Not("tests/plays/test_drill.py runs such a file in a copy"),
         "shell": Not("tests/plays/test_drill.py sets the same variables"),
     },
+    "docs/failover.md": {
+        "yaml": By(IN_EXAMPLES),
+        "yml": Not("tests/plays/test_failover.py sets the same variables"),
+        "shell": Not("tests/plays/test_failover.py sets the same variables"),
+    },
     "docs/drift.md": {
         "yaml": By(IN_EXAMPLES),
         "yml": OUTPUT,

@@ -20,6 +20,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "cpu_model": "CPU models",
     "drill": "drills",
     "evacuation": "guests of a node",
+    "failover": "guests of another site",
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",

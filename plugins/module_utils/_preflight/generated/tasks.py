@@ -120,6 +120,20 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("node", ("Sys.Audit",)),
         Need("all storages", ("Datastore.Audit",)),
     ),
+    "failover": (
+        Need(
+            "vm",
+            (
+                "VM.Audit",
+                "VM.Backup",
+                "VM.Allocate",
+                "VM.PowerMgmt",
+                "VM.Config.Options",
+                "VM.Config.Network",
+            ),
+        ),
+        Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+    ),
     "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
     "firewall_check": (Need("vm", ("VM.Audit",)),),
     "firewall_info": (Need("vm", ("VM.Audit",)),),

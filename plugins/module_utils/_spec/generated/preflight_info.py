@@ -50,6 +50,7 @@ def preflight_info_spec() -> Spec:
                 "evacuation",
                 "evacuation_info",
                 "evacuation_node",
+                "failover",
                 "firewall",
                 "firewall_check",
                 "firewall_info",

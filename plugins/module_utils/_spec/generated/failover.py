@@ -1,0 +1,57 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module failover.
+
+Written by `make options` from failover.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def failover_spec() -> Spec:
+    """Return the options of module failover."""
+    return {
+        "from_site": {"type": "str"},
+        "lost": {"type": "bool", "default": False},
+        "rehearsal": {"type": "bool", "default": False},
+        "run": {"type": "str"},
+        "storages": {"type": "list", "elements": "str", "required": True},
+        "vms": {"type": "list", "elements": "str"},
+        "exclude": {"type": "list", "elements": "str"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "max_age": {"type": "str"},
+        "storage": {"type": "str"},
+        "storage_map": {"type": "dict"},
+        "networks": {"type": "dict"},
+        "addresses": {"type": "dict"},
+        "keep_macs": {"type": "bool", "default": True},
+        "pools": {"type": "dict"},
+        "quotas": {"type": "dict", "default": {}},
+        "node": {"type": "str"},
+        "placement": {"type": "dict"},
+        "copy_pool": {"type": "str"},
+        "network": {"type": "str"},
+        "vmid_range": {"type": "list", "elements": "int"},
+        "start": {"type": "str", "choices": ["all", "onboot", "none"], "default": "all"},
+        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+        "settle": {"type": "int", "default": 10},
+        "task_timeout": {
+            "type": "int",
+            "default": 10800,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
