@@ -172,6 +172,10 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": PLACEHOLDERS,
         "shell": Not("tests/plays/test_drill.py sets the same variables"),
     },
+    "roles/failover/README.md": {
+        "yaml": PLACEHOLDERS,
+        "shell": Not("tests/plays/test_failover.py sets the same variables"),
+    },
     "roles/image/README.md": {"yaml": By(IN_EXAMPLES), "shell": OWN_CLUSTER},
     "roles/preflight/README.md": {"yaml": By(IN_EXAMPLES), "text": OUTPUT},
     "roles/provision/README.md": {

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook failover over two simulated sites, one of which dies in the middle of a backup."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.demo.lab import Lab
+from tests.modules.backup_lab import share_archives
+from tests.plays.provision_helpers import Played, Player, machine, writes
+
+FAILOVER = "pve.fleet.failover"
+NAS = {"storage": "nas", "type": "dir", "path": "/mnt/nas", "shared": 1, "content": "backup"}
+GUESTS = {"db": "order=1", "web": "order=2", "mail": ""}
+
+
+@pytest.fixture
+def vienna(tmp_path: Path) -> Iterator[Lab]:
+    """A site with three running VMs of tenant acme, each with a backup."""
+    with Lab(task_ms="default=10", lag_s=0, auth_delay_s=0) as lab:
+        lab.call("POST", "/storage", **NAS)
+        tasks: list[dict[str, Any]] = []
+        for name, startup in GUESTS.items():
+            vm = {"name": name, "tenant": "acme", "memory": "256M", "state": "started"}
+            disk = {"disks": [{"name": "scsi0", "size": 1, "storage": "ceph"}]}
+            tasks.append({"pve.fleet.vm": {**vm, **disk, "startup": startup}})
+        tasks.append({"pve.fleet.backup": {"tenant": "acme", "storage": "nas"}})
+        play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+        (tmp_path / "prepare.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
+        Player(tmp_path, lab.environment).play("prepare.yml").expect()
+        yield lab
+
+
+def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) -> Played:
+    listed = [{"name": name, **lab.connection} for name, lab in sites.items()]
+    given = {
+        "failover_directory": str(player.directory / "failover"),
+        "failover_connection": {"sites": json.loads(json.dumps(listed, default=str))},
+        "failover_from_site": "vienna",
+        "failover_storages": ["nas"],
+        "failover_pools": {"acme": "acme"},
+        "failover_settle": 0,
+        **more,
+    }
+    given["failover_connection"]["site"] = "munich"
+    return player.play(FAILOVER, *arguments, **given)
+
+
+def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path) -> None:
+    munich, sites = lab, {"vienna": vienna, "munich": lab}
+    player = Player(tmp_path, {})
+    munich.call("POST", "/storage", **NAS)
+    share_archives(vienna.simulator, munich.simulator)
+
+    rehearsed = play(player, sites, failover_rehearsal=True).expect()
+    assert "Traceback" not in rehearsed.output
+    assert munich.machines() == []
+    record = json.loads((tmp_path / "failover/rehearsal.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in record["guests"]] == ["db", "web", "mail"]
+    assert {row["outcome"] for row in record["guests"]} == {"up"}
+
+    mark = munich.mark()
+    refused = play(player, sites, failover_lost=True).expect(2)
+    for name in GUESTS:
+        assert f"VM '{name}'" in refused.output
+    assert "is running as guest" in refused.output
+    assert writes(munich, mark) == []
+
+    vienna.simulator.steer("/settings", {"task_ms": "vzdump=600000"})
+    web = machine(vienna, "web")
+    vienna.session.post(
+        f"{vienna.url}/api2/json/nodes/{web.node}/vzdump",
+        data={"vmid": web.vmid, "storage": "nas"},
+        verify=str(vienna.simulator.ca),
+        timeout=30,
+    )
+    os.kill(vienna.simulator.pid, signal.SIGKILL)
+
+    assert "cannot be asked whether guests run there" in play(player, sites).expect(2).output
+    foreseen = play(player, sites, "--check", failover_lost=True).expect()
+    assert "web" in foreseen.output
+    assert writes(munich, mark) == []
+    assert not (tmp_path / "failover/failover.json").exists()
+    play(player, sites, failover_lost=True).expect()
+    found = {one.name: one for one in munich.machines()}
+    assert {name: (one.status, one.tenant) for name, one in found.items()} == dict.fromkeys(
+        GUESTS, ("running", "acme")
+    )
+    record = json.loads((tmp_path / "failover/failover.json").read_text(encoding="utf-8"))
+    assert record["recovery_time"] is not None
+    assert record["recovery_point"] >= 0
+    mark = munich.mark()
+    again = play(player, sites, failover_lost=True).expect()
+    assert again.changed == 0
+    assert writes(munich, mark) == []
+
+
+def test_wrong_variables_are_refused(lab: Lab, tmp_path: Path) -> None:
+    player = Player(tmp_path, lab.environment)
+    typo = player.play(
+        FAILOVER, "-e", "failover_netwroks={}", "-e", f"failover_directory={tmp_path}"
+    )
+    assert "failover_netwroks" in typo.expect(2).output
+    relative = play(player, {"munich": lab}, failover_directory="here").expect(2)
+    assert "absolute path" in relative.output
