@@ -14,6 +14,7 @@ from tests.simulator.process import Simulator
 from tests.simulator_tests.client import Client
 
 BULK = "/cluster/bulk-action/guest"
+TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
 
 
 def ends(pve: Client, path: str, /, **params: Any) -> tuple[str, list[str]]:
@@ -197,3 +198,19 @@ def test_a_nodes_machines_that_cannot_move_are_left(pve: Client) -> None:
     assert log[0] == "Check VM 100: skip VM 100 - precondition check failed:"
     refused = pve.call("POST", "/nodes/pve1/migrateall", {"target": "pve1", "max-workers": 1})
     assert refused.errors == {"target": "target is local node."}
+
+
+def test_containers_start_and_stop_like_machines(pve: Client) -> None:
+    """Source: get_start_stop_list has guests of both kinds, get_type_text their words."""
+    pve.create(100)
+    made = {"vmid": 200, "ostemplate": TEMPLATE, "rootfs": "local-lvm:1", "startup": "order=1"}
+    assert pve.wait(pve.post("/nodes/pve1/lxc", **made)) == "OK"
+    status, log = ends(pve, f"{BULK}/start", vms=[100, 200])
+    assert (status, log[1:]) == ("OK", ["Starting CT 200", "Starting VM 100"])
+    assert pve.state("/nodes/pve1/lxc/200") == "running"
+    status, log = ends(pve, f"{BULK}/shutdown", vms=[100, 200], timeout=7)
+    assert status == "OK"
+    assert log[1:] == [
+        "Shutting down VM 100 (Timeout = 7 seconds)",
+        "Shutting down CT 200 (Timeout = 7 seconds)",
+    ]

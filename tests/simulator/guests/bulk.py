@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from ..core.api import Ctx, api, dispatch
-from ..core.state import Vm
+from ..core.state import Guest, Vm
 from ..core.tasks import Task
 from ..errors import ApiError, ParamError, PermError, PveError
 from ..ha.records import is_managed
@@ -24,10 +24,10 @@ BULK = "/cluster/bulk-action"
 LAST = 2**63 - 1  # the place in the order of a machine without `startup`
 START_DELAY = 3  # seconds after each start of `startall`, "to reduce load"
 
-Ordered = dict[int, list[Vm]]  # by the order of `startup`
+Ordered = dict[int, list[Guest]]  # by the order of `startup`
 # the worker's UPID; None if nothing is to do
-Starter = Callable[[Vm], Awaitable[str | None]]
-Finisher = Callable[[Vm, str], Awaitable[None]]  # takes the exit status
+Starter = Callable[[Any], Awaitable[str | None]]
+Finisher = Callable[[Any, str], Awaitable[None]]  # takes the exit status
 
 
 @api(f"GET {BULK}")
@@ -59,7 +59,12 @@ def _check(ctx: Ctx, vmids: list[int] | None, priv: str) -> None:
         raise PermError(f"/, {priv}")
 
 
-def _startup(vm: Vm) -> dict[str, int]:
+def _noun(vm: Guest) -> str:
+    """The word for its kind in the log (BulkAction/Guest.pm, get_type_text)."""
+    return "CT" if vm.kind == "lxc" else "VM"
+
+
+def _startup(vm: Guest) -> dict[str, int]:
     """`order`, `up` and `down` of the machine; a bare number is the order."""
     found: dict[str, int] = {}
     for part in filter(None, vm.conf.get("startup", "").split(",")):
@@ -71,13 +76,13 @@ def _startup(vm: Vm) -> dict[str, int]:
     return found
 
 
-def _listed(vms: Iterable[Vm], vmids: list[int] | None) -> list[Vm]:
+def _listed(vms: Iterable[Any], vmids: list[int] | None) -> list[Any]:
     """The chosen machines, by VMID; an unknown VMID is ignored."""
     return sorted((vm for vm in vms if vmids is None or vm.vmid in vmids), key=lambda vm: vm.vmid)
 
 
 def _start_stop_list(
-    ctx: Ctx, vms: Iterable[Vm], vmids: list[int] | None, *, autostart: bool = False
+    ctx: Ctx, vms: Iterable[Guest], vmids: list[int] | None, *, autostart: bool = False
 ) -> Ordered:
     """The machines by start order: no templates, and machines of the HA manager only if VMIDs are
     given.
@@ -124,7 +129,7 @@ class _Workers:
         self.limit = limit
         self.report = report
         self.failed: list[int] = []
-        self._running: dict[str, Vm] = {}
+        self._running: dict[str, Guest] = {}
 
     async def run(self, ordered: Ordered) -> list[int]:
         """The VMIDs whose worker could not be started or failed."""
@@ -137,7 +142,7 @@ class _Workers:
                 await self._finish_some()
         return self.failed
 
-    async def _start(self, vm: Vm) -> None:
+    async def _start(self, vm: Guest) -> None:
         try:
             upid = await self.start(vm)
         except ApiError as error:
@@ -170,16 +175,16 @@ def _as_client_error(error: ApiError) -> str:
 
 
 def _no_delay(task: Task, action: str) -> Finisher:
-    async def done(vm: Vm, status: str) -> None:
+    async def done(vm: Guest, status: str) -> None:
         if is_error(status):
-            task.warn(f"{action} VM {vm.vmid} failed: {status}")
+            task.warn(f"{action} {_noun(vm)} {vm.vmid} failed: {status}")
 
     return done
 
 
-async def _post(ctx: Ctx, vm: Vm, what: str, params: dict[str, Any]) -> str:
+async def _post(ctx: Ctx, vm: Guest, what: str, params: dict[str, Any]) -> str:
     """Call the API as the caller of the bulk action: with the same rights."""
-    path = f"/nodes/{vm.node}/qemu/{vm.vmid}/{what}"
+    path = f"/nodes/{vm.node}/{vm.kind}/{vm.vmid}/{what}"
     try:
         upid: str = await dispatch(ctx.sim, "POST", path, ctx.caller, params)
     except ApiError as error:
@@ -202,23 +207,23 @@ def bulk_start(ctx: Ctx, p: dict[str, Any]) -> str:
     _check(ctx, vmids, "VM.PowerMgmt")
 
     async def work(task: Task) -> None:
-        ordered = _start_stop_list(ctx, ctx.cluster.vms.values(), vmids)
+        ordered = _start_stop_list(ctx, ctx.cluster.guests(), vmids)
         _say_what(task, "Starting", vmids)
 
-        async def start(vm: Vm) -> str | None:
+        async def start(vm: Guest) -> str | None:
             if vm.run is not None and vm.run.qmpstatus != "paused":
-                task.warn(f"Skipping VM {vm.vmid}, already running.")
+                task.warn(f"Skipping {_noun(vm)} {vm.vmid}, already running.")
                 return None
-            task.say(f"Starting VM {vm.vmid}")
+            task.say(f"Starting {_noun(vm)} {vm.vmid}")
             if vm.run is not None:
                 return await _post(ctx, vm, "status/resume", {})
-            return await _post(
-                ctx, vm, "status/start", {"timeout": p["timeout"]} if "timeout" in p else {}
-            )
+            has_timeout = vm.kind == "qemu" and "timeout" in p
+            params = {"timeout": p["timeout"]} if has_timeout else {}
+            return await _post(ctx, vm, "status/start", params)
 
-        async def done(vm: Vm, status: str) -> None:
+        async def done(vm: Guest, status: str) -> None:
             if is_error(status):
-                task.warn(f"Starting VM {vm.vmid} failed: {status}")
+                task.warn(f"Starting {_noun(vm)} {vm.vmid} failed: {status}")
                 return
             await _startup_delay(task, _startup(vm).get("up", 0))
 
@@ -242,18 +247,18 @@ def bulk_shutdown(ctx: Ctx, p: dict[str, Any]) -> str:
     force = int(p.get("force-stop", 1))
 
     async def work(task: Task) -> None:
-        ordered = _start_stop_list(ctx, ctx.cluster.vms.values(), vmids)
+        ordered = _start_stop_list(ctx, ctx.cluster.guests(), vmids)
         _say_what(task, "Shutting down", vmids)
 
-        async def start(vm: Vm) -> str | None:
+        async def start(vm: Guest) -> str | None:
             if vm.run is None:
-                task.warn(f"Skipping VM {vm.vmid}, not running.")
+                task.warn(f"Skipping {_noun(vm)} {vm.vmid}, not running.")
                 return None
             if vm.run.qmpstatus == "paused" and not p.get("force-stop"):
-                task.warn(f"Skipping VM {vm.vmid}, resume paused VM before shutdown.")
+                task.warn(f"Skipping {_noun(vm)} {vm.vmid}, resume paused VM before shutdown.")
                 return None
             timeout = _startup(vm).get("down", p.get("timeout", 180))
-            task.say(f"Shutting down VM {vm.vmid} (Timeout = {timeout} seconds)")
+            task.say(f"Shutting down {_noun(vm)} {vm.vmid} (Timeout = {timeout} seconds)")
             return await _post(ctx, vm, "status/shutdown", {"forceStop": force, "timeout": timeout})
 
         workers = _Workers(
