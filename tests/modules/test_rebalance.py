@@ -165,5 +165,7 @@ def test_the_next_run_waits_for_running_moves(lab: Lab) -> None:
 
 
 def test_a_wrong_option_is_refused_before_any_write(lab: Lab) -> None:
-    for option, value in (("max_moves", -1), ("max_size", "much"), ("threshold", 101)):
-        assert option in lab.run("rebalance", **{option: value})["msg"]
+    wrong: dict[str, Any] = {"max_moves": -1, "max_size": "much", "threshold": 101}
+    for option, value in wrong.items():
+        given: dict[str, Any] = {option: value}
+        assert option in lab.run("rebalance", **given)["msg"]

@@ -146,7 +146,7 @@ def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> Deci
 
 def _cost_of(decision: Decision, planning: _Planning) -> tuple[int, str]:
     """Return the bytes that a move copies, and why it is not made, empty if it is made."""
-    actual = decision.planned and decision.planned.actual
+    actual = decision.planned.actual if decision.planned is not None else None
     if actual is None or decision.is_stuck:
         return 0, decision.why
     cluster, limits = planning.round_.cluster, planning.limits
