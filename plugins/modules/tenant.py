@@ -128,6 +128,16 @@ credentials:
       null without one, and where O(credentials_file) has it.
   returned: success
   type: dict
+not_isolated:
+  description:
+    - VMIDs of guests that existed on a VNet of the tenant before its isolation, and that it does
+      not separate yet. A warning names them. A task that lists their NICs with O(networks) isolates
+      them.
+    - It is empty if O(networks) lists no VNet, and with O(isolation=none).
+  returned: with O(state=present)
+  type: list
+  elements: int
+  sample: []
 vms:
   description: With O(state=absent), the VMs and containers that are or would be removed.
   returned: success

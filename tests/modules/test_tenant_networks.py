@@ -276,16 +276,22 @@ def test_an_exported_estate_has_the_networks_of_its_tenants(lab: Lab) -> None:
     assert lab.simulator.writes() == []
 
 
-def test_an_exported_guest_that_is_not_isolated_keeps_its_bridge(lab: Lab) -> None:
-    do(lab, "tenant", **INITECH)
-    nics = [{"bridge": VNET, "firewall": True}]
-    own = {"tenant": "initech", "pool": "initech"}
-    do(lab, "vm", name="app1", source="debian-13", nics=nics, **own)
+def test_a_guest_that_existed_before_is_named_until_a_task_isolates_it(lab: Lab) -> None:
+    """Module tenant warns, the export keeps its bridge, and a task with the network mends it."""
+    own = {"tenant": "initech", "pool": "initech", "name": "app1"}
+    assert do(lab, "tenant", **INITECH)["not_isolated"] == []
+    made = do(lab, "vm", **own, source="debian-13", nics=[{"bridge": VNET, "firewall": True}])
+    vmid = made["vm"]["vmid"]
+    again = do(lab, "tenant", **INITECH)
+    assert (again["changed"], again["not_isolated"]) == (False, [vmid])
+    assert any(text.startswith("Not isolated yet: VM 'app1'") for text in again["warnings"])
     result = do(lab, "estate_info", tenant="initech")
     (app1,) = result["estate"]["provision_vms"]
     assert app1["nics"][0]["bridge"] == VNET
     assert [one["option"] for one in result["unexpressed"]] == ["isolation"]
     assert not do(lab, "vms", **options_of_estate(result["estate"]))["changed"]
+    do(lab, "vm", **own, nics=[{"name": "net0", "network": "front"}])
+    assert do(lab, "tenant", **INITECH)["not_isolated"] == []
 
 
 def test_many_runs_at_once_take_different_tags(lab: Lab) -> None:

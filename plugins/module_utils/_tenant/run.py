@@ -42,6 +42,8 @@ from .login.token import (
 from .login.token_age import warnings_of as token_warnings
 from .marks import require_own_user
 from .model import Tenant, read_tenant
+from .network.unisolated import find_unisolated
+from .network.unisolated import warnings_of as unisolated_warnings
 from .network.work import PlannedNetworks, described_networks, plan_networks
 from .own_loss import own_warnings
 from .tenant_resources import (
@@ -95,6 +97,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     lost, token = plan_token(tenant, facts, reader, keeper.stored)
     whole = [*planned, *lost, *token]
     networks = plan_networks(tenant, reader)
+    open_guests = find_unisolated(tenant, facts, reader)
     require_privileges(tenant, lacking_privileges(reader, tenant, whole, networks.kinds))
     is_new = any(creates(one.resource) for one in token)
     repair = None if is_new else keeper.find_repair()
@@ -112,12 +115,14 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         final = read_result(client, report, login)
     values = {
         "tenant": _described(tenant, final, templates, networks),
+        "not_isolated": [one.vmid for one in open_guests],
         "credentials": login,
         "vms": [],
         "plan": [*([repair.summary] if repair else []), *_lines(whole, token, networks)],
         "done": report.done,
     }
     lines = [*unusable, *warnings_of(whole), *networks.warnings, *report.warnings]
+    lines += unisolated_warnings(open_guests)
     lines += repair.warnings if repair else ()
     if final is not None:
         lines += notes(tenant, final)
