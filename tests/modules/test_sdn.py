@@ -327,19 +327,23 @@ def test_secrets_are_not_shown(lab: Lab) -> None:
     assert "s3cret" not in str({**result, "invocation": None})
 
 
-def test_version_8_has_no_lock(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulated 8.4 has no networks, so the steps of 8.x run on 9.2."""
-    monkeypatch.setattr(sdn_run, "_FIRST_WITH_LOCK", (99, 0))
-    result = converge(lab, **WHOLE)
+def test_version_8_has_no_lock(old: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former objects are written again after a failure: there is no rollback either."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    foreseen = do(old, "sdn", check=True, **WHOLE)
+    result = do(old, "sdn", **WHOLE)
+    assert (foreseen["plan"], foreseen["diff"]) == (result["plan"], result["diff"])
     assert result["plan"][-1] == "Apply the SDN configuration"
     assert "Lock" not in " ".join(result["plan"])
-    lab.simulator.fault(path="^/cluster/sdn$", method="PUT", status=500, message="on fire")
-    before = do(lab, "sdn_info")["sdn"]
-    result = lab.run("sdn", vnets=[{**BLUE, "tag": 7}, {"name": "green", "state": "absent"}])
-    lab.simulator.clear_faults()
+    assert not list(tmp_path.rglob("sdn-lock-*"))
+    old.simulator.fault(path="^/cluster/sdn$", method="PUT", status=500, message="on fire")
+    before = do(old, "sdn_info")["sdn"]
+    result = old.run("sdn", vnets=[{**BLUE, "tag": 7}, {"name": "green", "state": "absent"}])
+    old.simulator.clear_faults()
     assert "are unchanged" in result["msg"]
-    after = do(lab, "sdn_info")
+    after = do(old, "sdn_info")
     assert (after["sdn"], after["pending"]) == (before, [])
+    assert do(old, "sdn", **WHOLE)["changed"] is False
 
 
 def test_a_change_of_another_run_is_planned_again(

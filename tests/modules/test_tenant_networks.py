@@ -294,6 +294,25 @@ def test_a_guest_that_existed_before_is_named_until_a_task_isolates_it(lab: Lab)
     assert do(lab, "tenant", **INITECH)["not_isolated"] == []
 
 
+def test_networks_of_a_tenant_on_version_8(
+    old: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same plan without the lock, and its removal."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    do(old, "sdn", zones=[ZONE])
+    do(old, "firewall", scope="cluster", options={"enable": True})
+    result = foreseen_and_done(old, **INITECH)
+    assert result["tenant"]["networks"][0]["tag"] == 100
+    assert not any("lock" in step for step in result["plan"])
+    nics = [{"network": "front", "ip": "dhcp"}]
+    own = {"tenant": "initech", "pool": "initech"}
+    made = do(old, "vm", **own, name="app1", source="debian-13", nics=nics)
+    assert any(line.startswith("Isolate net0") for line in made["done"])
+    assert not do(old, "tenant", **INITECH)["changed"]
+    foreseen_and_done(old, **GONE)
+    assert do(old, "sdn_info")["sdn"]["vnets"] == []
+
+
 def test_many_runs_at_once_take_different_tags(lab: Lab) -> None:
     """Runs of one user on one computer: none takes the lock of another one that is active."""
     names = ["alpha", "bravo", "charlie", "delta"]

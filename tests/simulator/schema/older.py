@@ -1,8 +1,9 @@
-"""The calls of containers in Proxmox VE 8.4, of which the API viewer's schema has none.
+"""The calls of containers, SDN and the firewall in Proxmox VE 8.4, of which the API viewer's schema
+has none.
 
-They are the calls of 9.2 without the additions since pve-container 5.2.6, the version of the first
-8.4. The history of pve-container has each addition, and the branch stable-bookworm, which ends
-with 5.3.5, has none of them:
+The calls of containers are the calls of 9.2 without the additions since pve-container 5.2.6, the
+version of the first 8.4. The history of pve-container has each addition, and the branch
+stable-bookworm, which ends with 5.3.5, has none of them:
 
 - 6.0.8: GET C(migrate), commit 5ed4af5
 - 6.0.14: C(ha-managed), commit 33696bd
@@ -25,6 +26,14 @@ _FIREWALL = "/{vmid}/firewall"
 _NEW_CALLS = frozenset((("GET", f"{_CONTAINERS}/{{vmid}}/migrate"),))
 _NEW_PARAMETERS = frozenset(("entrypoint", "env", "ha-managed"))
 _NEW_PARTS = {"net[n]": {"host-managed"}, "rootfs": {"idmap"}, "mp[n]": {"idmap", "keepattrs"}}
+
+_NETWORKS = ("/cluster/sdn", "/cluster/firewall", "/nodes/{node}/firewall", "/nodes/{node}/sdn")
+# Segments of paths, and parameters, that these calls have since 9.0.
+_SINCE_9 = (
+    *("lock", "rollback", "dry-run", "fabrics", "prefix-lists", "route-maps"),
+    *("mac-vrf", "ip-vrf", "bridges"),
+)
+_PARAMS_SINCE_9 = ("lock-token", "release-lock", "fabric", "secondary-controllers")
 
 
 def containers_of_8_4(newer: Paths, older: Paths) -> dict[str, Any]:
@@ -58,3 +67,21 @@ def _older_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
             }
             found[name] = {**prop, "format": parts}
     return found
+
+
+def networks_of_8_4(newer: Paths) -> dict[str, Any]:
+    """Return the calls of SDN and the firewall in 8.4: those of `newer`, 9.2, without lock,
+    rollback, dry run and fabrics (pve-network: src/PVE/API2/Network/SDN.pm of commit d7c1620, where
+    C(PUT /cluster/sdn) has no parameters).
+    """
+    found: dict[str, Any] = {}
+    for path, verbs in newer.items():
+        is_newer = any(word in path.split("/") for word in _SINCE_9)
+        if path.startswith(_NETWORKS) and not is_newer:
+            found[path] = {verb: _older_call(info) for verb, info in verbs.items()}
+    return found
+
+
+def _older_call(info: Mapping[str, Any]) -> dict[str, Any]:
+    params = {name: one for name, one in info["params"].items() if name not in _PARAMS_SINCE_9}
+    return {**info, "params": params}
