@@ -685,7 +685,7 @@ def test_changed_networks_of_a_tenant(lab: Lab, state: None) -> None:
     """Each object is named; a tenant that is not chosen is not compared."""
     lab.run("cluster", **NETWORKS)
     front = {"zone": "teams", "tag": 50, "subnet": "10.1.0.0/24"}
-    networks = {"networks": {"front": front}}
+    networks: dict[str, Any] = {"networks": {"front": front}}
     do(lab, "tenant", name="acme", **RIGHTS, **networks)
     estate = {"vms": [], "tenant_settings": {"acme": networks, "hooli": {}}}
     (row,) = drift(lab, **estate)["cluster"]

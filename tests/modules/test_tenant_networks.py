@@ -245,8 +245,8 @@ def test_an_estate_names_the_networks_of_its_tenants(lab: Lab) -> None:
 
 def test_an_exported_estate_has_the_networks_of_its_tenants(lab: Lab) -> None:
     """Neither module tenant nor module vms changes anything with the exported estate."""
-    front = {**FRONT, "gateway": "10.1.0.1"}
-    back = {**FRONT, "subnet": "10.2.0.0/24"}
+    front: dict[str, Any] = {**FRONT, "gateway": "10.1.0.1"}
+    back: dict[str, Any] = {**FRONT, "subnet": "10.2.0.0/24"}
     options = {**INITECH, "networks": {"front": front, "back": back}, "peers": ["hooli"]}
     do(lab, "tenant", **options)
     other = {"zone": "teams", "tag": 300, "subnet": "10.3.0.0/24"}
@@ -278,7 +278,7 @@ def test_an_exported_estate_has_the_networks_of_its_tenants(lab: Lab) -> None:
 
 def test_a_guest_that_existed_before_is_named_until_a_task_isolates_it(lab: Lab) -> None:
     """Module tenant warns, the export keeps its bridge, and a task with the network mends it."""
-    own = {"tenant": "initech", "pool": "initech", "name": "app1"}
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech", "name": "app1"}
     assert do(lab, "tenant", **INITECH)["not_isolated"] == []
     made = do(lab, "vm", **own, source="debian-13", nics=[{"bridge": VNET, "firewall": True}])
     vmid = made["vm"]["vmid"]
@@ -305,7 +305,7 @@ def test_networks_of_a_tenant_on_version_8(
     assert result["tenant"]["networks"][0]["tag"] == 100
     assert not any("lock" in step for step in result["plan"])
     nics = [{"network": "front", "ip": "dhcp"}]
-    own = {"tenant": "initech", "pool": "initech"}
+    own: dict[str, Any] = {"tenant": "initech", "pool": "initech"}
     made = do(old, "vm", **own, name="app1", source="debian-13", nics=nics)
     assert any(line.startswith("Isolate net0") for line in made["done"])
     assert not do(old, "tenant", **INITECH)["changed"]

@@ -17,14 +17,16 @@ import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name
 from tests.cases import repeated
 from tests.demo.lab import Lab
+from tests.modules.module_runner import run_module
 from tests.plays.commands import run, start
 from tests.plays.interrupting import End, await_that, end
 from tests.plays.provision_helpers import PROVISION, Player, writes
 
 REPO = Path(__file__).resolve().parents[2]
-TENANT, ROTATE = "pve.fleet.tenant", "pve.fleet.rotate"
+TENANT, ROTATE, DRIFT = "pve.fleet.tenant", "pve.fleet.rotate", "pve.fleet.drift"
 ESTATE: dict[str, Any] = {
     "tenants": {
         "initech": {
@@ -140,6 +142,41 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     assert lab.machines() == []
     assert not file.exists()
     assert player.play(TENANT, **gone, tenant_confirm="initech").expect().changed == 0
+
+
+def test_networks_are_used_with_the_login_of_the_tenant(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Role tenant creates the networks, role provision uses them with the tenant's own login, and
+    the playbook for drift compares them, for the tenant as far as its login may read them.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    zone = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
+    for module, options in (
+        ("sdn", {"zones": [zone]}),
+        ("firewall", {"scope": "cluster", "options": {"enable": True}}),
+    ):
+        assert not run_module(module, {**lab.connection, **options}).get("failed")
+    front = {"zone": "teams", "tag_range": [100, 199], "subnet": "10.1.0.0/24"}
+    initech = {**ESTATE["tenants"]["initech"], "networks": {"front": front}}
+    nics = [{"network": "front", "ip": "10.1.0.20/24"}]
+    machine = {"name": "app1", "tenant": "initech", "nics": nics}
+    estate = {**ESTATE, "tenants": {"initech": initech}, "provision_vms": [machine]}
+    player = Player(tmp_path, {**lab.environment, "XDG_STATE_HOME": str(tmp_path)})
+    player.play(TENANT, **estate).expect()
+    tenant = tenant_player(tmp_path, lab, tmp_path / "initech.sites.yml")
+    tenant.play(PROVISION, **estate).expect()
+    rows = lab.call("GET", "/cluster/resources", type="vm")
+    (app1,) = [row for row in rows if row.get("name") == "app1"]
+    (rule,) = lab.call("GET", f"/nodes/{app1['node']}/{app1['id']}/firewall/rules")
+    assert (rule["type"], rule["action"]) == ("group", group_name("tenant_initech"))
+    assert tenant.play(PROVISION, **estate).expect().changed == 0
+    assert player.play(TENANT, **estate).expect().changed == 0
+    assert "No drift" in player.play(DRIFT, **estate).expect().output
+    assert "were not compared" in tenant.play(DRIFT, **estate).expect().output
+    group = f"/cluster/firewall/groups/{group_name('tenant_initech')}"
+    lab.call("DELETE", f"{group}/1")
+    assert "tenants initech: drifted" in player.play(DRIFT, **estate).expect(2).output
 
 
 def test_first_steps_of_the_getting_started_page(lab: Lab, tmp_path: Path) -> None:
