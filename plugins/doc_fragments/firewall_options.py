@@ -55,13 +55,13 @@ options:
     description: Comment of a security group. An empty value removes it.
     type: str
   options:
-    description: Options of the scope. An option that is not set is not changed. Each scope has some
-      of them.
+    description: Options of the scope. An option that is not set is not changed. Each scope has
+      some of them.
     type: dict
     suboptions:
       enable:
-        description: Whether the firewall of the scope is on. It is switched on after its rules are
-          complete.
+        description: Whether the firewall of the scope is on. It is switched on after its rules
+          are complete.
         type: bool
       ebtables:
         description: Whether the cluster filters frames with ebtables.
@@ -124,7 +124,8 @@ options:
         description: Whether packets with an invalid state are accepted.
         type: bool
       nf_conntrack_helpers:
-        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes it.
+        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes
+          it.
         type: str
       protection_synflood:
         description: Whether a node limits new TCP connections.
@@ -158,8 +159,8 @@ options:
         type: bool
   rules:
     description:
-      - The complete list of rules, in order. An empty list removes all rules. By default, rules are
-        not changed.
+      - The complete list of rules, in order. An empty list removes all rules. By default, rules
+        are not changed.
       - Existing rules that are not listed are removed.
     type: list
     elements: dict
@@ -170,8 +171,8 @@ options:
         required: true
         choices: [in, out, forward, group]
       action:
-        description: V(ACCEPT), V(DROP) or V(REJECT), or with O(rules[].type=group) the name of the
-          security group.
+        description: V(ACCEPT), V(DROP) or V(REJECT), or with O(rules[].type=group) the name of
+          the security group.
         type: str
         required: true
       enable:
@@ -185,7 +186,8 @@ options:
         description: Interface. For a guest this is its NIC, such as V(net0).
         type: str
       source:
-        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP set.
+        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP
+          set.
         type: str
       dest:
         description: Destination, in the form of O(rules[].source).
@@ -256,9 +258,9 @@ options:
             type: str
   allow_lockout:
     description:
-      - Whether rules of the cluster or a node may cut the access of this computer to the API, or
-        SSH or corosync between nodes. Such rules are refused by default, and reported in a warning
-        with V(true).
+      - Whether rules of the cluster or a node may cut the access of this computer to the API,
+        or SSH or corosync between nodes. Such rules are refused by default, and reported in a
+        warning with V(true).
     type: bool
     default: false
   caller_address:
@@ -267,8 +269,11 @@ options:
       - By default, the local address of the connection.
     type: str
   exact:
-    description: Whether aliases, IP sets and members that are not listed are removed, for each of
-      O(aliases) and O(ip_sets) that is set.
+    description:
+      - Whether aliases, IP sets and members that are not listed are removed, for each of O(aliases)
+        and O(ip_sets) that is set.
+      - Names of tenants in the firewall of the cluster stay. M(pve.fleet.tenant) creates and
+        removes them.
     type: bool
     default: false
 """

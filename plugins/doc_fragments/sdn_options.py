@@ -288,8 +288,9 @@ options:
         description: Fingerprint of its certificate. An empty value removes it.
         type: str
   exact:
-    description: Sections whose objects are removed if they are not listed. Each of them must be
-      set.
+    description:
+      - Sections whose objects are removed if they are not listed. Each of them must be set.
+      - VNets of tenants, and their subnets, stay. M(pve.fleet.tenant) creates and removes them.
     type: list
     elements: str
     choices: [zones, vnets, subnets, controllers, ipams, dns]

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._cluster.tenant import EVERY_TENANT
+from .._core.marks import marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
 from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, Write, transition
@@ -65,6 +67,9 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
     options = {**actual.options, **desired.options}
     aliases = _without(_by_name(actual.aliases, desired.aliases, desired.exact), desired.gone)
     sets = _without(_by_name(actual.ip_sets, desired.ip_sets, desired.exact), desired.gone)
+    if desired.exact:
+        aliases = {**_aliases_of_tenants(actual), **aliases}
+        sets = {**_sets_of_tenants(actual), **sets}
     if not desired.exact:
         for name, goal in sets.items():
             members = {**actual.ip_sets.get(name, IpSet()).members, **goal.members}
@@ -77,6 +82,20 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
         sets,
         actual.comment if desired.comment is None else desired.comment.rstrip(),
     )
+
+
+def _aliases_of_tenants(actual: Firewall) -> dict[str, tuple[str, str]]:
+    """Return the aliases that module tenant creates and removes."""
+    return {name: one for name, one in actual.aliases.items() if marked_tag(one[1]) is not None}
+
+
+def _sets_of_tenants(actual: Firewall) -> dict[str, IpSet]:
+    """Return the IP sets that module tenant creates and removes."""
+    found: dict[str, IpSet] = {}
+    for name, one in actual.ip_sets.items():
+        if name == EVERY_TENANT or marked_tag(one.comment) is not None:
+            found[name] = one
+    return found
 
 
 def _without(named: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:

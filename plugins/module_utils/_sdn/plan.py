@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._core.marks import marked_tag
 from .._resource.plan import Plan, Step
 from .forms import data_of, view_of
 from .model import (
@@ -50,18 +51,20 @@ def after_plan(running: Sections, desired: Desired) -> dict[str, dict[str, Entry
     """Return the objects that a task leaves."""
     after: dict[str, dict[str, Entry]] = {}
     for kind, section in running.items():
-        after[kind] = _after(kind, section, desired)
+        after[kind] = _after(kind, section, desired, running)
     return after
 
 
-def _after(kind: str, section: Mapping[str, Entry], desired: Desired) -> dict[str, Entry]:
+def _after(
+    kind: str, section: Mapping[str, Entry], desired: Desired, running: Sections
+) -> dict[str, Entry]:
     declared = desired.sections.get(kind)
     if declared is None:
         return dict(section)
     kept = dict(section)
     if kind in desired.exact:
-        built_in = BUILT_IN.get(kind, ())
-        kept = {name: one for name, one in section.items() if name in (*declared, *built_in)}
+        stays = {*declared, *BUILT_IN.get(kind, ()), *_of_tenants(kind, running)}
+        kept = {name: one for name, one in section.items() if name in stays}
     for name, entry in declared.items():
         if entry is None:
             kept.pop(name, None)
@@ -69,6 +72,16 @@ def _after(kind: str, section: Mapping[str, Entry], desired: Desired) -> dict[st
         merged = {**section.get(name, {}), **entry}
         kept[name] = {key: value for key, value in merged.items() if value != ""}
     return kept
+
+
+def _of_tenants(kind: str, running: Sections) -> set[str]:
+    """Return the VNets of tenants or their subnets, which module tenant creates and removes."""
+    vnets = {
+        name for name, entry in running[VNETS].items() if marked_tag(entry.get("alias")) is not None
+    }
+    if kind == SUBNETS:
+        return {name for name, one in running[SUBNETS].items() if one.get("vnet") in vnets}
+    return vnets if kind == VNETS else set()
 
 
 def plan_sdn(
