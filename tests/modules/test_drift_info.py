@@ -706,6 +706,23 @@ def test_changed_networks_of_a_tenant(lab: Lab, state: None) -> None:
     assert drift(lab, **chosen)["cluster"] == []
 
 
+def test_a_changed_filter_of_a_guest_on_a_network_of_its_tenant(lab: Lab, state: None) -> None:
+    lab.run("cluster", **NETWORKS)
+    front = {"zone": "teams", "tag": 50, "subnet": "10.1.0.0/24"}
+    networks: dict[str, Any] = {"networks": {"front": front}}
+    do(lab, "tenant", name="acme", **RIGHTS, **networks)
+    nics = [{"network": "front", "ip": "10.1.0.20/24"}]
+    vm = {"name": "app1", "tenant": "acme", "source": "debian-13", "nics": nics}
+    estate = {"vms": [vm], "tenant_settings": {"acme": networks}}
+    row = do(lab, "vms", **estate)["vms"][0]["vm"]
+    assert vms(drift(lab, **estate))["app1"]["status"] == "in_sync"
+    path = ("nodes", row["node"], "qemu", row["vmid"], "firewall", "ipset", "ipfilter-net0")
+    lab.client.write("POST", *path, data={"cidr": "10.9.0.9"})
+    found = vms(drift(lab, **estate))["app1"]
+    assert found["status"] == "drifted"
+    assert found["steps"][0].startswith("Isolate net0 of VM 'app1'")
+
+
 def test_unwanted_and_ignored_resources_of_a_cluster_file(lab: Lab) -> None:
     lab.run("cluster", **FILE)
     lab.client.write("PUT", "storage", "media", data={"content": "backup"})
