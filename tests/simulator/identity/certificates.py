@@ -19,7 +19,7 @@ _EXISTS = "Custom certificate {}file exists but force flag is not set.\n"
 _FAILED = "Setting certificate files failed - unable to read certificate from '{}'\n"
 
 
-def _files(ctx: Ctx, node: str) -> dict[str, str]:
+def own_files(ctx: Ctx, node: str) -> dict[str, str]:
     """The own certificate of a node and its key, in PEM format."""
     files: dict[str, str] = ctx.cluster.sections.setdefault("certificates", {}).setdefault(node, {})
     return files
@@ -73,7 +73,7 @@ def index(_ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, str]]:
 def info(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The certificates of the node; those of the cluster have no content here."""
     found = [{"filename": "pve-root-ca.pem"}, {"filename": "pve-ssl.pem"}]
-    files = _files(ctx, p["node"])
+    files = own_files(ctx, p["node"])
     if "pem" in files:
         found.append(_info(files["pem"], OWN))
     return found
@@ -82,7 +82,7 @@ def info(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
 @api("POST /nodes/{node}/certificates/custom")
 def upload(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """Write an own certificate; without a key the existing one stays."""
-    files, force = _files(ctx, p["node"]), p.get("force")
+    files, force = own_files(ctx, p["node"]), p.get("force")
     key = p.get("key")
     if not key and "key" not in files:
         raise ParamError({"key": "Attempted to upload custom certificate without (existing) key."})
@@ -104,4 +104,4 @@ def upload(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 @api("DELETE /nodes/{node}/certificates/custom")
 def remove(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove the own certificate and its key, if there are any."""
-    _files(ctx, p["node"]).clear()
+    own_files(ctx, p["node"]).clear()

@@ -49,6 +49,7 @@ MODULES = (
     "ha.resources",
     "ha.rules",
     "ha.status",
+    "identity.acme",
     "identity.certificates",
     "identity.subscription",
     "network.firewall",
