@@ -42,6 +42,32 @@ options:
       broadcast_address:
         description: IPv4 address that the packet is sent to. By default, V(255.255.255.255).
         type: str
+  acme:
+    description: Domains of the certificate that M(pve.fleet.acme_certificate) orders, as a whole.
+      An empty dictionary removes them. By default, they are not changed.
+    type: dict
+    suboptions:
+      account:
+        description: Name of the ACME account.
+        type: str
+        default: default
+      domains:
+        description: At most six domains.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          domain:
+            description: DNS name of the node.
+            type: str
+            required: true
+          plugin:
+            description: Plugin that proves the domain, see M(pve.fleet.acme_plugin).
+            type: str
+            default: standalone
+          alias:
+            description: Domain whose record proves this one. By default, its own.
+            type: str
   dns:
     description: DNS settings of the node. A key that is not set is not changed.
     type: dict

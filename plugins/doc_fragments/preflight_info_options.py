@@ -40,6 +40,9 @@ options:
     choices:
       - acl
       - acl_info
+      - acme_certificate
+      - acme_plugin
+      - acme_plugin_info
       - apt_repository
       - apt_repository_info
       - audit_info

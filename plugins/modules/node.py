@@ -15,10 +15,11 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN and start delay of a node.
+  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay and domains of
+    ACME of a node.
   - Only the parts that a task sets are read and changed, one request each.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
-    wake-on-LAN, delay and ballooning. To read the hosts, it needs C(Sys.Audit) on C(/).
+    wake-on-LAN, delay, ballooning and ACME. To read the hosts, it needs C(Sys.Audit) on C(/).
 extends_documentation_fragment:
   - pve.fleet.node_options
   - pve.fleet.connection
@@ -48,6 +49,13 @@ EXAMPLES = r"""
     wakeonlan:
       mac: BC:24:11:00:00:01
 
+- name: Name the domain of its certificate
+  pve.fleet.node:
+    node: pve1
+    acme:
+      domains:
+        - {domain: pve1.lab.example.com}
+
 - name: Add the address of a backup server, and remove an old one
   pve.fleet.node:
     node: pve1
@@ -72,6 +80,7 @@ node:
       type: int, sample: 80}
     wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as
         they are set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
+    acme: {description: 'C(account) and C(domains), null without domains.', type: dict}
     dns:
       description: C(search) and C(servers).
       type: dict

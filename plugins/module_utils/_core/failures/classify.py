@@ -390,6 +390,7 @@ _TEXTS: tuple[_Text, ...] = (
         "does not exist",
         path=r"^/cluster/notifications/",
     ),
+    _Text(r"ACME plugin '[^']+' not defined", NotFound, "does not exist"),
     _Text(r"no such group", NotFound, "unknown group", "Create the group first"),
     _Text(
         r"does not exist|\bno such\b|is not HA managed|not a pool member",

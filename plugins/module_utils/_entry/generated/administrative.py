@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 ADMINISTRATIVE: Mapping[str, str] = {
     "acl": "rights of users and groups",
+    "acme_certificate": "certificates of nodes by ACME",
+    "acme_plugin": "plugins of ACME",
     "apt_repository": "repositories of nodes",
     "backup_job": "backup jobs",
     "cluster": "resources of the cluster",

@@ -79,7 +79,8 @@ def read_key(value: str, option: str) -> str:
     return blocks[0][0] + "\n"
 
 
-def _pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
+def pick_own(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """Return the own or ordered certificate of a node, with the keys, None if it has none."""
     for row in answer or []:
         if row.get("filename") == FILE:
             return {**row, **keys, "certificates": row}
@@ -143,7 +144,7 @@ NODE_CERTIFICATE = Table(
             check=read_key,
         ),
     ),
-    pick=_pick,
+    pick=pick_own,
     precheck=precheck,
     list_call=_INFO,
     read_call=_INFO,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core import validate
+from .acme import AcmeSettings, read_acme
 
 CONFIG, DNS, HOSTS, TIME = "config", "dns", "hosts", "time"
 PARTS = (CONFIG, DNS, HOSTS, TIME)
@@ -40,17 +41,22 @@ class WantedSettings:
     dns: Mapping[str, Any] | None = None
     hosts: Mapping[str, tuple[str, ...]] | None = None
     timezone: str | None = None
+    acme: AcmeSettings | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts that the task sets, and so must be read."""
         is_set = {
-            CONFIG: bool(self.config) or self.wakeonlan is not None,
+            CONFIG: self._sets_config,
             DNS: self.dns is not None,
             HOSTS: self.hosts is not None,
             TIME: self.timezone is not None,
         }
         return tuple(part for part in PARTS if is_set[part])
+
+    @property
+    def _sets_config(self) -> bool:
+        return bool(self.config) or self.wakeonlan is not None or self.acme is not None
 
 
 def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
@@ -73,6 +79,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
         dns=_dns(params.get("dns")),
         hosts=_hosts(params.get("hosts")),
         timezone=params.get("timezone"),
+        acme=read_acme(params.get("acme")),
     )
 
 

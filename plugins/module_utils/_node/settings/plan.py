@@ -15,6 +15,7 @@ from ..._core import propstring
 from ..._core.errors import ConfigurationError, FleetError
 from ..._resource.plan import Plan, Step
 from ..record import comment_in, without_comment
+from .acme import acme_of, with_acme
 from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
 
 Names = Mapping[str, tuple[str, ...]]
@@ -48,6 +49,7 @@ class NodeSettings:
             "startall_onboot_delay": None,
             "ballooning_target": None,
             "wakeonlan": None,
+            "acme": None,
             "dns": self.dns,
             "hosts": None,
             "timezone": self.timezone,
@@ -57,6 +59,7 @@ class NodeSettings:
             found["startall_onboot_delay"] = int(config.get("startall-onboot-delay", 0))
             found["ballooning_target"] = int(config.get("ballooning-target", 80))
             found["wakeonlan"] = _options_of(config.get("wakeonlan", {}))
+            found["acme"] = acme_of(config).shown()
         if self.hosts is not None:
             found["hosts"] = [
                 {"address": address, "names": list(names)} for address, names in self.hosts.items()
@@ -163,7 +166,7 @@ def plan_settings(wanted: WantedSettings, actual: Actual) -> tuple[Plan, NodeSet
 
 
 def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = dict(before)
+    after = with_acme(before, wanted.acme)
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
     for key, value in wanted.config.items():
         if key == "description":

@@ -17,6 +17,8 @@ from ..._resource.execute import Execution, Verdict
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
+from ..identity.acme_plugin import ACME_PLUGIN
+from .acme import STANDALONE, AcmeSettings, require_plugins
 from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, WantedSettings, read_wanted
 from .plan import Actual, NodeSettings, plan_settings, settings_of
 
@@ -60,7 +62,18 @@ class Node(Resource[Result]):
 
     def _planned(self) -> tuple[Plan, NodeSettings]:
         actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
-        return plan_settings(self.wanted, actual)
+        plan, after = plan_settings(self.wanted, actual)
+        if self.wanted.acme is not None and plan.changed:
+            require_plugins(self.wanted.node, self.wanted.acme, self._plugins(self.wanted.acme))
+        return plan, after
+
+    def _plugins(self, acme: AcmeSettings) -> list[str]:
+        """Return the names of all plugins of ACME; no request if the settings name none."""
+        if all(plugin == STANDALONE for plugin, _alias in acme.domains.values()):
+            return []
+        attempted = "Could not list the ACME plugins"
+        rows = self.client.get(*ACME_PLUGIN.list_call.path, attempted=attempted) or []
+        return [str(row["plugin"]) for row in rows]
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._planned()[0]

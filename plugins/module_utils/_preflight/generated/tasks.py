@@ -16,6 +16,9 @@ from ..need import Need
 TASKS: Mapping[str, tuple[Need, ...]] = {
     "acl": (Need("pool", ("Permissions.Modify", "Pool.Allocate"), any_of=True),),
     "acl_info": (Need("access", ("Sys.Audit",)),),
+    "acme_certificate": (Need("node", ("Sys.Modify",)), Need("datacenter", ("Sys.Audit",))),
+    "acme_plugin": (Need("datacenter", ("Sys.Modify",)),),
+    "acme_plugin_info": (Need("datacenter", ("Sys.Modify",)),),
     "apt_repository": (Need("node", ("Sys.Modify",)),),
     "apt_repository_info": (Need("node", ("Sys.Audit",)),),
     "audit_info": (

@@ -29,6 +29,22 @@ def node_spec() -> Spec:
                 "broadcast_address": {"type": "str"},
             },
         },
+        "acme": {
+            "type": "dict",
+            "options": {
+                "account": {"type": "str", "default": "default"},
+                "domains": {
+                    "type": "list",
+                    "elements": "dict",
+                    "default": [],
+                    "options": {
+                        "domain": {"type": "str", "required": True},
+                        "plugin": {"type": "str", "default": "standalone"},
+                        "alias": {"type": "str"},
+                    },
+                },
+            },
+        },
         "dns": {
             "type": "dict",
             "options": {"search": {"type": "str"}, "servers": {"type": "list", "elements": "str"}},

@@ -23,6 +23,9 @@ def preflight_info_spec() -> Spec:
             "choices": [
                 "acl",
                 "acl_info",
+                "acme_certificate",
+                "acme_plugin",
+                "acme_plugin_info",
                 "apt_repository",
                 "apt_repository_info",
                 "audit_info",

@@ -324,6 +324,30 @@ READS: Mapping[str, Form] = {
     "cluster/mapping/usb/*": Record(
         {}, {"map": rows(properties), "description": text, "digest": text}
     ),
+    "cluster/acme/plugins": rows(
+        Record(
+            {"plugin": name},
+            {
+                "type": text,
+                "api": text,
+                "nodes": text,
+                "digest": text,
+                "validation-delay": whole,
+                "disable": flag,
+            },
+        )
+    ),
+    "cluster/acme/plugins/*": Record(
+        {"plugin": name},
+        {
+            "type": text,
+            "api": text,
+            "nodes": text,
+            "digest": text,
+            "validation-delay": whole,
+            "disable": flag,
+        },
+    ),
     "cluster/metrics/server": rows(Record({"id": name}, {})),
     "cluster/metrics/server/*": Record(
         {},

@@ -1,0 +1,118 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from acme_certificate.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: acme_certificate
+short_description: Manage the certificate of a node by ACME
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA.
+    Nothing is ordered as long as the certificate of the node has these domains and is valid
+    for O(renew_days). It replaces an uploaded certificate with other domains.
+  - Proxmox VE renews such a certificate itself. The account must exist, C(pvenode acme account
+    register) creates one.
+  - The web server of the node loads the certificate. The token needs C(Sys.Modify) on the node,
+    and C(Sys.Audit) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.acme_certificate_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.node
+  - module: pve.fleet.acme_plugin
+  - module: pve.fleet.node_certificate_info
+"""
+
+EXAMPLES = r"""
+- name: Name the domain of the node
+  pve.fleet.node:
+    node: pve1
+    acme:
+      domains: [{domain: pve1.lab.example.com}]
+
+- name: Order its certificate
+  pve.fleet.acme_certificate:
+    node: pve1
+
+- name: Order it again two months before it expires
+  pve.fleet.acme_certificate:
+    node: pve1
+    renew_days: 60
+
+- name: Revoke it
+  pve.fleet.acme_certificate:
+    node: pve1
+    state: absent
+"""
+
+RETURN = r"""
+acme_certificate:
+  description: The certificate as it is afterwards, in check mode as it was before. It is null
+    without a certificate.
+  returned: success
+  type: dict
+  contains:
+    node: {description: The node., type: str, sample: pve1}
+    domains:
+      description: Its domains.
+      type: list
+      elements: str
+      sample: [pve1.lab.example.com]
+    fingerprint: {description: Its SHA-256 fingerprint., type: str}
+    subject: {description: Its subject., type: str, sample: /CN=pve1.lab.example.com}
+    issuer: {description: Its issuer., type: str}
+    not_before: {description: Begin of its validity., type: str, sample: '2026-11-20T20:15:33Z'}
+    not_after: {description: End of its validity., type: str, sample: '2027-02-18T20:15:33Z'}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the certificate of node pve1]
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create the certificate of node pve1]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: no domains
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_certificate import (
+    run_certificate,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_certificate import (
+    acme_certificate_spec,
+)
+
+ENTRY = Entry(run_certificate, acme_certificate_spec(), name="acme_certificate")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from acme_plugin.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: acme_plugin
+short_description: Manage plugins of ACME
+version_added: 0.2.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Creates, changes and deletes a plugin that proves domains to a CA of ACME, such as Let's
+    Encrypt. M(pve.fleet.node) names the plugin of each domain, and M(pve.fleet.acme_certificate)
+    orders the certificate.
+  - The token needs C(Sys.Modify) on C(/).
+extends_documentation_fragment:
+  - pve.fleet.acme_plugin_options
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.acme_plugin_info
+  - module: pve.fleet.acme_certificate
+  - module: pve.fleet.node
+"""
+
+EXAMPLES = r"""
+- name: Prove domains by records at Cloudflare
+  pve.fleet.acme_plugin:
+    name: cloudflare
+    type: dns
+    api: cf
+    data:
+      CF_Token: "{{ lookup('ansible.builtin.env', 'CF_TOKEN') or 'not-set' }}"
+
+- name: Write other credentials
+  pve.fleet.acme_plugin:
+    name: cloudflare
+    data: {CF_Token: another-token}
+    update_secrets: always
+
+- name: Delete the plugin
+  pve.fleet.acme_plugin:
+    name: cloudflare
+    state: absent
+"""
+
+RETURN = r"""
+acme_plugin:
+  description: The plugin as it is afterwards, or in check mode as it would be. It is null when
+    the plugin is deleted.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: cloudflare}
+    type: {description: Its type., type: str, sample: dns}
+    api: {description: Its provider., type: str, returned: with type V(dns), sample: cf}
+    validation_delay: {description: Seconds before the check., type: int, returned: with type
+        V(dns), sample: 30}
+    nodes: {description: Its nodes., type: list, elements: str, sample: []}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create ACME plugin 'cloudflare']
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample:
+    category: Conflict
+    reason: data
+    status: null
+    path: null
+    upid: null
+    retryable: false
+    tries: null
+done:
+  description: The steps that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create ACME plugin 'cloudflare']
+"""
+
+from functools import partial
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_plugin import (
+    ACME_PLUGIN,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plugin import (
+    acme_plugin_spec,
+)
+
+ENTRY = Entry(partial(run, ACME_PLUGIN), acme_plugin_spec(), name="acme_plugin")
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
