@@ -45,6 +45,8 @@ _CERTIFICATE = {
     "certificates": some_certificate(),
     "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
 }
+_ACME = {"name": "faulty", "type": "dns", "api": "cf"}
+_DOMAIN = {"node": "pve1", "acme": {"domains": [{"domain": "pve1.lab.example.com"}]}}
 _SUBSCRIPTION = {"node": "pve1", "key": "pve1c-0123456789"}
 _MAIL = {"type": "sendmail", "name": "faulty", "mailto": ["ops@example.com"]}
 _MATCHER = {"name": "faulty", "target": ["mail-to-root"]}
@@ -583,6 +585,18 @@ SCENARIOS: tuple[Scenario, ...] = (
         **{**_CERTIFICATE, "certificates": some_certificate()},
     ),
     access("remove a certificate", "node_certificate", _CERTIFICATE, node="pve1", state="absent"),
+    access("create a plugin", "acme_plugin", **_ACME),
+    access("change a plugin", "acme_plugin", _ACME, name="faulty", validation_delay=60),
+    access("delete a plugin", "acme_plugin", _ACME, name="faulty", state="absent"),
+    ha("order a certificate", "acme_certificate", ("node", _DOMAIN), node="pve1"),
+    ha(
+        "revoke a certificate",
+        "acme_certificate",
+        ("node", _DOMAIN),
+        ("acme_certificate", {"node": "pve1"}),
+        node="pve1",
+        state="absent",
+    ),
     access("set a subscription", "subscription", **_SUBSCRIPTION),
     access(
         "replace a subscription",

@@ -63,6 +63,7 @@ PLANTED: Mapping[str, str] = {
     "dns.key": "canary-dns-27",
     "private_key": "-----BEGIN PRIVATE KEY-----\ncanary-private-28\n-----END PRIVATE KEY-----",
     "key": "canary-subscription-29",
+    "data": "CF_Token=canary-acme-30",
 }
 # Proxmox VE compares a certificate with no key.
 CERTIFICATE = some_certificate()
@@ -100,6 +101,7 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
             ("otel_headers",),
         ),
     ),
+    "acme_plugin": (({"name": "c1", "type": "dns", "api": "cf"}, ("data",)),),
     "node_certificate": (({"node": "pve1", "certificates": CERTIFICATE}, ("private_key",)),),
     # A key of a subscription has a form of its own: the refused task has the canary.
     "subscription": (({"node": "pve1", "state": "absent"}, ()),),
