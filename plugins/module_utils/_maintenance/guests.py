@@ -51,7 +51,7 @@ def leaving_item(
     placement["exclude"] = sorted({*rules.exclude, *excluded, wanted.node})
     placement["anti_affinity"] = _matching(rules.anti_affinity, row)
     placement["affinity"] = _matching(rules.affinity, row)
-    return _item(row, index, wanted, {"rebalance": True, "placement": placement})
+    return guest_item(row, index, wanted, {"rebalance": True, "placement": placement})
 
 
 def _matching(selectors: Collection[VmSelector], row: VmRow) -> list[str]:
@@ -61,15 +61,16 @@ def _matching(selectors: Collection[VmSelector], row: VmRow) -> list[str]:
 def returning_item(row: VmRow, index: int, wanted: Wanted, *, starts: bool) -> VmItem:
     """Return the item that moves a guest back to the node, and starts it if it was shut down."""
     state = "started" if starts else "present"
-    return _item(row, index, wanted, {"node": wanted.node, "state": state})
+    return guest_item(row, index, wanted, {"node": wanted.node, "state": state})
 
 
 def stopping_item(row: VmRow, index: int, wanted: Wanted) -> VmItem:
     """Return the item that shuts a guest down."""
-    return _item(row, index, wanted, {"state": "stopped"})
+    return guest_item(row, index, wanted, {"state": "stopped"})
 
 
-def _item(row: VmRow, index: int, wanted: Wanted, own: Mapping[str, Any]) -> VmItem:
+def guest_item(row: VmRow, index: int, wanted: Wanted, own: Mapping[str, Any]) -> VmItem:
+    """Return the item of a guest: its tenant, the time limits of the task, and these options."""
     kind = list_of(row.type)
     options = {
         "vmid": row.vmid,

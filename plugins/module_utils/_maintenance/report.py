@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
+from .._cluster.state import VmRow
 from .._core.errors import Conflict, FleetError, NodeUnhealthy, TaskTimeout
 from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
@@ -148,10 +149,19 @@ def stuck(node: str, decisions: Sequence[Decision], *, moved: bool) -> Conflict:
     )
 
 
+class Labelled(Protocol):
+    """A guest with its row, as messages call it."""
+
+    @property
+    def row(self) -> VmRow: ...
+    @property
+    def label(self) -> str: ...
+
+
 def failed(
-    attempted: str, errors: Mapping[int, FleetError], rows: Iterable[Decision]
+    attempted: str, errors: Mapping[int, FleetError], rows: Iterable[Labelled]
 ) -> FleetError:
-    """Return one error for the guests whose moves have failed, with their common category."""
+    """Return one error for the guests that have failed, with their common category."""
     labels = {one.row.vmid: one.label for one in rows}
     failures = [Failed(labels.get(vmid, str(vmid)), error) for vmid, error in errors.items()]
     failure = failure_of_several(failures, len(failures))

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module power, read (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._cluster.state import VmRow
+from .._cluster.tenant import tenant_tag
+from .._core import validate
+from .._maintenance.guests import tenant_in
+from .._maintenance.model import Wanted
+
+STARTED, STOPPED = "started", "stopped"
+FAIL, LEAVE, FORCE = "fail", "leave", "force"
+_LONGEST = 7 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """The options of a task. `wanted` has the limits of time and number. `unresponsive` decides
+    about guests that do not reach the state in time.
+    """
+
+    state: str
+    tenants: frozenset[str]
+    wanted: Wanted
+    exclude: frozenset[str]
+    starts_all: bool
+    unresponsive: str
+    record: str
+    wait_for: str
+    wait_timeout: int
+
+    @property
+    def starts(self) -> bool:
+        return self.state == STARTED
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags of the tenants."""
+        return [tenant_tag(tenant, self.wanted.tenant_prefix) for tenant in sorted(self.tenants)]
+
+    def means(self, row: VmRow) -> bool:
+        """Return whether a guest belongs to one of the tenants, and is not excluded."""
+        if row.template or tenant_in(row, self.wanted.tenant_prefix) not in self.tenants:
+            return False
+        return self.exclude.isdisjoint((str(row.vmid), row.own_name.lower()))
+
+
+def read_options(params: Mapping[str, Any]) -> PowerOptions:
+    """Return the options. Raises ValidationFailed."""
+    tenants = frozenset(str(one).lower() for one in params["tenants"])
+    if not tenants or "" in tenants:
+        step = "Name each tenant whose guests are meant: those of others are never changed"
+        raise validate.refused("tenants", params["tenants"], "names no tenant", step)
+    wanted = Wanted(
+        node="",
+        state="",
+        tenant_prefix=params["tenant_prefix"],
+        parallel=validate.number(params["parallel"], 1, 100, "parallel"),
+        task_timeout=_seconds(params, "task_timeout"),
+        shutdown_timeout=_seconds(params, "shutdown_timeout"),
+    )
+    return PowerOptions(
+        state=params["state"],
+        tenants=tenants,
+        wanted=wanted,
+        exclude=frozenset(str(one).lower() for one in params.get("exclude") or ()),
+        starts_all=params["selection"] == "all",
+        unresponsive=params["unresponsive"],
+        record=params.get("record") or "",
+        wait_for=params["wait_for"],
+        wait_timeout=_seconds(params, "wait_timeout"),
+    )
+
+
+def _seconds(params: Mapping[str, Any], option: str) -> int:
+    return validate.number(params[option], 1, _LONGEST, option)

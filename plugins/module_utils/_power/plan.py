@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans the tiers: the guests that start or stop together, by their start order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from .._cluster.lookup import require_known_tenant
+from .._cluster.restoring import find_restored, suspects, with_doubtful
+from .._cluster.state import ClusterState, VmRow
+from .._fleet.plan import Planned, Planner
+from .._guest.model import Actual
+from .._guest.start_order import LAST, start_order
+from .._kinds.registry import LISTS
+from .._maintenance.guests import fingerprint, guest_item
+from .._maintenance.model import STAY, Decision
+from .options import FORCE, STARTED, STOPPED, PowerOptions
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_BULK_STEPS = frozenset(("start", "shutdown"))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One guest with its plan. `order` is its place in the start order."""
+
+    row: VmRow
+    planned: Planned
+    actual: Actual
+    order: int
+
+    @property
+    def label(self) -> str:
+        """The guest in messages."""
+        return f"{self.row.own_name or self.row.type} ({self.row.vmid})"
+
+    @property
+    def summaries(self) -> list[str]:
+        """The steps of its plan in words."""
+        vm_plan = self.planned.vm_plan
+        return vm_plan.plan.summaries if vm_plan is not None else []
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether its plan is the one request that a bulk action sends."""
+        vm_plan = self.planned.vm_plan
+        steps = vm_plan.plan.steps if vm_plan is not None else ()
+        return len(steps) == 1 and steps[0].action in _BULK_STEPS
+
+
+@dataclass(frozen=True)
+class Estate:
+    """The guests by tier, in the order of the run, and those that cannot be planned.
+
+    `managed` are the guests of the HA manager. `restored` has a sentence about each guest that a
+    restore writes and that may belong to one of the tenants.
+    """
+
+    tiers: tuple[tuple[Turn, ...], ...]
+    refused: tuple[Decision, ...]
+    managed: frozenset[int]
+    restored: tuple[str, ...] = ()
+
+    @property
+    def turns(self) -> list[Turn]:
+        """All guests that change, in the order of the run."""
+        return [turn for tier in self.tiers for turn in tier]
+
+
+def plan_estate(
+    client: Client, options: PowerOptions, recorded: Mapping[int, str] | None
+) -> Estate:
+    """Return the tiers of the guests that do not have the state. Nothing is written.
+
+    `recorded` are the guests that an earlier run has stopped, None without a record.
+    """
+    planner = Planner(client, False, LISTS)
+    for tag in options.tags:
+        require_known_tenant(planner.cluster, tag, options.wanted.tenant_prefix)
+    rows = sorted(filter(options.means, planner.cluster.guests), key=lambda row: row.vmid)
+    items = [
+        guest_item(row, index, options.wanted, _state(options)) for index, row in enumerate(rows)
+    ]
+    plans = {one.item.desired.guest.vmid: one for one in planner.plan(items)}
+    turns: list[Turn] = []
+    refused: list[Decision] = []
+    for row in rows:
+        planned = plans[row.vmid]
+        if planned.error is not None:
+            refused.append(Decision(row, STAY, planned.error.message, planned=planned))
+        elif planned.changes and planned.actual is not None:
+            actual = planned.actual
+            turns.append(Turn(row, planned, actual, start_order(actual.target)[0]))
+    if options.starts:
+        turns = [turn for turn in turns if _is_to_start(turn, options, recorded)]
+    tiers = tiers_of(turns, backwards=not options.starts)
+    restored = find_restored(client, _suspects(client, options, planner.cluster))
+    return Estate(tiers, tuple(refused), _managed(client), tuple(restored.values()))
+
+
+def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> list[VmRow]:
+    """Return the guests that seem to be restored: they have no tags until the restore ends."""
+    prefix = options.wanted.tenant_prefix
+    found: dict[int, VmRow] = {}
+    for tag in options.tags:
+        seen = with_doubtful(client, cluster, tag, prefix)
+        found |= {row.vmid: row for row in suspects(seen, tag, prefix)}
+    return [found[vmid] for vmid in sorted(found)]
+
+
+def _state(options: PowerOptions) -> dict[str, Any]:
+    """Return the options of module vm or container that lead to the state."""
+    if options.starts:
+        return {"state": STARTED}
+    return {"state": STOPPED, "force": options.unresponsive == FORCE}
+
+
+def _is_to_start(turn: Turn, options: PowerOptions, recorded: Mapping[int, str] | None) -> bool:
+    """Return whether a guest is started: a recorded one, else one that starts with its node."""
+    if recorded is not None:
+        mark = recorded.get(turn.row.vmid)
+        return mark is not None and mark in ("", fingerprint(turn.actual))
+    return options.starts_all or turn.actual.target.get("onboot") == "1"
+
+
+def tiers_of(turns: Iterable[Turn], *, backwards: bool) -> tuple[tuple[Turn, ...], ...]:
+    """Return the guests with the same place in the start order together (pure)."""
+    ordered = sorted(turns, key=lambda turn: (turn.order, turn.row.vmid))
+    tiers = [tuple(tier) for _order, tier in groupby(ordered, key=lambda turn: turn.order)]
+    return tuple(reversed(tiers)) if backwards else tuple(tiers)
+
+
+def _managed(client: Client) -> frozenset[int]:
+    """Return the guests of the HA manager, which starts and stops them itself."""
+    rows = client.direct().get("cluster", "resources", type="vm")
+    return frozenset(int(row["vmid"]) for row in rows if row.get("hastate"))
+
+
+def name_of(tier: Sequence[Turn]) -> str:
+    """Return a tier as messages call it (pure)."""
+    order = tier[0].order
+    return "guests without a start order" if order == LAST else f"guests of start order {order}"
