@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
@@ -23,6 +24,7 @@ from tests.modules.estate_lab import Lab
 NODE = "pve2"
 SERVICES = {"pveproxy": "running", "pve-cluster": "running", "ksmtuned": "dead"}
 Places = dict[int, tuple[str, bool]]
+Work = Callable[[dict[str, Any], Client], Result]
 
 
 def populate(lab: Lab, *, stuck: bool = False) -> Places:
@@ -109,17 +111,23 @@ class _Dying(ProxmoxerTransport):
 
 
 def run_until(lab: Lab, point: int, **options: Any) -> Result | None:
-    """Run the module until the process is killed at a point, and return None; or its result if it
-    ends before. The points are before and after each write.
-    """
+    """Run module evacuation until the process is killed at a point, see `kill_at`."""
     given = {"node": NODE, "restart_containers": True, "wait_timeout": 5, **options}
-    spec = evacuation_spec()
+    return kill_at(lab, point, run, evacuation_spec(), given)
+
+
+def kill_at(
+    lab: Lab, point: int, work: Work, spec: dict[str, Any], given: dict[str, Any]
+) -> Result | None:
+    """Run the work of a module until the process is killed at a point, and return None; or its
+    result if it ends before. The points are before and after each write.
+    """
     checked = {**dict.fromkeys(spec), **check_options(spec, given)}
     transport = _Dying(lab.client.connection, Clock())
     transport.lock = threading.Lock()
     transport.left = point
     try:
         with Client(lab.client.connection, transport=transport) as client:
-            return run(checked, client)
+            return work(checked, client)
     except Killed:
         return None

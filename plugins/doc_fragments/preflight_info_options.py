@@ -104,6 +104,7 @@ options:
       - pool
       - pool_info
       - pool_members
+      - power
       - realm
       - realm_info
       - realm_sync

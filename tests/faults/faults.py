@@ -169,11 +169,11 @@ def _has_task(write: Write) -> bool:
 
 
 def _changes_subject(write: Write) -> bool:
-    """Whether it changes a VM that existed before. Tidy and a list that prunes look for VMs with a
-    tag or a marker: they warn about a VM that a restore writes. Rebalance chooses other VMs.
+    """Whether it changes a VM that existed before. Tidy, power and a list that prunes look for VMs
+    with a tag or a marker: they warn about a VM that a restore writes. Rebalance chooses other VMs.
     """
     scenario = write.scenario
-    if scenario.module in ("tidy", "rebalance") or scenario.options.get("prune"):
+    if scenario.module in ("tidy", "power", "rebalance") or scenario.options.get("prune"):
         return False
     is_there = write.vmid == VMID and VMID in scenario.there
     return is_there and _is_of_vm(write)

@@ -363,6 +363,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         {"max_moves": 1, "threshold": 0, **LIMITS},
         {**machine(True, memory="4096"), 20103: _LARGE},
     ),
+    Scenario(
+        "stop a tenant's guests",
+        "power",
+        {"state": "stopped", "tenants": [TENANT], "shutdown_timeout": 30, "task_timeout": 60},
+        machine(True),
+    ),
     snapshot("take a snapshot", snapshot="one"),
     snapshot("take a snapshot with memory", running=True, snapshot="one", vmstate=True),
     snapshot("describe a snapshot", "one", snapshot="one", description="another"),

@@ -34,6 +34,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "notification_endpoint": "targets of notifications",
     "notification_matcher": "rules for notifications",
     "pool": "pools",
+    "power": "power of tenants",
     "realm": "realms",
     "realm_sync": "users of a directory",
     "rebalance": "guests of all nodes",

@@ -311,6 +311,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "estate_info": ("vm_info",),
     "evacuation": ("vm_migrate", "vm_power", "evacuation_node"),
     "metrics_info": ("metrics",),
+    "power": ("vm_power",),
     "rebalance": ("vm_migrate", "evacuation_node"),
     "report_info": ("metrics",),
     "snapshot_info": ("vm_info",),

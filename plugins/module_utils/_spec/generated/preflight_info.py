@@ -87,6 +87,7 @@ def preflight_info_spec() -> Spec:
                 "pool",
                 "pool_info",
                 "pool_members",
+                "power",
                 "realm",
                 "realm_info",
                 "realm_sync",

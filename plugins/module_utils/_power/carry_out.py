@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Starts or stops one tier: by one bulk action if PVE has it, and the rest guest by guest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .._cluster.state import ask_nodes, fetch_cluster_state
+from .._core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
+from .._core.poll import poll
+from .._core.propstring import Format, parse
+from .._fleet.execute import VmOutcome
+from .._fleet.plan import Planner
+from .._kinds.registry import LISTS
+from .._maintenance.carry_out import TYPES, execute
+from .._maintenance.guests import guest_item
+from .._maintenance.model import START, Decision
+from .._maintenance.planning import runs
+from .._maintenance.read import read_active
+from .._resource.execute import after_writes
+from .options import FORCE, STARTED, PowerOptions
+from .plan import Turn
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+# The cluster has bulk actions since 9.1. A node's C(startall) of older versions pauses for three
+# seconds after each start (pve-manager: PVE/API2/Nodes.pm), so that it is slower.
+_BULK_SINCE = (9, 1)
+_STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
+_OWN = frozenset("bulk-start bulk-shutdown qmstart qmshutdown vzstart vzshutdown".split())
+_GRACE = 60  # seconds for the requests of a bulk action beside the shutdowns
+
+
+def await_running_tasks(
+    client: Client, nodes: Collection[str], vmids: set[int], limit: int
+) -> None:
+    """Wait for bulk actions, and for starts and shutdowns of these guests, that an interrupted run
+    has left.
+    """
+    known = {"", *map(str, vmids)}
+    for _left in poll(client.clock, limit, longest=5.0):
+        rows = [row for node in nodes for row in read_active(client, node)]
+        own = [row for row in rows if row.get("type") in _OWN and str(row.get("id") or "") in known]
+        if not own:
+            return
+
+
+def switch_tier(
+    client: Client, options: PowerOptions, tier: Sequence[Turn], managed: Collection[int]
+) -> dict[int, FleetError]:
+    """Start or stop the guests of a tier, and return the error of each that has not the state."""
+    bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
+    if len(bulk) < 2 or client.version() < _BULK_SINCE:
+        return _switch_single(client, options, tier)
+    is_ended = _send_bulk(client, options, bulk)
+    try:
+        rest = _still_different(client, options, tier)
+    except FleetError as error:
+        return {turn.row.vmid: _unverified(error, turn, bulk) for turn in tier}
+    reached = [turn for turn in bulk if turn not in rest]
+    late = [turn for turn in rest if turn in bulk and is_ended and not options.starts]
+    errors = {turn.row.vmid: _too_late(turn, options) for turn in late}
+    with after_writes([text for turn in reached for text in turn.summaries]):
+        single = _switch_single(client, options, [turn for turn in rest if turn not in late])
+    return {**errors, **single}
+
+
+def _switch_single(
+    client: Client, options: PowerOptions, tier: Sequence[Turn]
+) -> dict[int, FleetError]:
+    """Start or stop guests with a request for each, and return the errors."""
+    decisions = [Decision(turn.row, START, "", planned=turn.planned) for turn in tier]
+    return _errors_of(execute(client, options.wanted, decisions))
+
+
+def _errors_of(outcomes: Iterable[VmOutcome]) -> dict[int, FleetError]:
+    return {
+        one.planned.item.desired.guest.vmid: one.error for one in outcomes if one.error is not None
+    }
+
+
+def _unverified(error: FleetError, turn: Turn, bulk: Sequence[Turn]) -> FleetError:
+    """Return the error of a guest whose state cannot be read after a bulk action."""
+    if turn not in bulk:
+        return error
+    return with_unverified(error, "; ".join(turn.summaries))
+
+
+def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[Turn]) -> bool:
+    """Send one bulk action, and return whether its task has ended.
+
+    Its own outcome is not needed: the state of each guest is read afterwards.
+    """
+    data: dict[str, object] = {
+        "vms": [str(turn.row.vmid) for turn in turns],
+        "max-workers": options.wanted.parallel,
+    }
+    action, timeout = "start", options.wanted.task_timeout
+    if not options.starts:
+        action = "shutdown"
+        data["timeout"] = options.wanted.shutdown_timeout
+        data["force-stop"] = options.unresponsive == FORCE
+        timeout = longest_shutdown(turns, options)
+    try:
+        client.task(
+            "POST",
+            *("cluster", "bulk-action", "guest", action),
+            data=data,
+            attempted=f"Could not {action} {len(turns)} guests",
+            timeout=timeout,
+        )
+    except TaskFailed:
+        return True
+    except FleetError:
+        return False
+    return True
+
+
+def longest_shutdown(turns: Sequence[Turn], options: PowerOptions) -> int:
+    """Return the seconds that the shutdown of these guests can take (pure). C(down) of a guest
+    replaces the limit of the task (BulkAction/Guest.pm).
+    """
+    limits: list[int] = []
+    for turn in turns:
+        down = parse(str(turn.actual.target.get("startup") or ""), _STARTUP).get("down", "")
+        limits.append(int(down) if down.isdigit() else options.wanted.shutdown_timeout)
+    rounds = -(-len(turns) // options.wanted.parallel)
+    return rounds * max(limits) + _GRACE
+
+
+def _still_different(client: Client, options: PowerOptions, tier: Sequence[Turn]) -> list[Turn]:
+    """Return the guests that have not the state, as their nodes list them."""
+    cluster = fetch_cluster_state(client.direct(), TYPES)
+    vmids = {turn.row.vmid for turn in tier}
+    nodes = {row.node for row in cluster.guests if row.vmid in vmids}
+    seen = {row.vmid: row for row in ask_nodes(client.direct(), cluster, nodes, full=True).guests}
+    return [
+        turn
+        for turn in tier
+        if turn.row.vmid in seen and runs(seen[turn.row.vmid]) != options.starts
+    ]
+
+
+def _too_late(turn: Turn, options: PowerOptions) -> FleetError:
+    return TaskTimeout(
+        attempted=f"{turn.label} was not stopped",
+        answer=f"it did not shut down in {options.wanted.shutdown_timeout} s",
+        next_step="Look at its console, set unresponsive to leave or force, and run again",
+        reason="not stopped in time",
+    )
+
+
+def check_health(
+    client: Client, options: PowerOptions, tier: Sequence[Turn]
+) -> dict[int, FleetError]:
+    """Wait until each guest of a tier answers, and return the error of each that does not."""
+    if options.wait_for == "none" or not tier:
+        return {}
+    items = [
+        guest_item(turn.row, index, options.wanted, _conditions(turn, options))
+        for index, turn in enumerate(tier)
+    ]
+    plans = Planner(client, False, LISTS).plan(items)
+    decisions = [
+        Decision(turn.row, START, "", planned=planned)
+        for turn, planned in zip(tier, sorted(plans, key=lambda one: one.item.index), strict=True)
+    ]
+    return _errors_of(execute(client, options.wanted, decisions))
+
+
+def _conditions(turn: Turn, options: PowerOptions) -> dict[str, object]:
+    """Return the options that wait for a guest. A container has no agent; its address is enough."""
+    wait_for = options.wait_for if turn.actual.kind.saves_memory else "address"
+    return {"state": STARTED, "wait_for": wait_for, "wait_timeout": options.wait_timeout}

@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module power: tier after tier, each complete before the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import FleetError
+from .._core.result import Result
+from .._core.shown import counted
+from .._guest.start_order import LAST
+from .._kinds.registry import list_of
+from .._maintenance.guests import fingerprint
+from .._maintenance.read import read_members
+from .._maintenance.report import failed
+from .._resource.execute import after_writes
+from .carry_out import await_running_tasks, check_health, switch_tier
+from .options import LEAVE, PowerOptions, read_options
+from .plan import Estate, Turn, name_of, plan_estate
+from .record import read_stopped, remove_stopped, write_stopped
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+
+@dataclass
+class _Work:
+    """One run: its finished steps, and the guests that have not reached the state."""
+
+    estate: Estate
+    done: list[str] = field(default_factory=list)
+    errors: dict[int, FleetError] = field(default_factory=dict)
+    stopped_at: str = ""
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Start or stop the guests of tenants in tiers; check mode writes nothing.
+
+    Raises FleetError.
+    """
+    options = read_options(params)
+    recorded = read_stopped(options.record) if options.record else None
+    estate = plan_estate(client, options, recorded)
+    if not check_mode:
+        _quorate, members, _local = read_members(client)
+        online = sorted(node for node, is_online in members.items() if is_online)
+        vmids = {turn.row.vmid for turn in estate.turns}
+        await_running_tasks(client, online, vmids, options.wanted.task_timeout)
+        estate = plan_estate(client, options, recorded)
+    if estate.refused and options.unresponsive != LEAVE:
+        errors = {
+            one.row.vmid: one.planned.error for one in estate.refused if one.planned is not None
+        }
+        found = {vmid: error for vmid, error in errors.items() if error is not None}
+        raise failed(f"{counted(len(found), 'guest')} could not be planned", found, estate.refused)
+    work = _Work(estate)
+    if not check_mode:
+        _carry_out(client, options, work, recorded or {})
+    return _result(options, work)
+
+
+def _carry_out(
+    client: Client, options: PowerOptions, work: _Work, recorded: Mapping[int, str]
+) -> None:
+    """Carry out the tiers in order. The record is written before the first guest stops, and removed
+    after the last one has started.
+    """
+    keeps_record = options.record and not options.starts
+    if keeps_record and work.estate.turns:
+        marks = {turn.row.vmid: fingerprint(turn.actual) for turn in work.estate.turns}
+        write_stopped(options.record, {**recorded, **marks})
+    for tier in work.estate.tiers:
+        with after_writes(work.done):
+            errors = switch_tier(client, options, tier, work.estate.managed)
+        reached = [turn for turn in tier if turn.row.vmid not in errors]
+        work.done += [text for turn in reached for text in turn.summaries]
+        if options.starts:
+            with after_writes(work.done):
+                errors |= check_health(client, options, reached)
+        for error in errors.values():
+            work.done += error.details.get("done", ())
+        work.errors |= errors
+        if errors and options.unresponsive != LEAVE:
+            work.stopped_at = name_of(tier)
+            return
+    if options.record and options.starts and not work.errors:
+        remove_stopped(options.record)
+
+
+def _result(options: PowerOptions, work: _Work) -> Result:
+    """Return the result of a run, or of its preview."""
+    turns = work.estate.turns
+    plan = [text for turn in turns for text in turn.summaries]
+    left = {one.label: one.why for one in work.estate.refused}
+    failure = None
+    if work.stopped_at:
+        number = counted(len(work.errors), "guest")
+        attempted = f"{number} of the {work.stopped_at} did not become {options.state}"
+        failure = failed(attempted, work.errors, turns)
+    else:
+        labels = {turn.row.vmid: turn.label for turn in turns}
+        left |= {labels[vmid]: error.message for vmid, error in work.errors.items()}
+    values: dict[str, Any] = {
+        "power": {
+            "state": options.state,
+            "tiers": [
+                {
+                    "order": None if tier[0].order == LAST else tier[0].order,
+                    "guests": [_row_of(turn) for turn in tier],
+                }
+                for tier in work.estate.tiers
+            ],
+            "unchanged": sorted(left),
+        },
+        "report": _lines(options, work.estate),
+        "plan": plan,
+        "done": work.done,
+    }
+    changed = bool(plan)
+    if failure is not None:
+        changed = bool(work.done or failure.details.get("unverified"))
+    warnings = (*work.estate.restored, *(f"{label} was left: {why}" for label, why in left.items()))
+    return Result(changed, values, _diff(options, turns), warnings, failure)
+
+
+def _row_of(turn: Turn) -> dict[str, Any]:
+    row = turn.row
+    return {
+        "kind": list_of(row.type).flow.key,
+        "vmid": row.vmid,
+        "name": row.own_name,
+        "node": row.node,
+        "status": turn.actual.status,
+    }
+
+
+def _diff(options: PowerOptions, turns: list[Turn]) -> dict[str, Any]:
+    after = "running" if options.starts else "stopped"
+    return {
+        "before": {turn.label: turn.actual.status for turn in turns},
+        "after": {turn.label: after for turn in turns},
+    }
+
+
+def _lines(options: PowerOptions, estate: Estate) -> list[str]:
+    """Return one line for each tier, for people."""
+    word = "start" if options.starts else "stop"
+    lines: list[str] = []
+    for number, tier in enumerate(estate.tiers, start=1):
+        names = ", ".join(turn.label for turn in tier)
+        lines.append(f"tier {number}, {name_of(tier)}: {word} {names}")
+    return lines or [f"nothing to {word}"]

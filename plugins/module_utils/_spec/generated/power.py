@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module power.
+
+Written by `make options` from power.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def power_spec() -> Spec:
+    """Return the options of module power."""
+    return {
+        "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
+        "tenants": {"type": "list", "elements": "str", "required": True},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "exclude": {"type": "list", "elements": "str"},
+        "selection": {"type": "str", "choices": ["onboot", "all"], "default": "onboot"},
+        "record": {"type": "path"},
+        "unresponsive": {"type": "str", "choices": ["fail", "leave", "force"], "default": "fail"},
+        "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
+        "wait_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
+        },
+        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "shutdown_timeout": {
+            "type": "int",
+            "default": 180,
+            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
+        },
+        "task_timeout": {
+            "type": "int",
+            "default": 3600,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
