@@ -149,3 +149,20 @@ def test_nodes_are_used_evenly_by_the_rules_of_the_estate(night: Night, tmp_path
     found = places(night.lab)
     assert found[300] == ("pve2", True)
     assert {found[301][0], found[302][0]} == {"pve1", "pve3"}
+
+
+def test_an_estate_stops_and_starts(night: Night, tmp_path: Path) -> None:
+    """Guests of tenants that the estate does not have run on."""
+    before = populate(night.lab)
+    put_vm(night.lab, 301, {"memory": "512"}, tags=["tenant_globex"])
+    (tmp_path / "estate.yml").write_text(yaml.safe_dump({"tenants": {"acme": {}}}))
+    arguments = ("-e", "@estate.yml", "-e", f"power_record={tmp_path}/power.json", "-e")
+    night.lab.simulator.reset_log()
+    shown = night.player.play("pve.fleet.power", *arguments, "power_state=stopped", "--check")
+    assert "guests of start order 1: stop vm202 (202)" in shown.expect().output
+    assert night.lab.simulator.writes() == []
+    night.player.play("pve.fleet.power", *arguments, "power_state=stopped").expect()
+    stopped = places(night.lab)
+    assert [vmid for vmid, (_node, runs) in stopped.items() if runs] == [301, 206]
+    night.player.play("pve.fleet.power", *arguments, "power_state=started").expect()
+    assert places(night.lab) == {**before, 301: ("pve2", True)}

@@ -344,6 +344,27 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
+    "power": Family(
+        "power_",
+        {
+            "power_exclude": {"type": "list", "elements": "str"},
+            "power_hosts": {"type": "raw"},
+            "power_parallel": {"type": "int"},
+            "power_plan": {"type": "raw"},
+            "power_record": {"type": "str"},
+            "power_result": {"type": "raw"},
+            "power_selection": {"type": "str", "choices": ["onboot", "all"]},
+            "power_shutdown_timeout": {"type": "int"},
+            "power_state": {"type": "str", "choices": ["started", "stopped"]},
+            "power_task_timeout": {"type": "int"},
+            "power_tenant_prefix": {"type": "str"},
+            "power_tenants": {"type": "list", "elements": "str"},
+            "power_unresponsive": {"type": "str", "choices": ["fail", "leave", "force"]},
+            "power_wait_for": {"type": "str", "choices": ["none", "agent", "address"]},
+            "power_wait_timeout": {"type": "int"},
+        },
+        common=True,
+    ),
     "rebalance": Family(
         "rebalance_",
         {
