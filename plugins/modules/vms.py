@@ -147,6 +147,7 @@ vms:
         or V(kept) for one not pruned.', type: str, sample: created}
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
     failed: {description: Whether the VM failed., type: bool, sample: false}
+    template: {description: Whether the guest is a template., type: bool, sample: false}
     pruned: {description: Whether the VM was removed because it is not in the list., type: bool,
       sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}

@@ -89,6 +89,13 @@ def test_each_vm_is_counted_once_by_every_module(lab: Lab) -> None:
     assert numbers("vms", made) == known
     assert numbers("vms", lab.run("vms", details=False, **listed)) == known
 
+    template = {"vms": [{"name": "golden", "state": "template"}], **options}
+    for details in (True, False):
+        listed_template = lab.run("vms", details=details, **template)
+        assert listed_template["vms"][0]["template"] is True
+        assert numbers("vms", listed_template) == []
+    assert lab.run("vms", remove=True, **template)["changed"]
+
     one = lab.run("vm", name="db1", **options)
     assert numbers("vm", one) == [one["vm"]["vmid"]]
     assert numbers("vm", lab.run("vm", check=True, name="db9", **options)) == []

@@ -30,6 +30,7 @@ _NOT_WORKED_ON: Mapping[str, Any] = {
     "vmid": None,
     "node": None,
     "status": None,
+    "template": False,
     "action": "failed",
     "changed": False,
     "failed": True,
@@ -44,6 +45,7 @@ _SHORT = (
     "vmid",
     "node",
     "status",
+    "template",
     "action",
     "changed",
     "failed",
@@ -216,6 +218,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
         "vmid": desired.guest.vmid,
         "node": None,
         "tenant": desired.guest.tenant,
+        "template": actual is not None and actual.template,
         "pruned": item.pruned,
         "changed": False,
         "failed": outcome.error is not None,
@@ -244,11 +247,11 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
 
 
 def _add_result(row: dict[str, Any], outcome: VmOutcome, result: Result) -> None:
-    """Add the result of a VM, with its VMID, node and name if known."""
+    """Add the result of a VM, with its VMID, node, name and template flag if known."""
     vm_plan = outcome.planned.vm_plan
     row.update(result.values)
     vm = row[row["kind"]] or {}
-    for key in ("vmid", "node", "name"):
+    for key in ("vmid", "node", "name", "template"):
         if vm.get(key) is not None:
             row[key] = vm[key]
     row["changed"] = result.changed
