@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from ..._firewall.evaluate.model import Cluster, Guest, Link, Network, Nic
 from ..._firewall.model import IpSet
 from ..audit import Finding
 from .model import OWN, Networking
+from .overlap import member_network
 
 _BUILT_IN = ("built-in", "policy_in")
 
@@ -57,9 +57,9 @@ class NetworkView:
         members = self.cluster.firewall.ip_sets.get(EVERY_TENANT, IpSet()).members
         found: dict[Network, str] = {}
         for cidr, (_excluded, comment) in members.items():
-            tag = marked_tag(comment)
-            if tag is not None:
-                found[ipaddress.ip_network(cidr)] = tag
+            tag, network = marked_tag(comment), member_network(cidr)
+            if tag is not None and network is not None:
+                found[network] = tag
         return found
 
 

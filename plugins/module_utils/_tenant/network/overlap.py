@@ -11,14 +11,25 @@ from collections.abc import Iterable
 
 from ..._core.errors import Conflict
 from ..._core.marks import marked_tag
+from ..._firewall.evaluate.model import Network
 from ..._sdn.model import SUBNETS, VNETS, Sections
 from ..._sdn.preconditions import network_of
 from .model import NONE, Networking
 
 
+def member_network(member: str) -> Network | None:
+    """Return the network of a member of an IP set, None for a member that a person added as the
+    name of an alias or as a range.
+    """
+    try:
+        return ipaddress.ip_network(member, strict=False)
+    except ValueError:
+        return None
+
+
 def require_no_overlap(subnets: Iterable[str], others: Iterable[str]) -> None:
-    """Raise Conflict for a subnet that overlaps a subnet of another tenant."""
-    foreign = [ipaddress.ip_network(other) for other in sorted(others)]
+    """Raise Conflict for a subnet that overlaps a member of an IP set."""
+    foreign = [network for network in map(member_network, sorted(others)) if network is not None]
     for subnet in sorted(subnets):
         mine = ipaddress.ip_network(subnet)
         for theirs in foreign:

@@ -24,6 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.export i
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.overlap import (
     require_distinct,
+    require_no_overlap,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.sdn import params_of
 
@@ -111,6 +112,14 @@ def test_overlaps_with_ipv6_subnets_of_others(subnet: str, is_refused: bool) -> 
             require_distinct(other, "tenant_hooli", after)
     else:
         require_distinct(other, "tenant_hooli", after)
+
+
+def test_an_alias_or_a_range_in_the_set_of_all_tenants_is_skipped() -> None:
+    """Members of an IP set can be the name of an alias (pve-firewall: Firewall.pm, ipset)."""
+    members = ["dc/office", "10.9.0.1-10.9.0.9", "10.1.0.0/24"]
+    require_no_overlap(["10.2.0.0/24"], members)
+    with pytest.raises(Conflict, match=r"overlaps 10\.1\.0\.0/24"):
+        require_no_overlap(["10.1.0.128/25"], members)
 
 
 @pytest.mark.parametrize(
