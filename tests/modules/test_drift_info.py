@@ -713,7 +713,7 @@ def test_a_changed_filter_of_a_guest_on_a_network_of_its_tenant(lab: Lab, state:
     do(lab, "tenant", name="acme", **RIGHTS, **networks)
     nics = [{"network": "front", "ip": "10.1.0.20/24"}]
     vm = {"name": "app1", "tenant": "acme", "source": "debian-13", "nics": nics}
-    estate = {"vms": [vm], "tenant_settings": {"acme": networks}}
+    estate: dict[str, Any] = {"vms": [vm], "tenant_settings": {"acme": networks}}
     row = do(lab, "vms", **estate)["vms"][0]["vm"]
     assert vms(drift(lab, **estate))["app1"]["status"] == "in_sync"
     path = ("nodes", row["node"], "qemu", row["vmid"], "firewall", "ipset", "ipfilter-net0")

@@ -166,7 +166,7 @@ def test_a_drill_that_is_killed_in_a_round_is_cleaned_up_by_the_next(
     assert copies(lab) == [vmid]
     assert not (folder / "drill.json").exists()
     lab.simulator.clear_faults()
-    more = {"drill_vmid_range": [vmid, vmid + 1], "drill_abandoned_after": "0s"}
+    more: dict[str, Any] = {"drill_vmid_range": [vmid, vmid + 1], "drill_abandoned_after": "0s"}
     play(player, folder, drill_vms="web", **more)
     assert copies(lab) == []
     (row,) = record(folder)["drills"][0]["results"]

@@ -449,7 +449,7 @@ def _head(file: Path) -> str:
 
 
 def write(folder: Path = DECLARATIONS, repo: Path = REPO) -> None:
-    """Write all files of the declarations, and delete those of declarations that were removed."""
+    """Write all files of the declarations, and delete the files of removed declarations."""
     written = files(folder, repo)
     for path, text in written.items():
         target = repo / path

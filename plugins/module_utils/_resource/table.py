@@ -163,7 +163,7 @@ class Secret:
     property: str
     call: Call | None
     requested_by: tuple[str, str]
-    check: Callable[[str, str], str]
+    check: Callable[[Any, str], str]
     variants: tuple[str, ...] = ()
 
     def exists_in(self, variant: Any) -> bool:

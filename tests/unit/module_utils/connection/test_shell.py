@@ -79,8 +79,8 @@ def test_a_time_limit_changes_no_result() -> None:
 
 def test_a_command_is_killed_with_its_children() -> None:
     """The child holds the output of the script, which would not end before it."""
-    status, out, err = ended("echo begun; sleep 50; echo never", seconds=1)
-    assert (was_killed(status, err), out) == (True, b"begun\n")
+    status, out, err = ended("echo started; sleep 50; echo never", seconds=1)
+    assert (was_killed(status, err), out) == (True, b"started\n")
 
 
 def test_a_file_of_parts(tmp_path: Path) -> None:

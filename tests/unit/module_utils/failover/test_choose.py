@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import 
 EVERY = Choice(Owner(None, "tenant_"), frozenset(), frozenset(), 0.0)
 
 
-def archive(vmid: int, time: int, **more: str) -> Archive:
+def archive(vmid: int, time: int, **more: Any) -> Archive:
     volume = f"nas:backup/vzdump-qemu-{vmid}-{time}.vma"
     one = Archive(volume, "nas", "dir", "pve1", "", "qemu", vmid, time, 1)
-    return replace(one, **more)
+    return one._replace(**more)
 
 
 def guest(vmid: int, name: str, tags: str = "tenant_acme", **config: str) -> Chosen:
