@@ -53,6 +53,13 @@ options:
   snapshot:
     description: Snapshot of the source to clone. By default, the current state is cloned.
     type: str
+  allow_privileged:
+    description:
+      - Whether the clone can be a privileged container. With V(false), the clone of a privileged
+        container is refused before the first write.
+      - A VM is never privileged.
+    type: bool
+    default: true
   pool:
     description: Resource pool for a new clone. It must exist.
     type: str

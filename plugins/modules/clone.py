@@ -27,7 +27,7 @@ description:
   - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option
     of PVE in O(options).
   - B(Guest:) O(cloud_init), and addresses in O(nics[].ip).
-  - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota).
+  - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota), O(allow_privileged).
   - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment
     by E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/snapshots-and-clones.md) of this collection has clones by example, and

@@ -147,6 +147,14 @@ def test_quota_counts_the_clone(lab: Lab) -> None:
     assert failure["error"]["category"] == "QuotaExceeded"
 
 
+def test_privileged_source_can_be_forbidden(lab: Lab) -> None:
+    template(lab, 700, "golden", unprivileged=0)
+    task = {"source": "golden", "tenant": "acme"}
+    failure = refused(lab, **task, allow_privileged=False)
+    assert "tenant acme must not have one" in failure["msg"]
+    assert cloned(lab, **task)["kind"] == "container"
+
+
 def test_name_of_a_guest_of_each_kind_is_ambiguous(lab: Lab) -> None:
     template(lab, 700, "debian-13")
     failure = refused(lab, source="debian-13")

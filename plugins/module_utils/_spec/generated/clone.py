@@ -29,6 +29,7 @@ def clone_spec() -> Spec:
         "storage": {"type": "str"},
         "format": {"type": "str", "choices": ["raw", "qcow2", "vmdk"]},
         "snapshot": {"type": "str"},
+        "allow_privileged": {"type": "bool", "default": True},
         "pool": {"type": "str"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
         "wait_timeout": {
