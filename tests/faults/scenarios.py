@@ -35,6 +35,7 @@ CT_TEMPLATE = 9010
 _CT_MOUNT = f"ceph:vm-{VMID}-disk-1,mp=/data,size=1G"
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
+_SAVED = {"vms": [{"name": "neighbour"}], "tenant": TENANT}
 _KEY = {"type": "usb", "name": "faulty"}
 _ENTRIES = [{"node": "pve1", "id": "0529:0001"}]
 _SERVER = {"name": "faulty", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
@@ -342,6 +343,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         "vms",
         {"vms": [{"name": "neighbour"}], "tenant": TENANT, "prune": True, **LIMITS},
         machine(),
+    ),
+    ha(
+        "backup jobs of an estate",
+        "vms",
+        ("vms", {**_SAVED, "backup": {"schedule": "*/6:00", "storage": "local"}}),
+        **_SAVED,
+        backup={"schedule": "02:30", "storage": "local"},
+        **LIMITS,
     ),
     Scenario(
         "remove an abandoned VM",

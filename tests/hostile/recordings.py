@@ -52,7 +52,8 @@ def _question(request: Request) -> Question:
     return request.method, request.path, tuple(sorted(values.items()))
 
 
-_TIME = re.compile(r"\d{9,}")  # in seconds: since when a task is looked for
+# In seconds: since when a task is looked for. As a text: when a drill began.
+_TIME = re.compile(r"\d{9,}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 @contextmanager

@@ -170,7 +170,30 @@ def _events(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
     return _guarded(read)
 
 
-_RUNNERS = {"inventory": _inventory, "lookup": _lookup, "metrics": _metrics, "events": _events}
+def _drill(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
+    """Return the outcome of each guest of the first round of a drill, whose copies are removed."""
+    place = {**lab.connection, "vmid_range": [900000, 900000]}
+    plan = run_module("drill_info", {**place, **options})
+    if plan.get("failed") or not plan["rounds"]:
+        return plan
+    of_run = {**place, "run": "00aa11", "wait_timeout": 1, "settle": 0, "task_timeout": 60}
+    guests = plan["rounds"][0]
+    done = run_module("drill", {**of_run, "guests": guests})
+    removed = run_module("drill", {**of_run, "guests": guests, "state": "absent"})
+    failed = [one for one in (done, removed) if "exception" in one]
+    if failed:
+        return failed[0]
+    outcomes = [(row["vmid"], row["outcome"]) for row in done.get("guests") or ()]
+    return {"outcomes": outcomes}
+
+
+_RUNNERS = {
+    "a drill": _drill,
+    "inventory": _inventory,
+    "lookup": _lookup,
+    "metrics": _metrics,
+    "events": _events,
+}
 
 
 def of_scenario(scenario: Scenario) -> Subject:
@@ -187,6 +210,7 @@ def of_scenario(scenario: Scenario) -> Subject:
 
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}
+_SAVED = (("backup", {"name": "neighbour", "tenant": TENANT, "storage": "local"}),)
 
 # A tenant with a network of its own, in a cluster whose firewall is on.
 _TEAMS = ("sdn", {"zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr0"}]})
@@ -251,6 +275,18 @@ READING: tuple[Subject, ...] = (
         {"estate": {"vms": [{"name": "neighbour", "cores": 3}]}, "prices": {"core": "1"}},
         RUNNING,
         (_SNAPSHOT,),
+    ),
+    Subject("a round of a drill", "a drill", {"vms": ["neighbour"], "tenant": TENANT}, {}, _SAVED),
+    Subject("archives", "backup_info", {"max_age": "1h", "newest": True}, {}, _SAVED),
+    Subject(
+        "backup jobs of an estate",
+        "vms",
+        {
+            "vms": [{"name": "neighbour"}],
+            "tenant": TENANT,
+            "backup": {"schedule": "02:30", "storage": "local"},
+        },
+        before=(("backup_job", {"name": "all", "schedule": "1:00", "all": True}),),
     ),
     Subject("drift", "drift_info", {"vms": [{"name": "neighbour", "cores": 3}]}, RUNNING),
     Subject("drift of a cluster file", "drift_info", {"cluster": _FILE}),

@@ -112,7 +112,7 @@ def with_jobs(
             lines.append(outcome.error.message)
             failure = failure or outcome.error
     values = {**result.values, "backup_jobs": rows, "report": [*result.values["report"], *lines]}
-    changed = result.changed or any(row["action"] != "unchanged" for row in rows)
+    changed = result.changed or any(outcome.changed for _site, outcome in found)
     return replace(
         result, changed=changed, values=values, diff=diffs or result.diff, failure=failure
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._cluster.state import ClusterState
-from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied
+from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied, with_done
 from ..._core.shown import counted
 from ..._protection.privileges import Privileges
 from ..._resource.change import DesiredResource
@@ -45,7 +45,7 @@ _NEXT_STEP = (
 class JobsOutcome:
     """The jobs before and after, for the guests with these VMIDs.
 
-    `steps` are planned, `error` is why the jobs are not as declared.
+    `steps` are planned or done, `error` is why the jobs are not as declared.
     """
 
     before: Jobs
@@ -53,6 +53,11 @@ class JobsOutcome:
     vmids: frozenset[int]
     steps: tuple[str, ...] = ()
     error: FleetError | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether a job was or would be changed, or may have been before an error."""
+        return bool(self.steps) or (self.error is not None and self.error.came_after_changes)
 
     def names(self) -> list[str]:
         """Return the jobs that changed or that have one of the guests."""
@@ -114,7 +119,7 @@ def maintain_jobs(client: Api, guests: Sequence[DeclaredGuest]) -> JobsOutcome:
             planned = plan_jobs(guests, jobs)
             if not planned:
                 return JobsOutcome(before, jobs, _vmids(guests), tuple(steps))
-            steps += _write(client, planned, jobs)
+            _write(client, planned, jobs, steps)
             client.clock.sleep(_SETTLES)
             jobs = read_jobs(client)
         raise Conflict(
@@ -124,7 +129,8 @@ def maintain_jobs(client: Api, guests: Sequence[DeclaredGuest]) -> JobsOutcome:
             reason="changed since",
         )
     except FleetError as error:
-        return JobsOutcome(before, jobs, _vmids(guests), tuple(steps), error)
+        failure = with_done(error, steps)
+        return JobsOutcome(before, jobs, _vmids(guests), tuple(steps), failure)
 
 
 def _vmids(guests: Sequence[DeclaredGuest]) -> frozenset[int]:
@@ -145,21 +151,19 @@ def _plan(job: DesiredResource, actual: Values | None) -> Any:
     return make_plan(BACKUP_JOB, job, actual, compare(BACKUP_JOB, job, actual))
 
 
-def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs) -> list[str]:
-    """Write the jobs, and return the steps that were done.
+def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: list[str]) -> None:
+    """Write the jobs, and add the steps that were done to `steps`. Raises FleetError.
 
     A job that another run changed first is left to the next pass.
     """
-    done: list[str] = []
     for job in planned:
         actual = jobs.get(job.keys["name"])
         plan = _plan(job, actual)
-        steps = _JobSteps(BACKUP_JOB, job, client, plan, dict(actual) if actual else None)
+        one = _JobSteps(BACKUP_JOB, job, client, plan, dict(actual) if actual else None)
         try:
-            done += execute(steps, plan).done
+            steps += execute(one, plan).done
         except (Conflict, NotFound):
-            break
-    return done
+            return
 
 
 def _require_privileges(client: Api, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
