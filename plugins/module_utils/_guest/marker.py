@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .._cluster.storages.images import Image
 from .._core.quantities import whole_number
 
 _COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*$")
@@ -24,7 +25,8 @@ _STALE = "stale"
 
 @dataclass(frozen=True)
 class Marker:
-    """`origin` is the VMID a VM was cloned from.
+    """`origin` is the VMID a VM was cloned from, `image` the version of an image that its system
+    disk came from.
 
     The rest is there only while it is being built or changed.
 
@@ -34,6 +36,7 @@ class Marker:
     """
 
     origin: int | None = None
+    image: Image | None = None
     run: str | None = None
     tenant: str | None = None
     inherited_tags: tuple[str, ...] = ()
@@ -43,10 +46,16 @@ class Marker:
     def building(self) -> bool:
         return self.run is not None
 
+    @property
+    def settled(self) -> Marker:
+        """The marker of a guest that is complete."""
+        return Marker(origin=self.origin, image=self.image)
+
     def render(self) -> str:
         """Return the comment, or an empty text if the marker has no values."""
         values: dict[str, Any] = {
             "origin": self.origin,
+            "image": _image_text(self.image),
             "run": self.run,
             "tenant": self.tenant,
             "shed": ":".join(self.inherited_tags),
@@ -74,6 +83,7 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
     inherited_tags = values.get("shed", "").split(":")
     marker = Marker(
         origin=whole_number(origin),
+        image=_image_in(values.get("image", "")),
         run=values.get("run"),
         tenant=values.get("tenant"),
         inherited_tags=tuple(filter(None, inherited_tags)),
@@ -88,3 +98,13 @@ def join_notes(notes: str, marker: Marker) -> str:
     comment = marker.render()
     lines = filter(None, (notes, comment))
     return "\n".join(lines)
+
+
+def _image_text(image: Image | None) -> str:
+    """Return an image as the marker has it, whose values cannot contain `@`."""
+    return f"{image.name}:{image.version}" if image is not None else ""
+
+
+def _image_in(text: str) -> Image | None:
+    name, _colon, version = text.partition(":")
+    return Image(name, version) if name and version else None

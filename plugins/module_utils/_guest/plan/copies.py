@@ -1,0 +1,235 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One template name on several nodes: copies of one template, and versions of an image (pure).
+
+The copy on the node of the new guest is cloned: of an image, its newest version there. Without
+versions, it may be the nearest copy that can get there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeAlias
+
+from ..._cluster.lookup import require_own_source, templates_named
+from ..._cluster.state import ClusterState, VmRow
+from ..._cluster.storages.images import Image, VersionKey, version_key, version_of, with_version
+from ..._cluster.tenant import parse_tags
+from ..._core.errors import Conflict, NotFound
+from ..model import Actual, Guest, Source
+
+Nodes: TypeAlias = "frozenset[str] | None"  # None for every node
+
+# The line that the role image writes into the notes of a template.
+_MADE_FROM = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
+
+
+def image_of(template: Actual) -> Image:
+    """Return the image that a template is; its version is empty without a tag for it."""
+    return Image(template.name, version_of(parse_tags(template.target.get("tags"))))
+
+
+def image_of_clone(source: Actual) -> Image | None:
+    """Return the image that a clone comes from, None if that is not known."""
+    if not source.template:
+        return source.marker.image
+    image = image_of(source)
+    return image if image.version else None
+
+
+def cloneable(guest: Guest, source: Source, cluster: ClusterState) -> list[VmRow]:
+    """Return the templates of the source's name and version that the guest can be a clone of.
+
+    Their nodes are online, and the tenant may clone them. Raises NotFound for a version that none
+    has.
+    """
+    rows: list[VmRow] = []
+    for row in templates_named(cluster, source.name):
+        node = cluster.nodes.get(row.node)
+        if node is not None and node.online and _may_clone(guest, row):
+            rows.append(row)
+    return with_version(rows, source.version, source.name or "")
+
+
+def require_own(guest: Guest, row: VmRow, tags: Iterable[str]) -> None:
+    """Raise Conflict for a guest that the tenant of the new guest may not clone."""
+    require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
+
+
+def _may_clone(guest: Guest, row: VmRow) -> bool:
+    try:
+        require_own(guest, row, row.tags)
+    except Conflict:
+        return False
+    return True
+
+
+def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str]) -> Actual:
+    """Return the newest copy that the node can use, or else the copy to move there.
+
+    A node can use its own copies, and those whose disks all nodes share. Of equal copies, its own
+    comes first, then the lowest VMID.
+    """
+
+    def rank(copy: Actual) -> tuple[bool, VersionKey, bool, bool, int]:
+        is_own = copy.node == node
+        is_everywhere = is_shared(copy, shared)
+        is_usable = is_own or is_everywhere or node is None
+        newness = version_key(image_of(copy).version)
+        return is_usable, newness, is_own, is_everywhere, -copy.vmid
+
+    return max(copies, key=rank)
+
+
+def is_shared(source: Actual, shared: Collection[str]) -> bool:
+    """Return whether every volume of a guest is on a storage that all nodes share."""
+    return set(source.kind.storages_in(source.target)) <= set(shared)
+
+
+def choose_copy(
+    copies: Sequence[Actual],
+    guest: Guest,
+    default_node: str,
+    shared: Collection[str],
+    nodes_of: Callable[[Actual], Nodes],
+) -> tuple[Actual, Nodes]:
+    """Return the copy to clone as long as no other node is chosen, and the nodes of all copies.
+
+    A node that is named, or the default node if it has a copy, gets its own. `nodes_of` returns the
+    nodes on which a clone of a copy can be made. Raises NotFound for a named node without the
+    image.
+    """
+    node = guest.node
+    if not node and not guest.rules.given:
+        node = default_node or None
+    copy = nearest(copies, node, shared)
+    if guest.node:
+        _require_on_node(copy, copies, guest.node, shared)
+    nodes = nodes_of(copy)
+    if nodes is None or copy.node == node:
+        return copy, nodes
+    return copy, _union(map(nodes_of, copies))
+
+
+def _union(places: Iterable[Nodes]) -> Nodes:
+    found: set[str] = set()
+    for nodes in places:
+        if nodes is None:
+            return None
+        found |= nodes
+    return frozenset(found)
+
+
+def place_of(copy: Actual, shared: Collection[str]) -> Nodes:
+    """Return the nodes that can use a copy without moving a clone of it."""
+    return None if is_shared(copy, shared) else frozenset((copy.node,))
+
+
+def _require_on_node(
+    copy: Actual, copies: Sequence[Actual], node: str, shared: Collection[str]
+) -> None:
+    """Raise NotFound if a node that the task names cannot use any version of an image.
+
+    An image is published on each node that needs it, so it is not moved silently. A template
+    without a version is.
+    """
+    image = image_of(copy)
+    if not image.version or copy.node == node or is_shared(copy, shared):
+        return
+    raise NotFound(
+        attempted=f"Image '{image.name}' could not be cloned on node {node}",
+        answer=f"the node has none; there are {_places(copies)}",
+        next_step=(
+            "Publish it there with image_nodes of the role pve.fleet.image, or leave node out to"
+            " have a node with the image chosen"
+        ),
+        reason="image missing on node",
+    )
+
+
+def require_alike(name: str, copies: Sequence[Actual]) -> None:
+    """Raise Conflict if templates of one name and version are not copies of each other.
+
+    Two on one node are never copies. Others must have the same disks, and be made from the same
+    image if both have the notes of the role image.
+    """
+    versions: dict[str, list[Actual]] = {}
+    for copy in copies:
+        versions.setdefault(image_of(copy).version, []).append(copy)
+    for version, same in versions.items():
+        _require_copies(Image(name, version).label, same)
+
+
+def _require_copies(name: str, copies: Sequence[Actual]) -> None:
+    nodes = {copy.node for copy in copies}
+    if len(nodes) < len(copies):
+        raise _ambiguous(name, copies, "two are on one node", _places(copies))
+    images: set[str] = set()
+    disks: set[str] = set()
+    made_from: list[str] = []
+    having: list[str] = []
+    for copy in copies:
+        place = _place(copy)
+        image = _made_from(copy)
+        images.update(filter(None, [image]))
+        made_from.append(f"{place} from {image or 'an unknown image'}")
+        sizes = _disks(copy)
+        disks.add(sizes)
+        having.append(f"{place} has {sizes or 'none'}")
+    if len(images) > 1:
+        facts = ", ".join(made_from)
+        raise _ambiguous(name, copies, "they were made from different images", facts)
+    if len(disks) > 1:
+        facts = ", ".join(having)
+        raise _ambiguous(name, copies, "their disks differ", facts)
+
+
+def why_copy(chosen: Actual, copies: Sequence[Actual]) -> str:
+    """Return the reason that names the copy which is cloned."""
+    places = _places(sorted(copies, key=lambda copy: copy.vmid))
+    return f"template {_place(chosen)} is cloned, of the copies {places}{_older(chosen, copies)}"
+
+
+def _older(chosen: Actual, copies: Sequence[Actual]) -> str:
+    """Return the remark about a newer version on other nodes, or an empty text."""
+    newest = max((image_of(copy).version for copy in copies), key=version_key)
+    if newest == image_of(chosen).version:
+        return ""
+    return f"; this node has no newer version, others have {newest}"
+
+
+def _place(copy: Actual) -> str:
+    version = image_of(copy).version
+    shown = f" ({version})" if version else ""
+    return f"{copy.vmid}{shown} on {copy.node}"
+
+
+def _places(copies: Sequence[Actual]) -> str:
+    return ", ".join(map(_place, copies))
+
+
+def _made_from(copy: Actual) -> str | None:
+    found = _MADE_FROM.search(copy.notes)
+    if found is None:
+        return None
+    return found.group(1)
+
+
+def _disks(copy: Actual) -> str:
+    texts = []
+    for slot, disk in sorted(copy.kind.disks_in(copy.target).items()):
+        texts.append(f"{slot} {disk.get('size', '')}".strip())
+    return " ".join(texts)
+
+
+def _ambiguous(name: str, copies: Sequence[Actual], why: str, facts: str) -> Conflict:
+    return Conflict(
+        attempted=f"Template '{name}' could not be chosen",
+        answer=f"{len(copies)} templates have that name, and {why}: {facts}",
+        next_step="Name the one you mean by its VMID, or give them different names",
+        reason="ambiguous template",
+        details={"templates": sorted(copy.vmid for copy in copies)},
+    )
