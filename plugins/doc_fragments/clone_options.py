@@ -17,7 +17,9 @@ options:
     description:
       - The template, VM or container to clone. Digits are a VMID, any other text is an exact name.
       - A name refers to the template with that name, or else to the VM or container, preferring
-        those of O(tenant). It must be unique.
+        those of O(tenant). It must be unique, except for copies on several nodes and versions of
+        an image, such as V(debian-13@2026.11.20); without a version, it is the newest one on the
+        node of the clone.
       - With O(tenant), templates without a tenant and the tenant's own guests and templates can
         be cloned. Any other source must be in O(shared_sources).
       - The clone of a container takes the options that M(pve.fleet.container) has under the same

@@ -654,6 +654,9 @@ options:
         of which the newest version on the storages of the node is used; a volume such as
         V(local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst), also an OCI image; the name
         or VMID of a container to clone; or the volume of a backup.'
+      - A name with a version, such as V(web@2026.11.20), is that version of an image. Without
+        a version, it is the newest one on the node of the container; a node without the image
+        is not chosen, or refused.
       - An existing container is not changed by it.
     type: str
   snapshot:

@@ -660,11 +660,11 @@ options:
     default: present
   source:
     description:
-      - 'What a new VM is made from: the VMID or exact name of a template or VM, a volume such
-        as V(local:iso/debian.iso) or V(local:import/debian.qcow2), the volume of a backup, or
-        the file name of one ISO or importable image.'
-      - Left out, a new VM is blank, with the disks of O(disks). An existing VM is not changed
-        by it.
+      - 'What a new VM is made from: the VMID or exact name of a template or VM, an image with
+        its version such as V(debian-13@2026.11.20), a volume such as V(local:iso/debian.iso)
+        or V(local:import/debian.qcow2), the volume of a backup, or the file name of one ISO or
+        importable image.'
+      - Left out, a new VM is blank, with O(disks). An existing VM is not changed.
     type: str
   full:
     description:

@@ -25,7 +25,7 @@ from .._guest.model import Actual, Guest, Source
 from .._kinds.registry import list_of
 from .._kinds.words import VM, word_of
 from .options import read_clone
-from .source import copies, kind_of_source, source_number
+from .source import depends_on_node, is_copy, kind_of_source, source_number
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -76,12 +76,12 @@ def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[
             cluster = with_names(client, cluster)
             origin, cluster = source_number(client, guest, cluster)
         source = replace(guest.source or Source(), vmid=origin, name=None)
-        if guest.source is not None and len(copies(guest, cluster)) > 1:
+        if guest.source is not None and depends_on_node(guest, cluster):
             source = guest.source  # the copy depends on the node
         guest_plan = flow.new(context.with_desired(desired.with_guest(source=source)), cluster)
         return replace(guest_plan, requested=context, plan_again=plan_clone_of)
     marker = split_notes(actual.target.get("description"))[1]
-    wanted = marker.origin if marker.origin in copies(guest, cluster) else origin
+    wanted = marker.origin if is_copy(marker, guest, cluster) else origin
     _require_same(guest, actual, marker.origin, wanted or origin)
     if not marker.building:
         context = context.with_desired(_power_only(desired, actual))

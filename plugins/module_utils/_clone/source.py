@@ -18,8 +18,10 @@ from .._cluster.lookup import (
 )
 from .._cluster.restoring import remark_on_restored
 from .._cluster.state import ClusterState, VmRow, with_names, with_other_names
+from .._cluster.storages.images import image_of, with_version
 from .._cluster.unread import remark_on_unread
 from .._core.errors import Conflict, NotFound
+from .._guest.marker import Marker
 from .._guest.model import Guest, Source
 from .._kinds.registry import LISTS, VMS, ListKind, list_of
 from .._kinds.words import label_of
@@ -123,10 +125,33 @@ def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> V
     )
 
 
-def copies(wanted: Guest, cluster: ClusterState) -> frozenset[int]:
-    """Return the numbers of the templates of the source's name; any of them will do (pure)."""
-    name = wanted.source.name if wanted.source else None
-    return frozenset(row.vmid for row in templates_named(cluster, name)) if name else frozenset()
+def copies(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
+    """Return the templates of the source's name and version; any of them will do (pure).
+
+    Raises NotFound for a version that none has.
+    """
+    source = wanted.source
+    if source is None or not source.name:
+        return []
+    return with_version(templates_named(cluster, source.name), source.version, source.name)
+
+
+def depends_on_node(wanted: Guest, cluster: ClusterState) -> bool:
+    """Return whether the node decides about the template: there are copies, or it is an image
+    (pure).
+    """
+    found = copies(wanted, cluster)
+    return len(found) > 1 or any(image_of(row).version for row in found)
+
+
+def is_copy(marker: Marker, wanted: Guest, cluster: ClusterState) -> bool:
+    """Return whether a guest was cloned from a template that the source means, or did mean
+    (pure).
+    """
+    source = wanted.source
+    if marker.image is not None and source is not None and source.name == marker.image.name:
+        return source.version in (None, marker.image.version)
+    return marker.origin in {row.vmid for row in copies(wanted, cluster)}
 
 
 def named(wanted: Guest, cluster: ClusterState) -> VmRow | None:

@@ -15,6 +15,7 @@ from .._core.errors import Conflict, ForeignTenant, NotFound
 from .._core.quantities import whole_number
 from .._core.shown import first_of
 from .state import ClusterState, VmRow
+from .storages.images import version_of
 from .tenant import is_of_others, owns, tenants_of
 
 # The names of a VM's disks: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
@@ -201,13 +202,13 @@ def find_template(
     """Return the template with that VMID or exact name, or None.
 
     Of copies on several nodes, the copy with the lowest VMID is returned. Raises Conflict if a node
-    has several templates of that name.
+    has several templates of that name and version.
     """
     if vmid is not None:
         return cluster.vms.get(vmid)
     same = templates_named(cluster, name)
-    nodes = {row.node for row in same}
-    if len(nodes) < len(same):
+    places = {(row.node, version_of(row.tags)) for row in same}
+    if len(places) < len(same):
         raise Conflict(
             attempted=f"Template '{name}' could not be chosen",
             answer=f"{len(same)} templates have that name: {_places(same)}",

@@ -29,7 +29,7 @@ from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan
 from .config.figures import memory_of
 from .desired.parse import ContainerOptions, read_options
-from .gather.facts import gather_existing, gather_new, origin_of
+from .gather.facts import at_nearest_copy, gather_existing, gather_new, origin_of
 from .kind import CONTAINER
 from .live.addresses import report_of_guest
 from .model import DesiredContainer
@@ -125,6 +125,7 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         aim = aim_of(origin)
         require_allowed(aim, client.connection)
         choice = choose_place(reads, aim, aim.needs({}), cluster)
+        aim, choice = at_nearest_copy(reads, aim, choice, cluster)
         facts = gather_new(reads, aim, choice.node, cluster)
         container = placed(aim, choice, facts, client.connection)
         unverified = unverified_options(aim.label, aim.change, facts.release)

@@ -25,9 +25,9 @@ from .._fleet.plan import Planned
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
+from .._guest.plan.older_image import find_older_image
 from .._guest.plan.origin import require_origin
 from .._kinds.words import word_of
-from .image import find_newer_image
 from .model import (
     DRIFTED,
     IN_SYNC,
@@ -101,9 +101,10 @@ def _add_image(found: Compared, planned: Planned, cluster: ClusterState) -> None
     actual = planned.actual or planned.refused
     if actual is None:
         return
-    difference = find_newer_image(planned.item.desired.guest.source, actual, cluster)
-    if difference is None:
+    older = find_older_image(planned.item.desired.guest.source, actual, cluster)
+    if older is None:
         return
+    difference = Difference(SOURCE, wanted=older.wanted, actual=older.actual, pending=None)
     is_only_image = found.status == IN_SYNC
     found.options.append(difference)
     found.options.sort(key=lambda option: option.option)

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._cluster.quota import shown_figures
 from .._core.quantities import MIB, read_size, readable_sizes
+from .._guest.plan.older_image import origins
 from .._kinds.words import CT
 from .model import IN_SYNC, SOURCE
 
@@ -136,10 +137,9 @@ def _option(option: Row) -> str:
 
 def _source(option: Row) -> str:
     """Return the template of a VM and the template that its source names now."""
-    wanted = option["wanted"]
-    if isinstance(wanted, list):
-        wanted = " or ".join(map(str, wanted))
-    fact = f"it was cloned from template {option['actual']}, and the source is {wanted} now"
+    actual, wanted = origins(option["actual"]), origins(option["wanted"])
+    noun = "image" if "@" in actual else "template"
+    fact = f"it was cloned from {noun} {actual}, and the source is {wanted} now"
     return f"    source: {fact}; a run does not replace the VM"
 
 

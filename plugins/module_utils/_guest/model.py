@@ -25,6 +25,7 @@ LIKELY = 32
 class Source:
     """The source of a new guest, as the user named it: a VMID, a volume ID or a name.
 
+    `version` is that of an image, None for the newest one on the node of the guest.
     `snapshot` is the state of the source that is cloned; `storage` and `format` apply to the disks
     of a full clone. `live`: PVE starts the VM while it restores the disks from an archive.
     `in_place`: the archive is of the guest itself, which a failed restore has removed.
@@ -33,6 +34,7 @@ class Source:
     vmid: int | None = None
     volume: str | None = None
     name: str | None = None
+    version: str | None = None
     full: bool | None = None
     snapshot: str | None = None
     storage: str | None = None

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .images import VersionKey, version_key
+
 _FILE = re.compile(r"^(?P<stem>.+?)\.tar(?:\.\w+)?$")
-_PARTS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class TemplateFile:
         return name in (self.name, stem) or stem.startswith(f"{name}_")
 
     @property
-    def version(self) -> tuple[tuple[int, str], ...]:
+    def version(self) -> VersionKey:
         """The key by which the newest version comes last."""
-        parts = _PARTS.split(self.name)
-        return tuple((int(part) if part.isdigit() else -1, part) for part in parts)
+        return version_key(self.name)

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ..._cluster.placement import Choice
 from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.storages.template_file import TemplateFile
@@ -16,16 +18,17 @@ from ..._cluster.visible import look_for, require_visible
 from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
-from ..._guest.flow.place import usage_for
+from ..._guest.flow.place import usage_for, with_nearest_copy
 from ..._guest.flow.reads import GuestReads
 from ..._guest.live.read import read_wherever
-from ..._guest.model import Source
+from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
+from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
 from ..._guest.plan.snapshot import in_snapshot
 from ..kind import CONTAINER
 from ..model import DesiredContainer
-from ..plan.decide import Aim, ContainerIntent, is_disputed
+from ..plan.decide import Aim, ContainerIntent, aim_of, is_disputed
 from ..plan.origin import (
     Origin,
     is_oci,
@@ -34,7 +37,7 @@ from ..plan.origin import (
     require_own_container,
     require_source,
     require_visible_file,
-    row_of,
+    rows_of,
     template_storages,
 )
 
@@ -45,9 +48,9 @@ def origin_of(reads: GuestReads, desired: DesiredContainer, cluster: ClusterStat
     if source.volume:
         return _of_volume(reads, desired, source.volume, cluster)
     seen = with_names(reads.client, cluster) if source.name else cluster
-    row = row_of(source, desired, seen)
-    if row is not None:
-        return _of_row(reads, desired, row, source, cluster)
+    rows = rows_of(source, desired, seen)
+    if rows:
+        return _of_rows(reads, desired, rows, source, cluster)
     if source.vmid is not None:
         attempted = f"Container {source.vmid} could not be cloned"
         require_visible(look_for(reads.client, cluster, source.vmid), source.vmid, attempted)
@@ -57,12 +60,36 @@ def origin_of(reads: GuestReads, desired: DesiredContainer, cluster: ClusterStat
     return Origin(desired, volume=volume, nodes=nodes)
 
 
-def _of_row(
-    reads: GuestReads, desired: DesiredContainer, row: VmRow, source: Source, cluster: ClusterState
+def _of_rows(
+    reads: GuestReads,
+    desired: DesiredContainer,
+    rows: Sequence[VmRow],
+    source: Source,
+    cluster: ClusterState,
 ) -> Origin:
-    actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
-    require_own_container(desired, row, actual)
-    if source.snapshot:
+    """Return the origin of a clone: of the one container, or of the nearest of several copies."""
+    found: list[Actual] = []
+    for row in rows:
+        actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
+        require_own_container(desired, row, actual)
+        found.append(actual)
+    if len(found) == 1 and not image_of(found[0]).version:
+        return clone_origin(reads, desired, found[0], cluster)
+    require_alike(source.name or "", found)
+    shared = cluster.shared_storages
+    copy, nodes = choose_copy(
+        found, desired.guest, reads.client.default_node, shared, lambda one: place_of(one, shared)
+    )
+    origin = clone_origin(reads, desired, copy, cluster)
+    return replace(origin, nodes=nodes, copies=tuple(found))
+
+
+def clone_origin(
+    reads: GuestReads, desired: DesiredContainer, actual: Actual, cluster: ClusterState
+) -> Origin:
+    """Return the origin of a clone of that container, or of one of its snapshots."""
+    source = desired.guest.source
+    if source is not None and source.snapshot:
         names, config = reads.snapshot(actual, source.snapshot)
         actual = in_snapshot(actual, source.snapshot, names, config)
     return of_container(desired, actual, cluster)
@@ -91,6 +118,20 @@ def _template_files(
         for volume in reads.contents(row.node, row.storage):
             if volume.get("content") == "vztmpl":
                 yield TemplateFile(str(volume["volid"]), None if row.shared else row.node)
+
+
+def at_nearest_copy(
+    reads: GuestReads, aim: Aim, choice: Choice, cluster: ClusterState
+) -> tuple[Aim, Choice]:
+    """Return the container as a clone of the copy of its template that the chosen node uses."""
+    desired = aim.desired
+
+    def aim_at(copy: Actual) -> Aim:
+        shared = cluster.shared_storages
+        origin = clone_origin(reads, desired, copy, cluster)
+        return aim_of(replace(origin, nodes=place_of(copy, shared)))
+
+    return with_nearest_copy(reads, aim, choice, cluster, aim_at)
 
 
 def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) -> GuestFacts:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..._cluster.lookup import namesakes, require_own_source, templates_for
+from ..._cluster.lookup import namesakes, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.model import Actual, Source
-from ..._guest.plan.creation import is_shared, spread_storage
+from ..._guest.plan.copies import cloneable, is_shared, require_own
+from ..._guest.plan.creation import spread_storage
 from ..config.actual import volumes_in
 from ..config.volumes import paths_of_node
 from ..model import DesiredContainer
@@ -37,6 +38,7 @@ class Origin:
     archived: Mapping[str, str] | None = None  # the configuration in an archive
     full: bool = True
     nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
+    copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
 
     @property
     def is_archive(self) -> bool:
@@ -68,26 +70,33 @@ def require_source(desired: DesiredContainer) -> Source:
     )
 
 
-def row_of(source: Source, desired: DesiredContainer, cluster: ClusterState) -> VmRow | None:
-    """Return the container that a source names, if any. Raises Conflict for a VM."""
+def rows_of(source: Source, desired: DesiredContainer, cluster: ClusterState) -> list[VmRow]:
+    """Return the containers that a source names: one, or templates of one name.
+
+    Raises Conflict for a VM and for several containers of the name, and NotFound for a version
+    that none has.
+    """
     guest = desired.guest
     if source.vmid is not None:
         row = cluster.vms.get(source.vmid)
         if row is None and cluster.is_of_other_kind(source.vmid):
             raise _is_a_vm(str(source.vmid))
-        return row
-    tag = None if source.name in guest.shared_sources else guest.tenant_tag
-    same = [row for row in cluster.vms.values() if row.name == source.name and row.template]
-    rows = same or namesakes(cluster, source.name, tag, guest.tenant_prefix)
+        return [row] if row is not None else []
+    same = cloneable(guest, source, cluster)
+    if same:
+        return same
+    name = source.name or ""
+    tag = None if name in guest.shared_sources else guest.tenant_tag
+    rows = namesakes(cluster, name, tag, guest.tenant_prefix)
     if len(rows) > 1:
         places = ", ".join(f"{row.vmid} on {row.node}" for row in rows)
         raise Conflict(
-            attempted=f"Source '{source.name}' could not be chosen",
+            attempted=f"Source '{name}' could not be chosen",
             answer=f"{len(rows)} containers have that name: {places}",
             next_step="Name the one you mean by its VMID",
             reason="ambiguous template",
         )
-    return rows[0] if rows else None
+    return rows
 
 
 def _is_a_vm(label: str) -> Conflict:
@@ -244,5 +253,4 @@ def require_own_container(desired: DesiredContainer, row: VmRow, source: Actual)
     """Raise Conflict for a container that the tenant may not clone."""
     guest = desired.guest
     row = replace(row, name=source.name, template=source.template)
-    tags = parse_tags(source.target.get("tags"))
-    require_own_source(row, tags, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources)
+    require_own(guest, row, parse_tags(source.target.get("tags")))

@@ -193,7 +193,7 @@ class Update:
         is_same = wanted == notes
         if is_same and not marker.building:
             return
-        text = join_notes(wanted, Marker(origin=marker.origin))
+        text = join_notes(wanted, marker.settled)
         self.set_or_delete("description", text)
 
 

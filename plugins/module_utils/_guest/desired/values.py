@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._cluster.rules import Rules, read_rules
+from ..._cluster.storages.images import parse_image
 from ..._core import validate
 from ..._core.quantities import parse_disk_size
 from ..model import Source
@@ -145,7 +146,7 @@ def _public_keys(texts: Sequence[str], what: str) -> tuple[str, ...]:
 
 def _source(given: Any, what: str) -> Source:
     """Return a source: digits are a template's VMID, storage:path a volume, anything else a
-    name.
+    name, with the version of an image behind `@`.
     """
     text = str(given).strip()
     if re.fullmatch("[0-9]+", text):
@@ -156,7 +157,8 @@ def _source(given: Any, what: str) -> Source:
         raise validate.refused(
             what, text[:40] + "...", "is longer than 255 characters", "Use the image's name"
         )
-    return Source(name=text)
+    image = parse_image(text, what)
+    return Source(name=image.name, version=image.version or None)
 
 
 def _tags(items: Sequence[str], what: str) -> list[str]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..._cluster.bridges import choose_with_bridges
@@ -14,7 +15,8 @@ from ..._cluster.quota import Figures
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..create.quota_race import Growth, Usage, gather_usage
-from ..model import Guest
+from ..model import Actual, Guest
+from ..plan.copies import nearest, why_copy
 from .placed import (
     Aim,
     AnyAim,
@@ -44,6 +46,30 @@ def choose_place(reads: GuestReads, aim: Aim, needs: Needs, cluster: ClusterStat
     content = aim.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, needs.room, content)
     return choose_with_bridges(cluster, needs, rules, reads.bridges)
+
+
+def with_nearest_copy(
+    reads: GuestReads,
+    aim: AnyAim,
+    choice: Choice,
+    cluster: ClusterState,
+    aim_at: Callable[[Actual], AnyAim],
+) -> tuple[AnyAim, Choice]:
+    """Return the guest as a clone of the copy of its template that the chosen node uses.
+
+    `aim_at` makes it a clone of another copy. The choice has the copy among its reasons.
+    """
+    copies, first = aim.copies, choice
+    if not copies:
+        return aim, choice
+    copy = nearest(copies, choice.node, cluster.shared_storages)
+    if aim.template is None or aim.template.vmid != copy.vmid:
+        aim = aim_at(copy)
+        choice = choose_place(reads, aim, aim.needs({}), cluster)
+    reasons = choice.reasons
+    if first.node == choice.node:
+        reasons = first.reasons
+    return aim, Choice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
 
 
 def usage_for(

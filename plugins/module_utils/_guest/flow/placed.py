@@ -48,6 +48,10 @@ class Aim(Protocol):
     def template(self) -> Actual | None:
         """The guest that it is a clone of."""
 
+    @property
+    def copies(self) -> tuple[Actual, ...]:
+        """The templates that it can be a clone of, if there are several."""
+
     def needs(self, sizes: Mapping[str, int]) -> Needs:
         """Return its needs on its node; `sizes` are the bytes of images, by slot."""
 
@@ -72,6 +76,10 @@ class GuestOrigin(Protocol):
     @property
     def template(self) -> Actual | None:
         """The guest that it is a clone of."""
+
+    @property
+    def copies(self) -> tuple[Actual, ...]:
+        """The templates that it can be a clone of, if there are several."""
 
 
 AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin)
@@ -99,6 +107,10 @@ class GuestAim(Generic[AnyOrigin]):
     @property
     def template(self) -> Actual | None:
         return self.origin.template
+
+    @property
+    def copies(self) -> tuple[Actual, ...]:
+        return self.origin.copies
 
     @property
     def label(self) -> str:

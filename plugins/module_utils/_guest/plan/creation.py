@@ -18,6 +18,7 @@ from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
 from . import power
 from .archive import archived_vmid
+from .copies import image_of_clone, is_shared
 from .isolation import isolate
 from .planner import Creating, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow
@@ -205,6 +206,7 @@ def plan_restore(
     is_itself = guest.source is not None and guest.source.in_place
     marker = Marker(
         origin=source.marker.origin if is_itself else archived_vmid(restore.volume),
+        image=source.marker.image,
         run=creation.run,
         tenant=guest.tenant_tag,
         inherited_tags=_inherited_tags(guest, source),
@@ -249,6 +251,7 @@ def _clone_data(
     from_ = desired.source or Source()
     marker = Marker(
         origin=source.vmid,
+        image=image_of_clone(source),
         run=creation.run,
         tenant=desired.tenant_tag,
         inherited_tags=_inherited_tags(desired, source),
@@ -285,11 +288,6 @@ def _inherited_tags(desired: Guest, source: Actual) -> tuple[str, ...]:
         kept = set(desired.tags or ())
         removed |= lowered - owners - kept
     return tuple(sorted(removed))
-
-
-def is_shared(source: Actual, shared: Collection[str]) -> bool:
-    """Return whether every volume of a guest is on a storage that all nodes share."""
-    return set(source.kind.storages_in(source.target)) <= set(shared)
 
 
 def _one_storage(desired: DesiredGuest, source: Actual) -> str | None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from ..._cluster.placement import Choice
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
-from ..._guest.flow.place import choose_place, usage_for
-from ..._guest.model import Source
+from ..._guest.flow.place import usage_for, with_nearest_copy
+from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import needs_definitions
 from ..model import DesiredVm
 from ..plan.facts import Facts
-from ..plan.new import Aim, aim_of, clones, nearest_copy, with_copy
+from ..plan.new import Aim, aim_of
 from ..plan.refusals.disks import image_sizes
 from .reads import Reads
 from .source import clone_origin, origin_of
@@ -35,16 +35,13 @@ def at_nearest_copy(
     reads: Reads, desired: DesiredVm, aim: Aim, choice: Choice, cluster: ClusterState
 ) -> tuple[Aim, Choice]:
     """Return the VM as a clone of the copy of its template that is nearest to the chosen node."""
-    copy = nearest_copy(aim, choice.node, cluster)
-    if copy is None:
-        return aim, choice
-    copies, first = aim.origin, choice
-    if not clones(aim, copy):
+
+    def aim_at(copy: Actual) -> Aim:
         source = replace(desired.guest.source or Source(), vmid=copy.vmid, name=None)
-        desired = desired.with_guest(source=source)
-        aim = aim_of(clone_origin(reads, desired, copy, cluster))
-        choice = choose_place(reads, aim, aim.needs(), cluster)
-    return aim, with_copy(first, choice, copy, copies)
+        wanted = desired.with_guest(source=source)
+        return aim_of(clone_origin(reads, wanted, copy, cluster))
+
+    return with_nearest_copy(reads, aim, choice, cluster, aim_at)
 
 
 def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Facts:

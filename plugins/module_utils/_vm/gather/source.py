@@ -18,17 +18,16 @@ from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
+from ..._guest.plan.copies import choose_copy, image_of, require_alike
 from ..._guest.plan.snapshot import in_snapshot
 from ..kind import VM
 from ..model import DesiredVm
-from ..plan.cloning import chained_in, storages_that_may_chain
-from ..plan.copies import nearest, require_alike
+from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain
 from ..plan.origin import (
     IMAGES,
     FoundSource,
     Origin,
     image_storages,
-    nodes_of_copies,
     of_archive,
     of_template,
     of_volume,
@@ -59,7 +58,7 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
         return of_volume(desired, volume, cluster)
     templates = _read_templates(reads, found.rows)
     require_own_templates(desired, found.rows, templates)
-    if len(templates) == 1:
+    if len(templates) == 1 and not image_of(templates[0]).version:
         return clone_origin(reads, desired, templates[0], cluster)
     require_alike(found.rows[0].name, templates)
     return _of_copies(reads, desired, templates, cluster)
@@ -149,11 +148,12 @@ def _of_copies(
     """Return the origin for copies of one template: with the nearest to a node that is given, else
     with all nodes.
     """
-    node = desired.guest.node
-    if not node and not desired.guest.rules.given:
-        node = reads.client.default_node
-    copy = nearest(copies, node, cluster.shared_storages)
+    copy, nodes = choose_copy(
+        copies,
+        desired.guest,
+        reads.client.default_node,
+        cluster.shared_storages,
+        lambda one: nodes_for(desired, one, cluster),
+    )
     origin = clone_origin(reads, desired, copy, cluster)
-    if node is None and origin.nodes is not None:
-        origin = replace(origin, nodes=nodes_of_copies(desired, copies, cluster))
-    return replace(origin, copies=tuple(copies))
+    return replace(origin, nodes=nodes, copies=tuple(copies))

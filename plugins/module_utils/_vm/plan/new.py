@@ -21,7 +21,6 @@ from ..._core.errors import ValidationFailed
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
-from ..._guest.model import Actual
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes, new_bytes
 from ..._guest.plan.refusals import require_bridges, require_pool
@@ -30,7 +29,6 @@ from ..config.figures import figures_of
 from ..kind import VM
 from ..model import DesiredVm
 from .clone import clone_of
-from .copies import nearest, why_copy
 from .facts import Facts
 from .intent import snippets_of
 from .needs import needs_of
@@ -148,30 +146,6 @@ def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> 
     needs = aim.needs()
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
-
-
-def nearest_copy(aim: Aim, node: str, cluster: ClusterState) -> Actual | None:
-    """Return the copy of the template to clone to that node, None if there is one template."""
-    if not aim.origin.copies:
-        return None
-    return nearest(aim.origin.copies, node, cluster.shared_storages)
-
-
-def clones(aim: Aim, copy: Actual) -> bool:
-    """Return whether the VM is a clone of that copy."""
-    template = aim.origin.template
-    return template is not None and template.vmid == copy.vmid
-
-
-def with_copy(first: Choice, choice: Choice, copy: Actual, origin: Origin) -> Choice:
-    """Return the choice of a node, with the copy that is cloned among its reasons.
-
-    `first` is the choice among the nodes of all copies, `choice` that for this copy.
-    """
-    reasons = choice.reasons
-    if first.node == choice.node:
-        reasons = first.reasons
-    return Choice(choice.node, first.refused, (*reasons, why_copy(copy, origin.copies)))
 
 
 def require_usable(aim: Aim, node: str, cluster: ClusterState, connection: Connection) -> None:

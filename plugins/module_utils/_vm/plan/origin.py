@@ -6,16 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..._cluster.lookup import (
-    find_template,
-    require_own_source,
-    require_template,
-    templates_for,
-    templates_named,
-)
+from ..._cluster.lookup import find_template, require_template, templates_for
 from ..._cluster.placement import require_node
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.tenant import parse_tags
@@ -24,6 +18,7 @@ from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import require_kind, require_own_archive
+from ..._guest.plan.copies import cloneable, require_own
 from ..._guest.plan.creation import spread_storage
 from ..kind import VM
 from ..model import DesiredVm
@@ -68,19 +63,14 @@ class FoundSource:
 def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:
     """Return the templates of the source's name that can be cloned, or the one VM that is meant.
 
-    The tenant may clone each of several templates, and their nodes are online. Raises Conflict for
-    templates of one name on one node.
+    The tenant may clone each of several templates, and their nodes are online. Raises NotFound for
+    a version that none has.
     """
-    same: list[VmRow] = []
     if source.name:
-        for row in templates_named(cluster, source.name):
-            if _is_online(cluster, row.node) and _may_clone(desired, row):
-                same.append(row)
-    if len(same) > 1:
-        return tuple(same)
+        same = cloneable(desired.guest, source, cluster)
+        if same:
+            return tuple(same)
     meant = find_template(cluster, vmid=source.vmid, name=source.name)
-    if same:
-        return tuple(same)
     return (meant,) if meant is not None else ()
 
 
@@ -108,7 +98,7 @@ def require_source(
     """
     for row in found.rows:
         # a new template is none in the listing yet
-        _guard(desired, replace(row, template=True), row.tags)
+        require_own(desired.guest, replace(row, template=True), row.tags)
         require_node(cluster, row.node)
     if found.rows:
         return None
@@ -151,7 +141,7 @@ def require_own_templates(
     for row, template in zip(rows, templates, strict=True):
         require_unlocked(template)
         row = replace(row, name=row.name or template.name, template=template.template)
-        _guard(desired, row, parse_tags(template.target.get("tags")))
+        require_own(desired.guest, row, parse_tags(template.target.get("tags")))
 
 
 def of_template(
@@ -164,44 +154,6 @@ def of_template(
         template,
         full=decide_full(desired, template, cluster, frozenset(chained)),
         nodes=nodes_for(desired, template, cluster),
-    )
-
-
-def nodes_of_copies(
-    desired: DesiredVm, copies: Iterable[Actual], cluster: ClusterState
-) -> frozenset[str] | None:
-    """Return the nodes to which any of the copies can be cloned, None: any."""
-    found: set[str] = set()
-    for copy in copies:
-        nodes = nodes_for(desired, copy, cluster)
-        if nodes is None:
-            return None
-        found |= nodes
-    return frozenset(found)
-
-
-def _is_online(cluster: ClusterState, node: str) -> bool:
-    row = cluster.nodes.get(node)
-    if row is None:
-        return False
-    return row.online
-
-
-def _may_clone(desired: DesiredVm, row: VmRow) -> bool:
-    try:
-        _guard(desired, row, row.tags)
-    except Conflict:
-        return False
-    return True
-
-
-def _guard(desired: DesiredVm, row: VmRow, tags: Iterable[str]) -> None:
-    require_own_source(
-        row,
-        tags,
-        desired.guest.tenant_tag,
-        desired.guest.tenant_prefix,
-        desired.guest.shared_sources,
     )
 
 

@@ -1,0 +1,138 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images: the newest version on the node of a new guest is cloned, and guests of older ones are
+reported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab
+from tests.modules.test_template_copies import FIRST, NAME, template
+
+OLD, NEW = "2026.9.30", "2026.10.1"
+TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+
+
+def image(lab: Lab, node: str, number: int, version: str, **config: Any) -> int:
+    """Make a version of the image below the modules, and return its VMID."""
+    return template(lab, node, number, tags=f"image;version-{version}", **config)
+
+
+@pytest.fixture
+def images(quiet: Lab) -> Lab:
+    """The demo cluster with two versions on pve1, the older one on pve2, and none on pve3."""
+    image(quiet, "pve1", 0, OLD)
+    image(quiet, "pve1", 1, NEW, scsi0="local-lvm:3")
+    image(quiet, "pve2", 2, OLD)
+    return quiet
+
+
+def test_the_newest_version_on_the_node_is_cloned(images: Lab, name: str) -> None:
+    for node, vmid, version in (("pve1", FIRST + 1, NEW), ("pve2", FIRST + 2, OLD)):
+        options: dict[str, Any] = {"name": f"{name[:30]}-{node}", "source": NAME, "node": node}
+        foreseen = images.vm(**options, check=True)
+        made = images.vm(**options)
+        assert (made["diff"], made["done"]) == (foreseen["diff"], foreseen["plan"])
+        assert made["vm"]["cloned_from"] == vmid
+        notes = images.config(made["vm"])["description"]
+        assert f"origin={vmid} image={NAME}:{version} -->" in notes
+        assert "version-" not in images.config(made["vm"]).get("tags", "")
+        assert not images.vm(**options)["changed"]
+    reason = made["placement"]["reasons"][-1]
+    assert reason.endswith(f"; this node has no newer version, others have {NEW}")
+
+
+@pytest.mark.parametrize("module", ["vm", "clone"])
+def test_a_named_version_is_cloned(images: Lab, name: str, module: str) -> None:
+    source = f"{NAME}@{OLD}"
+    made = images.run(module, name=name, source=source, node="pve1")
+    assert made["vm"]["cloned_from"] == FIRST, made
+    assert not images.run(module, name=name, source=source)["changed"]
+    result = images.run(module, name=f"{name[:30]}-2", source=f"{NAME}@1")
+    assert f"there are {OLD}, {NEW}" in result["msg"]
+
+
+@pytest.mark.parametrize("module", ["vm", "clone"])
+def test_a_node_without_the_image(images: Lab, name: str, module: str) -> None:
+    images.simulator.reset_log()
+    refused = images.run(module, name=name, source=NAME, node="pve3")
+    assert f"Image '{NAME}' could not be cloned on node pve3: the node has none" in refused["msg"]
+    assert images.simulator.writes() == []
+    made = images.run(module, name=name, source=NAME)
+    assert made["vm"]["node"] in ("pve1", "pve2"), made
+    if module == "vm":
+        assert made["placement"]["refused"]["pve3"] == "the source is only on pve1, pve2"
+
+
+def test_a_list_gets_the_image_of_each_node(images: Lab, name: str) -> None:
+    wanted = [{"name": f"{name[:30]}-{number}", "source": NAME} for number in range(4)]
+    result = images.run("vms", vms=wanted, placement={"strategy": "round_robin"})
+    assert not result.get("failed"), result
+    places = {(row["vm"]["node"], row["vm"]["cloned_from"]) for row in result["vms"]}
+    assert places == {("pve1", FIRST + 1), ("pve2", FIRST + 2)}
+
+
+def test_an_image_on_a_shared_storage_is_on_every_node(images: Lab, name: str) -> None:
+    image(images, "pve1", 3, "2026.12.1", scsi0="ceph:2")
+    for node in ("pve2", "pve3"):
+        made = images.vm(name=f"{name[:30]}-{node}", source=NAME, node=node)
+        assert (made["vm"]["cloned_from"], made["vm"]["node"]) == (FIRST + 3, node)
+
+
+def test_two_of_one_version_on_a_node_are_refused(images: Lab, name: str) -> None:
+    image(images, "pve1", 3, NEW)
+    result = images.refused(name=name, source=NAME)
+    assert f"Template '{NAME}@{NEW}' could not be chosen" in result["msg"]
+
+
+def test_guests_of_an_older_image_are_reported(images: Lab, name: str) -> None:
+    wanted: dict[str, Any] = {"vms": [{"name": name, "source": NAME, "node": "pve2"}]}
+    made = images.run("vms", **wanted)
+    assert made["vms"][0]["older_image"] is None, made
+    image(images, "pve2", 3, NEW)
+    images.client.task("DELETE", "nodes", "pve2", "qemu", FIRST + 2, attempted="x")
+    template(images, "pve2", 2, tags="other")  # its VMID is used again
+    drift = images.run("drift_info", **wanted, unlisted=False)
+    older = {"wanted": f"{NAME}@{NEW}", "actual": f"{NAME}@{OLD}"}
+    assert drift["drift"]["vms"][0]["status"] == "outdated"
+    assert drift["drift"]["vms"][0]["options"] == [{"option": "source", "pending": None, **older}]
+    fact = f"it was cloned from image {NAME}@{OLD}, and the source is {NAME}@{NEW} now"
+    assert fact in drift["report"][2]
+    images.simulator.reset_log()
+    again = images.run("vms", **wanted)
+    assert (again["changed"], images.simulator.writes()) == (False, [])
+    assert again["vms"][0]["older_image"] == older
+    line = f"of an older image (from {NAME}@{OLD}, the source is {NAME}@{NEW} now): {name}"
+    assert line in again["report"]
+    pinned: dict[str, Any] = {"vms": [{"name": name, "source": f"{NAME}@{OLD}", "node": "pve2"}]}
+    image(images, "pve2", 4, OLD)
+    assert images.run("vms", **pinned)["vms"][0]["older_image"] is None
+
+
+def test_a_container_gets_the_image_of_its_node(images: Lab, name: str) -> None:
+    wanted: dict[str, Any] = {"source": "base", "memory": "512M"}
+    for number, (node, version) in enumerate((("pve1", OLD), ("pve1", NEW), ("pve2", OLD))):
+        vmid = FIRST + 10 + number
+        data = {"vmid": vmid, "hostname": "base", "ostemplate": TEMPLATE, "memory": 512}
+        tags = {"tags": f"version-{version}", "rootfs": "local-lvm:1"}
+        images.client.task("POST", "nodes", node, "lxc", data={**data, **tags}, attempted="x")
+        images.client.write("POST", "nodes", node, "lxc", vmid, "template")
+    for node, vmid, version in (("pve1", FIRST + 11, NEW), ("pve2", FIRST + 12, OLD)):
+        options = {"name": f"{name[:30]}-{node}", "node": node, **wanted}
+        foreseen = images.run("container", **options, check=True)
+        made = images.run("container", **options)
+        assert made["done"] == foreseen["plan"], made
+        config = images.client.get("nodes", node, "lxc", made["container"]["vmid"], "config")
+        assert f"origin={vmid} image=base:{version} -->" in config["description"]
+    refused = images.run("container", name=name, node="pve3", **wanted)
+    assert "Image 'base' could not be cloned on node pve3" in refused["msg"]
+    made = images.run("vms", containers=[{"name": name, **wanted, "source": f"base@{NEW}"}])
+    assert made["vms"][0]["node"] == "pve1", made
+    newer = images.run("vms", containers=[{"name": name, **wanted, "source": f"base@{OLD}"}])
+    assert newer["vms"][0]["older_image"] == {"wanted": f"base@{OLD}", "actual": f"base@{NEW}"}
