@@ -122,15 +122,15 @@ EXAMPLES = r"""
 RETURN = r"""
 vms:
   description:
-    - The VMs in the order of the list, then the containers, followed by those that O(prune)
-      removed. Also returned if VMs failed or the list was rejected.
-    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
-      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant)
+    - The VMs in the order of the list, then the containers, followed by those that
+      O(prune) removed. Also returned if VMs failed or the list was rejected.
+    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg)
+      and RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant)
       and the error of that VM itself.
-    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without
-      one has no RV(vms[].error); the error is that of the task.
-    - A failed task prints ten of those that failed, unless Ansible runs with C(-v), or
-      the result is registered or can be read in C(rescue) or C(always).
+    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM
+      without one has no RV(vms[].error); the error is that of the task.
+    - A failed task prints ten of those that failed, unless Ansible runs with C(-v),
+      or the result is registered or can be read in C(rescue) or C(always).
   returned: always
   type: list
   elements: dict
@@ -141,17 +141,21 @@ vms:
     vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
       sample: 15046}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: 'Status of the VM, V(absent) if it does not exist, null if unknown.',
-      type: str, sample: running}
+    status: {description: 'Status of the VM, V(absent) if it does not exist, null if
+        unknown.', type: str, sample: running}
     action: {description: 'V(created), V(changed), V(removed), V(unchanged), V(failed),
         or V(kept) for one not pruned.', type: str, sample: created}
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
     failed: {description: Whether the VM failed., type: bool, sample: false}
     template: {description: Whether the guest is a template., type: bool, sample: false}
-    pruned: {description: Whether the VM was removed because it is not in the list., type: bool,
-      sample: false}
+    pruned: {description: Whether the VM was removed because it is not in the list.,
+      type: bool, sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
     rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
+    older_image: {description: 'The image or template of an existing VM (C(actual))
+        and the one that O(vms[].source) means now on its node (C(wanted)), if they
+        differ. No run replaces the VM.', type: dict, sample: {wanted: debian-13@2026.11.20,
+        actual: debian-13@2026.10.1}}
     site: {description: Site of the VM., type: str, returned: when the list or its tenants
         name sites, sample: berlin}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
@@ -163,7 +167,8 @@ vms:
     plan: {description: Steps of its plan., type: list, elements: str}
     done: {description: Steps that were executed., type: list, elements: str}
     placement: {description: 'See RV(pve.fleet.vm#module:placement).', type: dict}
-    conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list, elements: dict}
+    conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list,
+      elements: dict}
 refused:
   description: Whether the run failed before the first VM was processed, for example because of an
     invalid value in the list.

@@ -16,11 +16,13 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
+from .._guest.plan.older_image import find_older_image
 from .._kinds.registry import LISTS, ListKind
 from .execute import VmOutcome
 from .kept import KeptWork
 from .listed import read_tenants
 from .pace.reboots import restarts
+from .plan import Planned
 from .summary import ACTIONS, lines_of
 
 # The lines of a refused list name this many mistakes.
@@ -37,6 +39,7 @@ _NOT_WORKED_ON: Mapping[str, Any] = {
     "pruned": False,
     "pending": [],
     "rebooted": False,
+    "older_image": None,
 }
 _SHORT = (
     "kind",
@@ -52,6 +55,7 @@ _SHORT = (
     "pruned",
     "pending",
     "rebooted",
+    "older_image",
 )
 
 
@@ -228,6 +232,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
         "conditions": None,
         "pending": [],
         "rebooted": False,
+        "older_image": _older_image(outcome.planned),
     }
     if item.site:
         row["site"] = item.site
@@ -244,6 +249,18 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
     row["action"] = _action(outcome, row)
     row["status"] = _status(row)
     return row
+
+
+def _older_image(planned: Planned) -> dict[str, Any] | None:
+    """Return the image of an existing guest and the one that its source means now, None if they
+    are equal.
+    """
+    actual, vm_plan = planned.actual, planned.vm_plan
+    guest = planned.item.desired.guest
+    if actual is None or vm_plan is None or guest.state == "absent":
+        return None
+    older = find_older_image(guest.source, actual, vm_plan.cluster)
+    return None if older is None else {"wanted": older.wanted, "actual": older.actual}
 
 
 def _add_result(row: dict[str, Any], outcome: VmOutcome, result: Result) -> None:

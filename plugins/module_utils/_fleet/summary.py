@@ -12,6 +12,7 @@ from typing import Any
 from .._core.errors import FleetError
 from .._core.failures.several import Failed, by_cause
 from .._core.shown import first_of
+from .._guest.plan.older_image import origins
 from .._kinds.registry import list_of_key
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
@@ -37,6 +38,7 @@ def lines_of(rows: Sequence[Row], failures: Mapping[int, Failed], *, check_mode:
     for action, names in named.items():
         lines += _line(action, names)
     lines += _waiting(rows)
+    lines += _older(rows)
     rebooted = [_label(row) for row in rows if row["rebooted"]]
     lines += _line("rebooted", rebooted)
     return lines + _failures(rows, failures)
@@ -74,6 +76,22 @@ def _waiting(rows: Sequence[Row]) -> list[str]:
     lines: list[str] = []
     for options, labels in by_options.items():
         lines += _line(f"waiting for a reboot ({options})", labels)
+    return lines
+
+
+def _older(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each image that guests come from and their sources do not mean any more."""
+    by_images: dict[str, list[str]] = {}
+    for row in rows:
+        older = row.get("older_image")
+        if older:
+            images = (
+                f"from {origins(older['actual'])}, the source is {origins(older['wanted'])} now"
+            )
+            by_images.setdefault(images, []).append(_label(row))
+    lines: list[str] = []
+    for images, labels in by_images.items():
+        lines += _line(f"of an older image ({images})", labels)
     return lines
 
 
