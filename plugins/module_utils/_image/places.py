@@ -1,0 +1,146 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The templates of an image: the missing ones of a version, and the ones to prune (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._cluster.storages.images import Image, parse_version, version_key, version_of
+from .._core import validate
+from .._core.errors import ConfigurationError
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A template that a version of an image needs: on a local storage of a node, or on a shared
+    storage for several nodes.
+    """
+
+    node: str
+    storage: str
+    serves: tuple[str, ...]
+    candidate: str  # the name of the template until it is published
+    vmid: int | None = None  # of the published template, or of its candidate
+    published: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the place as plain data."""
+        return {**vars(self), "serves": list(self.serves)}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The version of an image, and the nodes and storages that it is wanted on.
+
+    Without nodes, all nodes that are online. The first of the storages that a node has is used.
+    """
+
+    image: Image
+    nodes: tuple[str, ...]
+    storages: tuple[str, ...]
+
+
+def wanted_of(name: str, version: str, nodes: Iterable[str], storages: Iterable[str]) -> Wanted:
+    """Return the checked options. Raises ValidationFailed."""
+    image = Image(validate.dns_name(name, "image_name"), parse_version(version, "image_version"))
+    validate.dns_name(candidate_name(image, ""), "image_name")
+    return Wanted(image, tuple(nodes), tuple(storages))
+
+
+def candidate_name(image: Image, node: str) -> str:
+    """Return the name of the template of an image on a node until it is published."""
+    return "-".join(filter(None, ("candidate", image.name, image.version, node)))
+
+
+def places_of(wanted: Wanted, cluster: Row, guests: Sequence[Row]) -> list[Place]:
+    """Return the places of a version, a shared storage once.
+
+    `cluster` is the result of module cluster_info, `guests` are the guests of the cluster. Raises
+    ConfigurationError for a node that is unknown, offline, or has none of the storages.
+    """
+    by_place: dict[tuple[str, str], list[str]] = {}
+    for node in _nodes(wanted, cluster):
+        storage = _storage_on(node, wanted, cluster)
+        place = "" if storage["shared"] else node
+        by_place.setdefault((storage["storage"], place), []).append(node)
+    return [
+        _place(wanted.image, storage, nodes, guests)
+        for (storage, _place_of), nodes in by_place.items()
+    ]
+
+
+def _nodes(wanted: Wanted, cluster: Row) -> list[str]:
+    online = [row["node"] for row in cluster["nodes"] if row["status"] == "online"]
+    for node in wanted.nodes:
+        if node not in online:
+            known = ", ".join(online)
+            raise _misplaced(wanted.image, f"node {node} is unknown or offline; online are {known}")
+    return list(wanted.nodes or online)
+
+
+def _storage_on(node: str, wanted: Wanted, cluster: Row) -> Row:
+    """Return the first of the storages that a node has."""
+    rows = {row["storage"]: row for row in cluster["storages"]}
+    for name in wanted.storages:
+        row = rows.get(name)
+        if row is not None and node in row["nodes"] and node not in row["unavailable_on"]:
+            return row
+    names = ", ".join(wanted.storages)
+    raise _misplaced(wanted.image, f"node {node} has none of the storages {names}")
+
+
+def _misplaced(image: Image, answer: str) -> ConfigurationError:
+    return ConfigurationError(
+        attempted=f"Image {image.label} was not published",
+        answer=answer,
+        next_step="Correct image_nodes and image_storages",
+        reason="image place",
+    )
+
+
+def _place(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> Place:
+    """Return the place with its template, if there is one."""
+    published = [row for row in _templates(image, guests) if row["node"] in nodes]
+    if published:
+        row = published[0]
+        name = candidate_name(image, row["node"])
+        return Place(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
+    names = {candidate_name(image, node): node for node in nodes}
+    found = [row for row in guests if row["name"] in names and row["node"] == names[row["name"]]]
+    node = found[0]["node"] if found else nodes[0]
+    vmid = found[0]["vmid"] if found else None
+    return Place(node, storage, tuple(nodes), candidate_name(image, node), vmid)
+
+
+def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
+    """Return the templates of that version."""
+    found: list[Row] = []
+    for row in guests:
+        is_image = row["template"] and row["name"] == image.name
+        if is_image and version_of(row["tags"]) == image.version:
+            found.append(row)
+    return found
+
+
+def prunable(name: str, keep: int, guests: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the templates of an image that are older than the newest ones of each node, of which
+    `keep` stay. Templates without a version stay.
+    """
+    of_node: dict[str, list[Row]] = {}
+    for row in guests:
+        if row["template"] and row["name"] == name and version_of(row["tags"]):
+            of_node.setdefault(row["node"], []).append(row)
+    found: list[dict[str, Any]] = []
+    for rows in of_node.values():
+        rows.sort(key=lambda row: version_key(version_of(row["tags"])), reverse=True)
+        for row in rows[keep:]:
+            label = Image(name, version_of(row["tags"])).label
+            found.append({"vmid": row["vmid"], "node": row["node"], "image": label})
+    return sorted(found, key=lambda one: (one["node"], one["vmid"]))
