@@ -1,0 +1,126 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role image publishes versions on several nodes, against the simulated Proxmox VE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.demo.lab import Lab
+from tests.plays.provision_helpers import Player
+from tests.plays.test_image_role import IMAGE, web, writes
+
+__all__ = ["web"]
+VERSIONS: dict[str, Any] = {
+    "image_name": "golden",
+    "image_nodes": ["pve1", "pve2"],
+    "image_storages": ["nowhere", "local-lvm"],
+    "image_disk_size": "2G",
+}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(task_ms="default=10", auth_delay_s=0.1, lag_s=0.1) as lab:
+        yield lab
+
+
+@pytest.fixture
+def player(tmp_path: Path, lab: Lab) -> Player:
+    return Player(tmp_path, lab.environment)
+
+
+def guests(lab: Lab) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the VMs of the listing by node and name; versions are part of the name."""
+    found = {}
+    for row in lab.call("GET", "/cluster/resources"):
+        if row["type"] == "qemu":
+            versions = [tag for tag in row.get("tags", "").split(";") if "version-" in tag]
+            found[(row["node"], "@".join([row["name"], *versions]))] = row
+    return found
+
+
+def names(lab: Lab) -> list[str]:
+    return sorted(f"{node}/{name}" for node, name in guests(lab) if "golden" in name)
+
+
+def test_versions_are_published_tested_and_pruned(lab: Lab, player: Player, web: str) -> None:
+    said = {**VERSIONS, "image_version": "1", "image_url": f"{web}/golden-1.qcow2"}
+    mark = lab.mark()
+    foreseen = player.play(IMAGE, "--check", **said).expect()
+    assert "golden@1 would be published on pve2 (storage local-lvm)" in foreseen.output
+    assert writes(lab, mark) == []
+    # The agent does not answer: nothing is published, and the clone of the test is removed.
+    test = {"image_test": "agent", "image_test_timeout": 1}
+    player.play(IMAGE, **said, **test, image_test_vm={"agent": False}).expect(2)
+    assert names(lab) == ["pve1/candidate-golden-1-pve1"]
+    # The next run completes it.
+    player.play(IMAGE, **said, image_test="agent").expect()
+    assert names(lab) == ["pve1/golden@version-1", "pve2/golden@version-1"]
+    config = lab.call("GET", f"/nodes/pve2/qemu/{guests(lab)[key('pve2', 1)]['vmid']}/config")
+    assert config["scsi0"].startswith("local-lvm:base-")
+    assert "Template golden@1, made from golden-1.qcow2" in config["description"]
+    mark = lab.mark()
+    assert player.play(IMAGE, **said, image_test="agent").expect().changed == 0
+    assert writes(lab, mark) == []
+    # Of two versions, the older one is kept where a clone is linked to it.
+    linked = linked_clone(lab, "pve1", 1)
+    second = {**VERSIONS, "image_version": "2", "image_url": f"{web}/golden-2.qcow2"}
+    foreseen = player.play(IMAGE, "--check", **second, image_keep=1).expect()
+    player.play(IMAGE, **second, image_keep=1).expect()
+    assert names(lab) == ["pve1/golden@version-2", "pve2/golden@version-2"]
+    assert lab.call("GET", f"/nodes/pve1/qemu/{linked}/config")["scsi0"]
+
+
+def key(node: str, version: int) -> tuple[str, str]:
+    return node, f"golden@version-{version}"
+
+
+def linked_clone(lab: Lab, node: str, version: int) -> int:
+    """Clone a version below the modules; on LVM-thin, a clone survives its template."""
+    vmid = guests(lab)[key(node, version)]["vmid"]
+    lab.call("POST", f"/nodes/{node}/qemu/{vmid}/clone", newid=777, name="linked")
+    return 777
+
+
+def test_a_shared_storage_gets_one_template(lab: Lab, player: Player, web: str) -> None:
+    said = {
+        **VERSIONS,
+        "image_name": "shared-golden",
+        "image_version": "1",
+        "image_url": f"{web}/shared.qcow2",
+        "image_storages": ["ceph"],
+        "image_nodes": [],
+    }
+    player.play(IMAGE, **said).expect()
+    assert [name for name in names(lab) if "shared" in name] == ["pve1/shared-golden@version-1"]
+    lab.call(
+        "POST",
+        f"/nodes/pve1/qemu/{guests(lab)[('pve1', 'shared-golden@version-1')]['vmid']}/clone",
+        newid=778,
+        name="linked-shared",
+    )
+    newer = {**said, "image_version": "2", "image_keep": 1}
+    kept = player.play(IMAGE, **newer).expect()
+    assert "shared-golden@1 on pve1 was kept" in kept.output
+    assert len([name for name in names(lab) if "/shared" in name]) == 2
+    player.play(IMAGE, **newer, image_ensure=True).expect()
+
+
+def test_refusals(lab: Lab, player: Player, web: str) -> None:
+    said = {**VERSIONS, "image_url": f"{web}/golden.qcow2"}
+    mark = lab.mark()
+    assert "needs image_name and image_version" in player.play(IMAGE, **said).expect(2).output
+    for options, text in (
+        ({"image_version": "1_2"}, "is not the version of an image"),
+        ({"image_version": "9", "image_nodes": ["pve9"]}, "node pve9 is unknown or offline"),
+        ({"image_version": "9", "image_storages": ["no"]}, "none of the storages no"),
+        ({"image_version": "9", "image_ensure": True}, "is missing on node"),
+    ):
+        assert text in player.play(IMAGE, **{**said, **options}).expect(2).output
+    assert writes(lab, mark) == []
