@@ -46,6 +46,7 @@ PARTS: dict[str, PART] = {
     "snapshot": single_tasks.snapshot,
     "fleet20": fleets.fleet20,
     "fleet100": fleets.fleet100,
+    "local_images": fleets.local_images,
     "fleet1000": fleets.fleet1000,
     "drift1000": fleets.drift1000,
     "export1000": fleets.export1000,

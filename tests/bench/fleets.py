@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import requests
 
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import Figure, Measured, ratio
 from tests.bench.parts import (
     NODES,
     SLOTS,
+    TASK_MS,
     Bench,
+    in_no_time,
     made_up_cluster,
     row_of_plays,
     server_seconds,
@@ -19,7 +24,7 @@ from tests.bench.parts import (
 from tests.bench.single_tasks import KVM, ours_vm, peers_vm
 from tests.simulator.initial.build import simulation
 from tests.simulator.options import Options
-from tests.simulator.process import Simulator
+from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 from tests.simulator.volumes.drives import parse_net
 
 FEW, MANY, ALL = 20, 100, 1000
@@ -120,6 +125,59 @@ def fleet100(bench: Bench) -> Measured:
         f" its slots, {bound:g} s."
     )
     return measured
+
+
+def local_images(bench: Bench) -> Measured:
+    """100 VMs cloned over five nodes with local storages: from the image of each node, or from one
+    template on one node.
+    """
+    _need_the_module()
+    nodes = [f"pve{number}" for number in range(1, NODES + 1)]
+    plays: dict[str, list[Any]] = {"image": [], "single": []}
+    with tasks_cluster() as simulator:
+        for _turn in range(bench.few):
+            for source, found in plays.items():
+                simulator.reset()
+                with in_no_time(simulator):
+                    _make_templates(simulator, nodes)
+                vms = [
+                    {"name": f"new-{number:03}", "source": source, "node": nodes[number % NODES]}
+                    for number in range(MANY)
+                ]
+                task = {"name": "Ours", FLEET: {"full": True, "task_timeout": 1800, "vms": vms}}
+                found.append(bench.ours.play(simulator, [task]).expect(1))
+                must_be_there(simulator, MANY + len(nodes) + 1, running=0)  # with the templates
+    measured = Measured()
+    labels = {"image": "the image of each node", "single": "a template of one node"}
+    for source, label in labels.items():
+        what = f"clone {MANY} VMs from {label}"
+        measured.rows.append(row_of_plays(what, bench.ours, plays[source], units=MANY))
+    local, single = (row.seconds for row in measured.rows)
+    measured.keys["clones_local_image_ratio"] = ratio(single, local)
+    measured.notes.append(
+        f"{NODES} nodes with {SLOTS} slots each, and a thin pool on each. A clone copies its disk"
+        f" on the node of its source ({TASK_MS['qmclone'] / 1000:g} s in a slot). The model takes"
+        f" only {TASK_MS['default'] / 1000:g} s for the migration of a clone to its node, and no"
+        " time for its disk on the network, which favours the template of one node."
+    )
+    return measured
+
+
+def _make_templates(simulator: Simulator, nodes: Sequence[str]) -> None:
+    """Make a template on the local storage of each node, and another one on the first node."""
+    wanted = [("image", node) for node in nodes] + [("single", nodes[0])]
+    token = {"Authorization": f"PVEAPIToken={TOKEN_ID}={TOKEN_SECRET}"}
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers.update(token)
+        for number, (name, node) in enumerate(wanted):
+            url = f"{simulator.url}/api2/json/nodes/{node}/qemu"
+            config = {"vmid": 9500 + number, "name": name, "scsi0": "local-lvm:3"}
+            if name == "image":
+                config["tags"] = "version-1"
+            for address, data in ((url, config), (f"{url}/{config['vmid']}/template", {})):
+                answer = session.post(address, data=data, verify=simulator.ca, timeout=30)
+                answer.raise_for_status()
 
 
 def fleet1000(bench: Bench) -> Measured:

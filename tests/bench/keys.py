@@ -70,6 +70,13 @@ KEYS: dict[str, Key] = {
         "100 VMs cloned, configured, started by one task vms: its time over the bound of the slots",
         1.25,
     ),
+    "clones_local_image_ratio": Key(
+        "local_images",
+        "100 clones over five nodes without shared storage: the time from a template of one node"
+        " over that from the image of each node",
+        3,
+        at_least=True,
+    ),
     "fleet1000_noop_requests": Key(
         "fleet1000", "1,000 VMs unchanged in one task vms: requests", 1010
     ),
