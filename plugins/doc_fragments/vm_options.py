@@ -666,6 +666,13 @@ options:
         importable image.'
       - Left out, a new VM is blank, with O(disks). An existing VM is not changed.
     type: str
+  replace_image:
+    description:
+      - Whether the system disk of an existing VM is replaced if it comes from another image than
+        O(source) means now on its node, an older version for example. It needs O(state=stopped).
+      - All other disks stay. The old system disk stays as an unused disk.
+    type: bool
+    default: false
   full:
     description:
       - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).

@@ -136,3 +136,37 @@ def test_a_container_gets_the_image_of_its_node(images: Lab, name: str) -> None:
     assert made["vms"][0]["node"] == "pve1", made
     newer = images.run("vms", containers=[{"name": name, **wanted, "source": f"base@{OLD}"}])
     assert newer["vms"][0]["older_image"] == {"wanted": f"base@{OLD}", "actual": f"base@{NEW}"}
+
+
+def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
+    """PVE keeps a volume that another one replaces as an unused disk (qemu-server:
+    API2/Qemu.pm, update_vm_api).
+    """
+    data = {"name": "scsi1", "size": "5G", "storage": "local-lvm"}
+    disks = [{"name": "scsi0", "size": "4G", "options": {"discard": "on"}}, data]
+    wanted: dict[str, Any] = {"name": name, "source": NAME, "node": "pve2", "disks": disks}
+    made = images.vm(**wanted, state="started", full=True)["vm"]
+    before = images.config(made)
+    image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
+    refused = images.refused(**wanted, state="started", replace_image=True)
+    assert "Set state=stopped" in refused["msg"]
+    foreseen = images.vm(**wanted, state="stopped", replace_image=True, check=True)
+    done = images.vm(**wanted, state="stopped", replace_image=True)
+    assert (done["done"], done["diff"]) == (foreseen["plan"], foreseen["diff"])
+    config = images.config(made)
+    assert config["scsi1"] == before["scsi1"]
+    assert config["unused0"] == before["scsi0"].partition(",")[0]
+    assert config["scsi0"].partition(",")[0] != before["scsi0"].partition(",")[0]
+    assert "size=4G" in config["scsi0"]
+    assert "discard=on" in config["scsi0"]
+    assert config["smbios1"] == before["smbios1"]
+    assert f"origin={FIRST + 3} image={NAME}:{NEW} -->" in config["description"]
+    images.simulator.reset_log()
+    assert not images.vm(**wanted, state="stopped", replace_image=True)["changed"]
+    assert images.simulator.writes() == []
+    # Back to the version before, by its name.
+    images.vm(**{**wanted, "source": f"{NAME}@{OLD}"}, state="stopped", replace_image=True)
+    config = images.config(made)
+    assert f"image={NAME}:{OLD} -->" in config["description"]
+    assert config["scsi1"] == before["scsi1"]
+    assert {"unused0", "unused1"} < config.keys()

@@ -30,6 +30,7 @@ class Disk:
     storage: str | None = None
     format: str | None = None
     import_from: str | None = None
+    replaces: bool = False  # whether the image replaces the volume of an existing disk
     # an existing volume to attach, such as an ISO, or a path of the node
     volume: str | None = None
     allocation: str | None = None  # thin or thick, as its storage class asks for

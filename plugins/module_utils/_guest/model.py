@@ -70,6 +70,8 @@ class Guest:
     pool: str | None = None  # an empty text for none
     only_unowned: bool = False  # no guest with the tag of a tenant may be changed
     adopt: bool = False
+    replace_image: bool = False
+    replacement: Marker | None = None  # the marker with another image, while its disk is replaced
     source: Source | None = None
     tags: frozenset[str] | None = None
     tags_exact: bool = False

@@ -29,6 +29,7 @@ from .context import VmContext
 from .desired.parse import VmOptions, read_options
 from .gather.existing import gather_existing
 from .gather.new import at_nearest_copy, gather_new, read_aim
+from .gather.newer_image import with_newer_image
 from .gather.reads import Reads, release_for_names
 from .kind import VM
 from .live.guest import report_of_guest
@@ -102,6 +103,7 @@ class VmFlow(IsolatingFlow[VmContext]):
         reads = Reads(context.client)
         if desired.guest.rebalance or desired.guest.limits is not None:
             cluster = context.cluster_view.fresh(cluster)
+        desired = with_newer_image(reads, desired, actual, cluster)
         intent = intent_of(desired, actual, context.snippet_now, cluster)
         needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
         choice = choose_home(reads, intent, needs, memory_of(actual.live), cluster)

@@ -190,10 +190,11 @@ class Update:
         wanted = self.desired.guest.description
         if wanted is None:
             wanted = notes
-        is_same = wanted == notes
+        settled = self.desired.guest.replacement or marker.settled
+        is_same = wanted == notes and settled == marker.settled
         if is_same and not marker.building:
             return
-        text = join_notes(wanted, marker.settled)
+        text = join_notes(wanted, settled)
         self.set_or_delete("description", text)
 
 

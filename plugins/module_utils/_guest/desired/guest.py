@@ -67,6 +67,7 @@ def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
         tags=_tags(kind, options),
         description=_notes(options["description"]),
         vmid_ranges=read_vmid_ranges(options["vmid_range"], options["vmid_bands"]),
+        replace_image=bool(options.get("replace_image")),
         rules=options["placement"] or Rules(),
         shared_sources=frozenset(options["shared_sources"] or ()),
         limits=read_limits(options),

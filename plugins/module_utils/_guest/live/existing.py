@@ -44,6 +44,11 @@ def _slot_of(step: Step) -> str:
     return str(step.data.get("disk") or step.data.get("volume"))
 
 
+def _imported_slots(step: Step) -> set[str]:
+    """Return the slots of the disks whose volumes a step replaces by images."""
+    return {slot for slot, value in step.data.items() if "import-from=" in str(value)}
+
+
 class ExistingGuest:
     """An existing guest while its plan is carried out.
 
@@ -83,6 +88,7 @@ class ExistingGuest:
         """Look again before a step that cannot be undone or disturbs a guest, unless PVE itself
         compares the digest.
         """
+        self._moved.update(_imported_slots(step))
         is_removal = step.action == "config" and "force" in step.data
         is_final = is_removal or step.action in _FINAL
         is_dangerous = is_final or step.action in _DISTURBS

@@ -52,6 +52,7 @@ def life_spec() -> Spec:
             "default": "present",
         },
         "source": {"type": "str"},
+        "replace_image": {"type": "bool", "default": False},
         "full": {"type": "bool"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
         "wait_timeout": {

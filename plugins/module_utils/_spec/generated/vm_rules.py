@@ -154,6 +154,7 @@ ORDER: tuple[str, ...] = (
     "state",
     "source",
     "class",
+    "replace_image",
     "full",
     "wait_for",
     "wait_timeout",

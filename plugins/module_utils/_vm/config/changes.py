@@ -74,8 +74,8 @@ def with_images(
     grown_later: dict[str, int] = {}
     for disk in desired.hardware.disks:
         image_size = images.get(disk.slot, 0)
-        is_imported = image_size and disk.slot not in target
-        if not is_imported:
+        is_imported = "import-from=" in change.drives.sets.get(disk.slot, "")
+        if not image_size or not is_imported:
             continue
         if disk.size is None:
             shown[disk.slot] += f",size={render_size(image_size)}"

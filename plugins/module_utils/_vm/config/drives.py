@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..._core.errors import ValidationFailed
@@ -17,6 +17,7 @@ from ..._core.quantities import render_gib, render_size
 from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
+from ..._guest.marker import split_notes
 from ..._schema.formats import QEMU, Schema, render_option
 from ..model import DesiredVm
 from .actual import CD, DISK, drives, is_cloud_init, is_disk, kind_of, storage_of
@@ -26,6 +27,9 @@ _FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "efidisk0": {"efitype": "4m", "pre-enrolled-keys": "1"},
     "tpmstate0": {"version": "v2.0"},
 }
+
+# Sub-keys of a disk that belong to its volume.
+_OF_VOLUME = frozenset(("file", "size", "format"))
 
 # Storages whose disks are raw (plugindata and get_formats of each plugin).
 RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
@@ -37,7 +41,9 @@ def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     In `refused` are a disk that would shrink, a new disk without a size, a drive of another kind,
     and the slot of a cloud-init drive that is in use.
     """
-    update = _DriveUpdate(desired, drives(target))
+    _notes, marker = split_notes(target.get("description"))
+    is_replaced = marker.settled == desired.guest.replacement
+    update = _DriveUpdate(desired=desired, existing=drives(target), is_replaced=is_replaced)
     update.change_all(desired.hardware.disks, target)
     update.add_cloud_init_drive()
     update.add_efi_disk()
@@ -49,6 +55,7 @@ class _DriveUpdate(VolumeUpdate):
     """The desired drives beside the drives of the VM, and the change that results from both."""
 
     desired: DesiredVm
+    is_replaced: bool = False  # whether the system disk comes from the image that replaces it
     schema: ClassVar[Schema] = QEMU
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
@@ -143,6 +150,15 @@ class _DriveUpdate(VolumeUpdate):
         self.shown[disk.slot] = text
         self._need_iso(volume)
 
+    def _replace(self, disk: Disk, existing: Mapping[str, str]) -> None:
+        """Replace the volume of a disk by an image of a template; PVE keeps the old volume as an
+        unused one (qemu-server: API2/Qemu.pm, update_vm_api).
+        """
+        kept = _with_options(disk, existing)
+        options = {name: value for name, value in kept.items() if name not in _OF_VOLUME}
+        storage = disk.storage or storage_of(existing)
+        self._allocate(replace(disk, storage=storage, options=options))
+
     def _need_iso(self, volume: str) -> None:
         if volume != "none":
             self.volumes[volume] = "iso"
@@ -165,7 +181,7 @@ class _DriveUpdate(VolumeUpdate):
             "format": disk.format,
         }
         if disk.import_from:
-            self.volumes[disk.import_from] = "import"
+            self.volumes[disk.import_from] = "images" if disk.replaces else "import"
         self._need_space(disk, storage)
         self.sets[slot] = render_option(slot, written)
         self.shown[slot] = render_option(slot, shown)
@@ -196,6 +212,9 @@ class _DriveUpdate(VolumeUpdate):
         slot = disk.slot
         existing = self.existing[slot]
         _require_kind(self.desired.guest.label, disk, existing)
+        if disk.replaces and not self.is_replaced:
+            self._replace(disk, existing)
+            return
         after = _with_options(disk, existing)
         if disk.volume and disk.volume != existing.get("file"):
             after["file"] = disk.volume

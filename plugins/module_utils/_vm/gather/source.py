@@ -56,7 +56,7 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
     volume = require_source(source, found, desired, cluster)
     if volume:
         return of_volume(desired, volume, cluster)
-    templates = _read_templates(reads, found.rows)
+    templates = read_templates(reads, found.rows)
     require_own_templates(desired, found.rows, templates)
     if len(templates) == 1 and not image_of(templates[0]).version:
         return clone_origin(reads, desired, templates[0], cluster)
@@ -103,7 +103,8 @@ def _images_named(reads: Reads, name: str, storages: Sequence[StorageRow]) -> It
                 yield volume["volid"]
 
 
-def _read_templates(reads: Reads, rows: Sequence[VmRow]) -> list[Actual]:
+def read_templates(reads: Reads, rows: Sequence[VmRow]) -> list[Actual]:
+    """Return the VMs to clone, each once it is not locked."""
     return side_by_side(lambda row: _read_unlocked(reads, row), rows, _READERS)
 
 

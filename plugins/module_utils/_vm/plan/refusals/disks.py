@@ -79,7 +79,7 @@ def with_new_volumes(desired: DesiredVm, target: Mapping[str, str]) -> DesiredVm
         is_new = disk.slot not in existing
         volume = existing.get(disk.slot, {}).get("file")
         inserts = disk.volume not in (None, volume)
-        imports = is_new and disk.import_from is not None
+        imports = (is_new or disk.replaces) and disk.import_from is not None
         if imports or inserts:
             disks.append(disk)
     return desired.with_hardware(disks=tuple(disks))

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The system disk of a VM is replaced by that of another image (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..._core.errors import Conflict, ValidationFailed
+from ..._core.quantities import parse_disk_size
+from ..._guest.hardware import Disk
+from ..._guest.marker import Marker
+from ..._guest.model import Actual
+from ..._guest.plan.copies import image_of, image_of_clone
+from ..config.actual import FIRMWARE, drives, is_disk
+from ..model import DesiredVm
+
+
+def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
+    """Return the desired VM with the disk of a template in the place of its system disk.
+
+    The new disk has at least the size of the old one. Raises ValidationFailed unless the task stops
+    the VM, and Conflict for a template whose disks are not one disk of the VM.
+    """
+    image = image_of_clone(template)
+    if image is None:
+        raise _impossible(actual, template, "the template has no version")
+    if desired.guest.state != "stopped":
+        raise ValidationFailed(
+            attempted=f"The image of {actual.label} was not replaced",
+            answer=f"it comes from another image than {image.label}, and state is"
+            f" {desired.guest.state}",
+            next_step="Set state=stopped, and start it in another task",
+            reason="replace_image",
+        )
+    slots = _system_disks(template)
+    existing = drives(actual.target)
+    if len(slots) != 1 or slots[0] not in existing or not is_disk(existing[slots[0]]):
+        listed = ", ".join(slots) or "none"
+        raise _impossible(actual, template, f"the disks of the template are {listed}")
+    slot = slots[0]
+    wanted = {disk.slot: disk for disk in desired.hardware.disks}
+    disk = wanted.get(slot, Disk(slot))
+    sizes = [disk.size or 0, parse_disk_size(existing[slot].get("size", "0"), what=slot)]
+    volume = drives(template.target)[slot]["file"]
+    wanted[slot] = replace(disk, import_from=volume, replaces=True, size=max(sizes))
+    marker = Marker(origin=template.vmid, image=image)
+    return desired.with_hardware(disks=tuple(wanted.values())).with_guest(replacement=marker)
+
+
+def _system_disks(template: Actual) -> list[str]:
+    """Return the disks of a template, except the firmware's."""
+    found: list[str] = []
+    for slot, drive in sorted(drives(template.target).items()):
+        if is_disk(drive) and slot not in FIRMWARE:
+            found.append(slot)
+    return found
+
+
+def _impossible(actual: Actual, template: Actual, answer: str) -> Conflict:
+    return Conflict(
+        attempted=f"The image of {actual.label} was not replaced by {image_of(template).label}",
+        answer=answer,
+        next_step="Create the VM again, or use an image with one disk that the VM has as well",
+        reason="replace_image",
+    )
