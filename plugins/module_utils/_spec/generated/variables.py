@@ -40,6 +40,8 @@ FAMILIES: Mapping[str, Family] = {
             "provision_prune": {"type": "bool"},
             "provision_reboot": {"type": "str", "choices": ["", "never", "if_needed", "always"]},
             "provision_reboot_batch": {"type": "int"},
+            "provision_replace_check": {"type": "str"},
+            "provision_replace_wait_for": {"type": "str", "choices": ["none", "agent", "address"]},
             "provision_result": {"type": "raw"},
             "provision_state": {"type": "str", "choices": ["present", "started", "stopped"]},
             "provision_storage_classes": {"type": "dict"},
