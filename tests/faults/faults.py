@@ -422,6 +422,17 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         for scenario in ("create networks", "change a network", "remove networks")
     ),
     (
+        "replace the image",
+        (
+            *("a restore begins", "locked for long", "node down", "quorum lost", "refused"),
+            *("status 503 for long", "storage full", "task fails", "task vanishes"),
+        ),
+        (
+            "PVE shows of a disk neither its origin nor its time: until the notes are written, the"
+            " next run replaces the disk once more, and leaves the first one as an unused disk"
+        ),
+    ),
+    (
         "roll back",
         _TASK_BREAKS,
         (

@@ -238,7 +238,25 @@ def download(key: str, *before: Mapping[str, Any], **options: Any) -> Scenario:
     return Scenario(key, "storage_download", whole, before=tasks, name=None)
 
 
+GOLDEN: Mapping[str, Any] = {
+    "node": "pve2",
+    "name": "golden",
+    "template": True,
+    "tags": ["version-2"],
+    "config": {"scsi0": "ceph:base-9020-disk-0,size=1G"},
+}
+_OLD_IMAGE = "kept\n<!-- pve.fleet: origin=9019 image=golden:1 -->"
+
 SCENARIOS: tuple[Scenario, ...] = (
+    vm(
+        "replace the image",
+        {9020: GOLDEN, **machine(running=True, description=_OLD_IMAGE)},
+        source="golden",
+        replace_image=True,
+        disks=[{"name": "scsi0", "size": "2G"}],
+        state="stopped",
+        force=True,
+    ),
     vm(
         "clone",
         source="debian-13",

@@ -150,6 +150,8 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     image(images, "pve2", 3, NEW, scsi0="local-lvm:3")
     refused = images.refused(**wanted, state="started", replace_image=True)
     assert "Set state=stopped" in refused["msg"]
+    unsized = {**wanted, "disks": [], "state": "stopped", "replace_image": True}
+    assert "scsi0 has 4G, the image has 3G" in images.refused(**unsized)["msg"]
     foreseen = images.vm(**wanted, state="stopped", replace_image=True, check=True)
     done = images.vm(**wanted, state="stopped", replace_image=True)
     assert (done["done"], done["diff"]) == (foreseen["plan"], foreseen["diff"])

@@ -24,7 +24,7 @@ from ..kind import Kind
 from ..model import Actual
 from . import power
 from .isolation import isolate
-from .steps import AnyUpdate, Update, changes_pool, finish_building, grow, to_pool
+from .steps import AnyUpdate, Update, changes_pool, grow, to_pool, write_notes_last
 
 # Parameters of a request to create a guest that are not options of its configuration.
 _NOT_OPTIONS = ("vmid", "pool", "digest")
@@ -206,14 +206,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             written[0] = replace(written[0], reread=True)
         disk_steps, grown_there = self._disk_steps(update, is_written=bool(written))
         last: list[Step] = []
-        if update.ends_building:
+        if update.ends_with_notes:
             others = [*written[1:], *disk_steps, *grown_there, *switch]
             is_alone = not others and not update.moves and not contested
             if written[0].is_task or not is_alone:
                 # The marker goes when nothing is left that could be interrupted.
                 written = self.written(update.without("description"))
                 node = update.desired.guest.node or update.actual.node
-                last = [finish_building(update.actual, update.change, node)]
+                last = [write_notes_last(update.actual, update.change, node)]
         steps = _beside(written, disk_steps, running=update.running)
         if update.running:
             steps += grow(update.actual, grown_later)

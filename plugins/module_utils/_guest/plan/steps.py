@@ -47,6 +47,16 @@ class Update(Generic[AnyDesired]):
         """Whether it removes the marker of a guest that is being made."""
         return self.actual.marker.building and self.notes is not None
 
+    @property
+    def ends_with_notes(self) -> bool:
+        """Whether the notes are written last: they say that everything before is done.
+
+        PVE writes the options of one request one after the other, so that notes could be there
+        before the disk of the same request (qemu-server: API2/Qemu.pm, update_vm_api).
+        """
+        notes_image = self.desired.guest.replacement is not None and self.notes is not None
+        return self.ends_building or notes_image
+
     def without(self: AnyUpdate, option: str) -> AnyUpdate:
         """Return the update with one option removed from its change."""
         return replace(self, change=self.change.without(option))
@@ -64,8 +74,8 @@ class Update(Generic[AnyDesired]):
             data = with_digest(data, actual)
         summary = f"Set {_summary_of(self)} on {actual.label}"
         written = {*change.sets, *change.deletes}
-        if self.ends_building and written == {"description"}:
-            summary = f"Remove the creation marker from {actual.label}"
+        if self.ends_with_notes and written == {"description"}:
+            summary = _summary_of_notes(actual)
         return config_step(actual, summary, data)
 
 
@@ -202,7 +212,7 @@ def complete(
     and the removal of its marker last. One request does both if nothing is between, also no check
     of a `contested` guest.
     """
-    last = finish_building(actual, change, actual.node)
+    last = write_notes_last(actual, change, actual.node)
     if not tags:
         return [*rest, last]
     if rest or contested:
@@ -217,11 +227,18 @@ def complete(
     return [config_step(actual, f"Set {words} on {actual.label}", {**last.data, "tags": tags})]
 
 
-def finish_building(actual: Actual, change: Change, node: str) -> Step:
-    """Return the step that writes the notes without the marker."""
+def _summary_of_notes(actual: Actual) -> str:
+    """Return the summary of the step that writes the notes last."""
+    if actual.marker.building:
+        return f"Remove the creation marker from {actual.label}"
+    return f"Note the image of {actual.label}"
+
+
+def write_notes_last(actual: Actual, change: Change, node: str) -> Step:
+    """Return the step that writes the notes when everything else is done."""
     moved = replace(actual, node=node)
     data = notes_data(change.sets.get("description"))
-    return config_step(moved, f"Remove the creation marker from {moved.label}", data)
+    return config_step(moved, _summary_of_notes(moved), data)
 
 
 def writes_notes_only(step: Step) -> bool:

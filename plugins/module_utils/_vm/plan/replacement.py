@@ -21,8 +21,9 @@ from ..model import DesiredVm
 def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
     """Return the desired VM with the disk of a template in the place of its system disk.
 
-    The new disk has at least the size of the old one. Raises ValidationFailed unless the task stops
-    the VM, and Conflict for a template whose disks are not one disk of the VM.
+    The new disk has the size in the task, or else that of the image. Raises ValidationFailed unless
+    the task stops the VM, and for a disk that would become smaller than the old one without a size
+    in the task; Conflict for a template whose disks are not one disk of the VM.
     """
     image = image_of_clone(template)
     if image is None:
@@ -43,11 +44,42 @@ def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
     slot = slots[0]
     wanted = {disk.slot: disk for disk in desired.hardware.disks}
     disk = wanted.get(slot, Disk(slot))
-    sizes = [disk.size or 0, parse_disk_size(existing[slot].get("size", "0"), what=slot)]
-    volume = drives(template.target)[slot]["file"]
-    wanted[slot] = replace(disk, import_from=volume, replaces=True, size=max(sizes))
+    drive = drives(template.target)[slot]
+    if disk.size is None:
+        _require_size(actual, slot, existing[slot].get("size"), drive.get("size"))
+    wanted[slot] = replace(disk, import_from=drive["file"], replaces=True)
     marker = Marker(origin=template.vmid, image=image)
     return desired.with_hardware(disks=tuple(wanted.values())).with_guest(replacement=marker)
+
+
+def without_replaced(desired: DesiredVm, first: Actual, current: Actual) -> DesiredVm:
+    """Return the desired VM for the rest of a plan, without the replacement that is done."""
+    if desired.guest.replacement is None:
+        return desired
+    before, now = drives(first.target), drives(current.target)
+    disks: list[Disk] = []
+    for disk in desired.hardware.disks:
+        is_done = disk.replaces and before.get(disk.slot, {}).get("file") != now[disk.slot]["file"]
+        disks.append(replace(disk, replaces=False) if is_done else disk)
+    return desired.with_hardware(disks=tuple(disks))
+
+
+def _require_size(actual: Actual, slot: str, old: str | None, new: str | None) -> None:
+    """Raise ValidationFailed if a disk without a size in the task would become smaller.
+
+    The size must be in the task: a run that is interrupted before the new disk grows would leave
+    no trace of it.
+    """
+    if old is None or new is None:
+        return
+    if parse_disk_size(old, what=slot) <= parse_disk_size(new, what=slot):
+        return
+    raise ValidationFailed(
+        attempted=f"The image of {actual.label} was not replaced",
+        answer=f"{slot} has {old}, the image has {new}, and the task does not name a size",
+        next_step=f"Name the size of {slot} in disks",
+        reason="size missing",
+    )
 
 
 def _system_disks(template: Actual) -> list[str]:

@@ -24,6 +24,7 @@ from ..kind import VM
 from ..model import DesiredVm
 from .clone import clone_of
 from .refusals.update import require_preconditions
+from .replacement import without_replaced
 from .restore import restored_of
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
@@ -135,6 +136,9 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
         if steps and is_stale(update.actual):
             before["cloud_init_drive"] = "outdated"
             then["cloud_init_drive"] = "current"
+
+    def still_desired(self, desired: DesiredVm, first: Actual, current: Actual) -> DesiredVm:
+        return without_replaced(desired, first, current)
 
     def waits(self, key: str, update: VmUpdate) -> bool:
         return _waits(key, update)
