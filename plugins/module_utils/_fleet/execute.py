@@ -209,7 +209,7 @@ class Executor:
                 outcomes[at] = VmOutcome(planned, preview(vm_plan))
             else:
                 storages = _storages(vm_plan)
-                held = _first(vm_plan, storages)
+                held = frozenset() if self._limits.ahead else _first(vm_plan, storages)
                 slot = self._slot_of(planned, vm_plan)
                 waiting.append(
                     ((at, planned, vm_plan, Admission(limiter, storages, held, slot)), held)
@@ -230,10 +230,9 @@ class Executor:
                     finally:
                         admission.give_back()
 
+        spare = self._limits.ahead or SPARE_WORKERS
         try:
-            all_at_once(
-                worker, min(len(waiting), (self._limits.all or len(waiting)) + SPARE_WORKERS)
-            )
+            all_at_once(worker, min(len(waiting), (self._limits.all or len(waiting)) + spare))
         # such as the end of the task's time: who is at work stops at its next pause
         except BaseException:
             self._clock.stop()

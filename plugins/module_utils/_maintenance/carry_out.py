@@ -31,7 +31,8 @@ def execute(client: Client, wanted: Wanted, decisions: Collection[Decision]) -> 
     if not plans:
         return []
     reservations = Reservations(client, fetch_cluster_state(client.direct(), TYPES))
-    limits = ConcurrencyLimits(all=wanted.parallel, node=0, storage=0, template=0)
+    number = wanted.parallel
+    limits = ConcurrencyLimits(all=number, node=0, storage=0, template=0, ahead=number)
     executor = Executor(client, reservations, limits, client.clock.monotonic())
     return executor.execute(plans)
 

@@ -28,12 +28,17 @@ _CREATIONS = tuple((pve_type,) for pve_type in TYPES)
 
 @dataclass(frozen=True)
 class ConcurrencyLimits:
-    """The maximum of concurrent tasks by kind of resource; 0 sets no limit."""
+    """The maximum of concurrent tasks by kind of resource; 0 sets no limit.
+
+    `ahead` is the number of VMs that are read again while they wait for room, so that their first
+    task starts as soon as another one ends. With 0, a VM is read when it has room.
+    """
 
     all: int = 32
     node: int = 4
     storage: int = 0
     template: int = 4
+    ahead: int = 0
 
 
 class _Gate:
