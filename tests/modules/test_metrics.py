@@ -243,6 +243,14 @@ def test_a_backup_of_a_removed_vm_is_not_that_of_its_successor(lab: Lab) -> None
     assert read(lab)[0].get("proxmox_vm_backups", **vm_labels(vm)) == 0
 
 
+def test_a_node_in_maintenance(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve2", {"maintenance": True})
+    found = read(lab)[0]
+    nodes = {node: found.get("proxmox_node_maintenance", node=node) for node in ("pve1", "pve2")}
+    lab.simulator.steer("/nodes/pve2", {"maintenance": False})
+    assert nodes == {"pve1": 0, "pve2": 1}
+
+
 def test_an_offline_node_is_unknown(lab: Lab) -> None:
     vm = machine(lab, node="pve3", tags="tenant_acme", running=True)
     machine(lab, node="pve1", tags="tenant_globex", disk="ceph:1")
@@ -255,6 +263,7 @@ def test_an_offline_node_is_unknown(lab: Lab) -> None:
     assert found["proxmox_cluster_nodes_available"] == 2
     assert found["proxmox_cluster_nodes"] == 3
     assert found.get("proxmox_node_up", node="pve3") == 0
+    assert found.get("proxmox_node_maintenance", node="pve1") == 0
     for figure in ("cores", "cpu_usage_ratio", "memory_bytes", "free_cores"):
         assert not found.has(f"proxmox_node_{figure}", node="pve3")
     assert not found.has("proxmox_storage_size_bytes", node="pve3", storage="local")

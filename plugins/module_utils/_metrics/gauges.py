@@ -56,6 +56,7 @@ def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
         if node["status"] != _UNKNOWN:
             up = node["status"] == "online"
             samples.put("proxmox_node_up", up, node=node["node"], **label)
+        samples.put("proxmox_node_maintenance", node["maintenance"], node=node["node"], **label)
     for node in online:
         for name, value in _figures_of(node).items():
             samples.put(f"proxmox_node_{name}", value, node=node["node"], **label)
