@@ -172,6 +172,12 @@ def fetch_cluster_state(client: Client, types: Collection[str]) -> ClusterState:
     return replace(cluster, read_at=now)
 
 
+def read_members(client: Client) -> list[Mapping[str, Any]]:
+    """Return the nodes of the cluster as its status has them, offline ones too; one request."""
+    rows = client.get("cluster", "status") or ()
+    return [row for row in rows if row["type"] == "node"]
+
+
 def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
     """Return the cluster state, or a new one if it is too old for a write."""
     age = client.clock.monotonic() - cluster.read_at

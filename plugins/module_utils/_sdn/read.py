@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.state import fetch_cluster_state
+from .._cluster.state import fetch_cluster_state, read_members
 from .._container.kind import CONTAINER
 from .._core.parallel import side_by_side
 from .._guest.kind import Kind
@@ -111,7 +111,7 @@ def read_surroundings(
     nodes: frozenset[str] = frozenset()
     bridges: dict[str, frozenset[str]] = {}
     if any(entry.get(key) for entry in changed for key in ("nodes", "exitnodes", "bridge")):
-        rows = _nodes(client)
+        rows = read_members(client)
         nodes = frozenset(str(row["name"]) for row in rows)
         online = [str(row["name"]) for row in rows if row.get("online")]
         if any(entry.get("bridge") for entry in changed):
@@ -122,14 +122,9 @@ def read_surroundings(
     return Surroundings(nodes, bridges, _users(client, gone, leaving) if gone else {})
 
 
-def _nodes(client: Client) -> list[Mapping[str, Any]]:
-    rows = client.get("cluster", "status") or []
-    return [row for row in rows if row["type"] == "node"]
-
-
 def online_nodes(client: Client) -> list[str]:
     """Return the names of the nodes that are online."""
-    return sorted(str(row["name"]) for row in _nodes(client) if row.get("online"))
+    return sorted(str(row["name"]) for row in read_members(client) if row.get("online"))
 
 
 def _bridges_of(client: Client) -> Any:

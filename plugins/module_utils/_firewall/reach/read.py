@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._cluster.state import read_members
 from ..._container.kind import CONTAINER
 from ..._core.parallel import side_by_side
 from ..evaluate.model import Cluster, Guest, Node
@@ -54,9 +55,9 @@ def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Pla
     The firewall of a node is on the node itself, so that of an offline node cannot be read.
     """
     wanted = None if names is None else set(names)
-    rows = client.get("cluster", "status") or ()
+    members = read_members(client)
     rings = rings_of(client.get("cluster", "config", "nodes") or ())
-    online = [row for row in rows if row["type"] == "node" and row.get("online") and row.get("ip")]
+    online = [row for row in members if row.get("online") and row.get("ip")]
     chosen = [row for row in online if wanted is None or str(row["name"]) in wanted]
 
     def read_one(row: Mapping[str, Any]) -> Place:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..._cluster.state import read_members
 from ..._container.kind import CONTAINER
 from ..._core.errors import FleetError, NotFound, PermissionDenied
 from ..._core.parallel import side_by_side
@@ -74,8 +75,8 @@ def _cluster_addresses(client: Client) -> list[tuple[str, str]]:
     """Return each node with each of its addresses."""
     found: list[tuple[str, str]] = []
     with suppress(PermissionDenied):
-        for row in client.get("cluster", "status") or []:
-            if row.get("type") == "node" and row.get("ip"):
+        for row in read_members(client):
+            if row.get("ip"):
                 found.append((str(row["name"]), str(row["ip"])))
     with suppress(PermissionDenied, NotFound):
         for row in client.get("cluster", "config", "nodes") or []:
