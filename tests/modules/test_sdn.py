@@ -226,6 +226,37 @@ def test_a_lock_of_another_user_is_respected(lab: Lab) -> None:
     assert running(lab, "zones") == []
 
 
+def test_a_lock_that_is_lost_in_the_middle_is_reported(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An administrator breaks the lock and takes it. Proxmox VE refuses each write from then on,
+    the rollback too, and the changes of this run stay pending until one of both is carried out.
+    """
+    do(lab, "sdn", zones=[ZONE])
+    send = SdnTransaction.send
+    sent: list[str] = []
+    others: list[str] = []
+
+    def send_until_lost(transaction: SdnTransaction, step: Any) -> Any:
+        sent.append(step.summary)
+        if len(sent) == 3:
+            lab.client.write("DELETE", *ROOT, "lock", data={"force": 1})
+            others.append(lab.client.write("POST", *ROOT, "lock", data={"allow-pending": 1}))
+        return send(transaction, step)
+
+    monkeypatch.setattr(SdnTransaction, "send", send_until_lost)
+    result = lab.run("sdn", vnets=[BLUE, GREEN])
+    monkeypatch.setattr(SdnTransaction, "send", send)
+    assert "invalid lock token" in result["msg"]
+    assert "It could not be rolled back" in result["msg"]
+    assert running(lab, "vnets") == []
+    assert do(lab, "sdn_info")["pending"] == ["vnet blue (new)"]
+    lab.client.write("POST", *ROOT, "rollback", data={"lock-token": others[0]})
+    assert do(lab, "sdn", vnets=[BLUE, GREEN])["changed"]
+    assert running(lab, "vnets") == ["blue", "green"]
+    require_free(lab)
+
+
 @pytest.mark.parametrize("path", ["/sdn/vnets$", "/sdn/vnets/lab0/subnets$", "^/cluster/sdn$"])
 def test_a_failed_write_is_rolled_back(lab: Lab, path: str) -> None:
     method = "PUT" if path.startswith("^") else "POST"
