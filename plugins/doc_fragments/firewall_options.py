@@ -47,7 +47,10 @@ options:
     DOCUMENTATION = r"""
 options:
   state:
-    description: Whether a security group must exist. V(absent) removes a group with its rules.
+    description:
+      - Whether a security group must exist. V(absent) removes a group with its rules.
+      - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The
+        token then needs C(VM.Audit) on the guests, because one request is made for each of them.
     type: str
     choices: [present, absent]
     default: present

@@ -166,6 +166,16 @@ def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
     assert lab.run("cluster_export_info")["text"] == found["text"]
 
 
+def test_a_group_goes_after_the_rules_that_use_it(lab: Lab) -> None:
+    applied(lab, networks=FILE["networks"], firewall=FILE["firewall"])
+    gone = [
+        {"scope": "group", "group": "web", "state": "absent"},
+        {"scope": "cluster", "rules": []},
+    ]
+    made = applied(lab, firewall=gone)
+    assert [one["name"] for one in made["resources"]] == ["cluster", "group/web"]
+
+
 def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> None:
     front = {"zone": "teams", "tag": 50, "subnet": "10.1.0.0/24"}
     teams = {"sdn": FILE["sdn"], "networks": FILE["networks"]}

@@ -210,6 +210,19 @@ def test_a_group_is_removed_with_its_rules(lab: Lab) -> None:
     assert result["plan"][-1] == "Remove security group 'web'"
 
 
+def test_a_group_in_use_is_not_removed(lab: Lab, guest: dict[str, Any]) -> None:
+    use = {"type": "group", "action": "web"}
+    do(lab, "firewall", scope="group", group="web", rules=[WEB])
+    do(lab, "firewall", **guest, rules=[use])
+    do(lab, "firewall", scope="node", node="pve1", rules=[use])
+    error = refused(lab, scope="group", group="web", state="absent")
+    assert error["error"]["reason"] == "in use"
+    assert "rules of node pve1, VM " in error["msg"]
+    do(lab, "firewall", scope="node", node="pve1", rules=[])
+    do(lab, "firewall", **guest, rules=[])
+    assert do(lab, "firewall", scope="group", group="web", state="absent")["changed"]
+
+
 @pytest.mark.parametrize("drop", ["before", "after"])
 @pytest.mark.parametrize(
     "options", [{}, {"comment": "changed"}, {"state": "absent"}], ids=["create", "change", "remove"]

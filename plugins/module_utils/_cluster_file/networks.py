@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._firewall.desired import read_desired
-from .._firewall.scope import CLUSTER, GROUP, ROOT, plain_scope
+from .._firewall.rules.model import Rule
+from .._firewall.scope import CLUSTER, GROUP, GUEST, ROOT, Path, plain_scope
 from .planned import Edit
 
 Options = Mapping[str, Any]
@@ -45,12 +46,14 @@ def _has_names_beside(item: Options) -> bool:
 
 def edits_of_firewall(item: Options) -> list[Edit]:
     """Return the edits for the names of a scope to which rules of others can refer."""
-    if item["scope"] == GROUP:
+    scope = str(item["scope"])
+    if scope == GROUP:
         return _edits_of_group(item)
-    if item["scope"] != CLUSTER:
+    if scope == GUEST:
         return []
-    desired = read_desired(item, plain_scope(CLUSTER, None))
-    found: list[Edit] = []
+    place = plain_scope(scope, item.get(scope))
+    desired = read_desired(item, place)
+    found = edits_of_rules(place.rules_path, desired.rules)
     for name, (cidr, comment) in (desired.aliases or {}).items():
         row = {"cidr": cidr, "comment": comment}
         found += _named("alias", "aliases", name, row)
@@ -79,12 +82,17 @@ def _edits_of_group(item: Options) -> list[Edit]:
         return [Edit(listing, identity, None)]
     desired = read_desired(item, plain_scope(GROUP, item["group"]))
     found = [Edit(listing, identity, {"comment": item.get("comment") or ""})]
-    if desired.rules is None:
-        return found
-    path = (*listing, str(item["group"]))
-    found.append(Edit(path, {}, None, is_new=True))
-    for place, rule in enumerate(desired.rules):
-        found.append(Edit(path, {"pos": str(place)}, rule.as_data()))
+    return [*found, *edits_of_rules((*listing, str(item["group"])), desired.rules)]
+
+
+def edits_of_rules(path: Path, rules: Sequence[Rule] | None) -> list[Edit]:
+    """Return the edits for a list of rules, which is replaced; none if it is not declared."""
+    if rules is None:
+        return []
+    names = tuple(map(str, path))
+    found = [Edit(names, {}, None, is_new=True)]
+    for place, rule in enumerate(rules):
+        found.append(Edit(names, {"pos": str(place)}, rule.as_data()))
     return found
 
 

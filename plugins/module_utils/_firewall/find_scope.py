@@ -37,15 +37,17 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     tag = tenant_tag(params["tenant"], prefix) if params.get("tenant") else None
     row = _find_guest(client, params, tag, prefix)
     config = client.get(*row.path, "config")
-    label = f"{_noun(row)} {row.vmid}"
+    label = label_of_row(row)
     tags = parse_tags(str(config.get("tags") or ""))
     require_own_guest(label, tags, tag, prefix, unnamed=label)
     nics = frozenset(nics_in(config))
     return FirewallScope(GUEST, label, (*row.path, "firewall"), nics, config=config)
 
 
-def _noun(row: VmRow) -> str:
-    return CONTAINER.noun if row.type == CONTAINER.type else VM.noun
+def label_of_row(row: VmRow) -> str:
+    """Return how messages call a guest, such as C(VM 100)."""
+    noun = CONTAINER.noun if row.type == CONTAINER.type else VM.noun
+    return f"{noun} {row.vmid}"
 
 
 def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, prefix: str) -> VmRow:

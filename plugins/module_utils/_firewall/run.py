@@ -13,11 +13,13 @@ from .._core.result import Result
 from .._resource.engine import apply_plan
 from .desired import read_desired
 from .find_scope import find_scope
+from .group_users import require_group_unused
 from .model import Firewall
 from .reach.guard import guard_access
 from .read import read_firewall, read_known
 from .references import require_known, require_unused
 from .resource import FirewallOfScope
+from .scope import GROUP
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -31,6 +33,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     rules = desired.rules or ()
     if rules:
         require_known(rules, read_known(client, scope, rules), desired)
+
+    if scope.kind == GROUP and actual.exists and not desired.is_wanted:
+        require_group_unused(client, scope.name)
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
         require_unused(before, after)
