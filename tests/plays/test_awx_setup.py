@@ -184,10 +184,11 @@ def check_what_is_there(awx: Controller) -> None:
     # No login is needed before a job starts: "Check requirements" says what is wrong with one.
     for template in awx.all("job_templates"):
         assert awx.updates_before(template) == []
-    # Nightly snapshots, a directory for drills, and a login of AWX for the rotation of tokens are
-    # options that are not set.
+    # Nightly snapshots, a storage for backups, a directory for drills, and a login of AWX for the
+    # rotation of tokens are options that are not set.
     off = {one.name for one in awx.all("schedules") if not one.values["enabled"]}
     assert off == {
+        "acme: Back up guests every night",
         "acme: Take snapshots every night",
         "Proxmox VE: Prove restores every week",
         "Proxmox VE: Rotate tokens every week",
@@ -259,6 +260,7 @@ def test_two_tenants_have_nothing_in_common(awx: Controller, setup: Player) -> N
     awx.create_credential("AWX login", "Red Hat Ansible Automation Platform")
     all_schedules = {
         "awx_nightly_snapshots": True,
+        "awx_backup_storage": "nas",
         "awx_drill_directory": "/var/lib/fleet/drill",
         "awx_controller_credential": "AWX login",
     }

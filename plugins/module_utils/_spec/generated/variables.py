@@ -395,6 +395,21 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
+    "backup": Family(
+        "backup_",
+        {
+            "backup_hosts": {"type": "raw"},
+            "backup_keep": {"type": "raw"},
+            "backup_max_age": {"type": "str"},
+            "backup_mode": {"type": "str", "choices": ["", "snapshot", "suspend", "stop"]},
+            "backup_result": {"type": "raw"},
+            "backup_storage": {"type": "str"},
+            "backup_tenant": {"type": "str"},
+            "backup_tenant_prefix": {"type": "str"},
+            "backup_vms": {"type": "raw"},
+        },
+        common=True,
+    ),
     "tidy": Family(
         "tidy_",
         {
@@ -409,6 +424,7 @@ FAMILIES: Mapping[str, Family] = {
             "awx_approval": {"type": "bool"},
             "awx_approval_timeout": {"type": "int"},
             "awx_auditors": {"type": "list", "elements": "str"},
+            "awx_backup_storage": {"type": "str"},
             "awx_connection": {"type": "dict"},
             "awx_controller_credential": {"type": "str"},
             "awx_drill_directory": {"type": "str"},
