@@ -23,7 +23,7 @@ from .._kinds.registry import list_of
 from .._restore.run import context_of, planner_of, without_leftovers
 from .._spec.fleet import with_defaults
 from .._vm.kind import VM
-from .choose import ChosenGuests, choose
+from .choose import ChosenGuests, choose, label_of
 from .desired import DesiredFailover
 from .guest import Incoming, find_missing, in_start_order, incoming_of
 from .read import Site, read_present
@@ -81,7 +81,9 @@ def plan_failover(
     reader = CachingReader.around(client)
     view = _view(reader, site)
     guests: list[PlannedGuest] = []
-    for incoming, own in _incoming(desired, site, chosen):
+    known, odd = _incoming(desired, site, chosen)
+    problems += odd
+    for incoming, own in known:
         one, found = _plan_guest(reader, view, desired, incoming, own, check_mode=check_mode)
         problems += found
         guests += [one] if one is not None else []
@@ -99,15 +101,22 @@ def _view(client: Client, site: Site) -> PlanningView:
 
 def _incoming(
     desired: DesiredFailover, site: Site, chosen: ChosenGuests
-) -> list[tuple[Incoming, list[str]]]:
-    """Return the guests in start order, each with the problems of its configuration (pure)."""
+) -> tuple[list[tuple[Incoming, list[str]]], list[str]]:
+    """Return the guests in start order, each with the problems of its configuration, and guests
+    that modules vm and container cannot describe, such as one without a name (pure).
+    """
     problems: dict[int, list[str]] = {}
     guests: list[Incoming] = []
+    odd: list[str] = []
     for one in chosen.guests:
-        incoming, own = incoming_of(desired, one, site.pools)
+        try:
+            incoming, own = incoming_of(desired, one, site.pools)
+        except FleetError as error:
+            odd.append(f"{label_of(one)}: {error.cause}")
+            continue
         guests.append(incoming)
         problems[incoming.vmid] = own + find_missing(desired, one, site.place)
-    return [(one, problems[one.vmid]) for one in in_start_order(guests)]
+    return [(one, problems[one.vmid]) for one in in_start_order(guests)], odd
 
 
 def _plan_guest(

@@ -81,7 +81,8 @@ def _twins(cluster: ClusterState, one: Chosen, prefix: str) -> list[VmRow]:
     for vmid in sorted(rows):
         row = rows[vmid]
         is_same_number = vmid == one.archive.vmid and row.type == one.archive.type
-        is_same_name = row.own_name == one.name and have_same_tenants(row.tags, tags, prefix)
+        is_named = bool(one.name) and row.own_name == one.name
+        is_same_name = is_named and have_same_tenants(row.tags, tags, prefix)
         if is_same_number or is_same_name:
             found.append(row)
     return found

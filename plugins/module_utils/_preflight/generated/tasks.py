@@ -136,6 +136,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
             ),
         ),
         Need("storage", ("Datastore.Audit", "Datastore.AllocateSpace")),
+        Need("pool", ("Pool.Audit",)),
     ),
     "firewall": (Need("vm", ("VM.Audit", "VM.Config.Network")),),
     "firewall_check": (Need("vm", ("VM.Audit",)),),
