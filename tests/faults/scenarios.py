@@ -61,6 +61,16 @@ _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
 _SUBJECT = {"vmid": VMID, "tenant": TENANT}
 _IN_PLACE = {**_SUBJECT, "confirm": NAME, **LIMITS, "options": {"cores": 2}}
 _BACKED_UP = (("backup", {**_SUBJECT, "storage": "local"}),)
+_FAILOVER = {
+    "storages": ["local"],
+    "vms": [NAME],
+    "lost": True,
+    "pools": {TENANT: "acme"},
+    "node": "pve2",
+    "vmid_range": [20150, 20199],
+    "settle": 0,
+    "task_timeout": LIMITS["task_timeout"],
+}
 _EVACUATION = {"node": "pve2", "wait_timeout": 30, **LIMITS}
 _NETWORK = {
     "zones": [{"name": "faulty", "type": "simple"}],
@@ -274,6 +284,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         before=(("backup", {"vmid": 20101, "tenant": TENANT, "storage": "local"}),),
     ),
     Scenario("restore in place", "restore", _IN_PLACE, machine(), before=_BACKED_UP),
+    Scenario(
+        "failover",
+        "failover",
+        _FAILOVER,
+        machine(),
+        before=(*_BACKED_UP, ("vm", {**_SUBJECT, "state": "absent"})),
+    ),
     Scenario(
         "restore a container in place",
         "restore",

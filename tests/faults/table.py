@@ -192,7 +192,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         if about is None or about in _SOURCES:
             about = vmid
         task = _TASKS.get((row["method"], row["route"]))
-        if task is not None and scenario.module == "restore":
+        if task is not None and scenario.module in ("restore", "failover"):
             task = task.replace("create", "restore")
         if row["route"].endswith("/status/suspend"):
             task = "qmsuspend" if "todisk" in str(row["params"]) else "qmpause"
