@@ -635,14 +635,14 @@ options:
   pool:
     description:
       - The resource pool of the VM. It must exist.
-      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on
-        that pool.
+      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate
+        on that pool.
     type: str
   state:
     description:
       - V(present) makes sure that the VM exists with these options and leaves its power state
-        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with
-        its disks.
+        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it
+        with its disks.
       - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
         V(template) converts it into a template, see C(docs/vm.md).
     type: str
@@ -662,15 +662,16 @@ options:
     description:
       - 'What a new VM is made from: the VMID or exact name of a template or VM, an image with
         its version such as V(debian-13@2026.11.20), a volume such as V(local:iso/debian.iso)
-        or V(local:import/debian.qcow2), the volume of a backup, or the file name of one ISO or
-        importable image.'
+        or V(local:import/debian.qcow2), the volume of a backup, or the file name of one ISO
+        or importable image.'
       - Left out, a new VM is blank, with O(disks). An existing VM is not changed.
     type: str
   replace_image:
     description:
-      - Whether the system disk of an existing VM is replaced if it comes from another image than
-        O(source) means now on its node, an older version for example. It needs O(state=stopped).
-      - All other disks stay. The old system disk stays as an unused disk.
+      - Whether the system disk of an existing VM is replaced if it comes from another image
+        than the one that O(source) selects on its node, such as an older version. It needs
+        O(state=stopped).
+      - All other disks stay, and the old system disk becomes an unused disk.
     type: bool
     default: false
   full:

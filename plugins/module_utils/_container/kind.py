@@ -35,12 +35,8 @@ class ContainerKind(Kind):
     noun: ClassVar[str] = "container"
     # A restore of a container is the same task as its creation (pve-container: API2/LXC.pm).
     creation_tasks: ClassVar[Collection[str]] = ("vzcreate", "vzrestore", "vzclone")
-    ha_tasks: ClassVar[Mapping[str, Collection[str]]] = {
-        "hastart": ("vzstart",),
-        "hastop": ("vzstop", "vzshutdown"),
-        "hamigrate": ("vzmigrate",),
-    }
     task_prefix: ClassVar[str] = "vz"
+    migration_task: ClassVar[str] = "vzmigrate"
     tool: ClassVar[str] = "pct"
     console: ClassVar[str] = "lxc"
     generated_options: ClassVar[Collection[str]] = HIDDEN

@@ -40,24 +40,23 @@ class Kind(Protocol):
     `type` is PVE's word for it: the `type` of its rows in C(/cluster/resources), and the segment of
     its paths. `noun` is the word for it in messages.
 
-    `creation_tasks` are the types of the tasks that create its guests. `ha_tasks` are the tasks
-    of the HA manager by the type of the task that asked it. `task_prefix` begins the types of its
-    other tasks, and `tool` is its program on a node. `console` is the word for its console
-    in addresses of the user interface. `generated_options` are options that PVE sets itself.
-    `name_option` is the option with the name; the values of `secret_options` are never shown.
-    `other` has the words for guests of the other kind. `has_uuid` is whether its guests have
-    uuids, `saves_memory` whether a snapshot can have their memory. `content` is the content of
-    storages with its disks. `template_is_task` is whether PVE names the task that converts one into
-    a template. `archive_word` is the word for it in the names of archives on a backup server.
-    `has_rootfs` is whether its guests have a root file system. `schema` has its options;
-    `volume_option` matches those with volumes.
+    `creation_tasks` are the types of the tasks that create its guests, `migration_task` is the type
+    of the task that moves one. `task_prefix` begins the types of its other tasks, and `tool` is its
+    program on a node. `console` is the word for its console in addresses of the user interface.
+    `generated_options` are options that PVE sets itself. `name_option` is the option with the name;
+    the values of `secret_options` are never shown. `other` has the words for guests of the other
+    kind. `has_uuid` is whether its guests have uuids, `saves_memory` whether a snapshot can have
+    their memory. `content` is the content of storages with its disks. `template_is_task` is whether
+    PVE names the task that converts one into a template. `archive_word` is the word for it in the
+    names of archives on a backup server. `has_rootfs` is whether its guests have a root file
+    system. `schema` has its options; `volume_option` matches those with volumes.
     """
 
     type: ClassVar[str]
     noun: ClassVar[str]
     creation_tasks: ClassVar[Collection[str]]
-    ha_tasks: ClassVar[Mapping[str, Collection[str]]]
     task_prefix: ClassVar[str]
+    migration_task: ClassVar[str]
     tool: ClassVar[str]
     console: ClassVar[str]
     generated_options: ClassVar[Collection[str]]

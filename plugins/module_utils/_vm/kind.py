@@ -33,12 +33,8 @@ class VmKind(Kind):
     type: ClassVar[str] = "qemu"
     noun: ClassVar[str] = "VM"
     creation_tasks: ClassVar[Collection[str]] = ("qmclone", "qmcreate", "qmrestore", "imgcopy")
-    ha_tasks: ClassVar[Mapping[str, Collection[str]]] = {
-        "hastart": ("qmstart",),
-        "hastop": ("qmstop", "qmshutdown"),
-        "hamigrate": ("qmigrate",),
-    }
     task_prefix: ClassVar[str] = "qm"
+    migration_task: ClassVar[str] = "qmigrate"
     tool: ClassVar[str] = "qm"
     console: ClassVar[str] = "kvm"
     generated_options: ClassVar[Collection[str]] = HIDDEN

@@ -25,7 +25,6 @@ from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
 from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
-from ..._guest.plan.snapshot import in_snapshot
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, aim_of, is_disputed
@@ -88,11 +87,7 @@ def clone_origin(
     reads: GuestReads, desired: DesiredContainer, actual: Actual, cluster: ClusterState
 ) -> Origin:
     """Return the origin of a clone of that container, or of one of its snapshots."""
-    source = desired.guest.source
-    if source is not None and source.snapshot:
-        names, config = reads.snapshot(actual, source.snapshot)
-        actual = in_snapshot(actual, source.snapshot, names, config)
-    return of_container(desired, actual, cluster)
+    return of_container(desired, reads.cloned_state(actual, desired.guest.source), cluster)
 
 
 def _of_volume(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
-from ..model import Actual
+from ..model import Actual, Source
 from ..plan.allocation import Definitions
+from ..plan.snapshot import in_snapshot
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -77,6 +78,16 @@ class GuestReads:
         if name not in names:
             return names, None
         return names, self.client.get(*actual.path, "config", snapshot=name)
+
+    def cloned_state(self, actual: Actual, source: Source | None) -> Actual:
+        """Return the guest in the state that is cloned: now, or in a snapshot of the source.
+
+        Raises NotFound for a snapshot that does not exist.
+        """
+        if source is None or not source.snapshot:
+            return actual
+        names, config = self.snapshot(actual, source.snapshot)
+        return in_snapshot(actual, source.snapshot, names, config)
 
     def migration(self, actual: Actual, target: str) -> Mapping[str, Any]:
         """Return PVE's answer about a move to a node; one request."""

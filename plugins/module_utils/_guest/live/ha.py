@@ -11,7 +11,7 @@ with tasks of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._api.tasks import find_task
@@ -38,13 +38,24 @@ def await_manager(
 
     Raises the error of the manager's own task, or TaskTimeout after `timeout` seconds.
     """
-    if result.type not in kind.ha_tasks:
+    if result.type not in ("hastart", "hastop", "hamigrate"):
         return
     began = attempted(step.summary)
     wait = _await_power
     if result.type == "hamigrate":
         wait = _await_arrival
     wait(client, kind, step, result, timeout=timeout, began=began)
+
+
+def _tasks_for(kind: Kind, result: TaskResult) -> Collection[str]:
+    """Return the types of the tasks that the HA manager may start for a task that asked it."""
+    prefix = kind.task_prefix
+    tasks = {
+        "hastart": (f"{prefix}start",),
+        "hastop": (f"{prefix}stop", f"{prefix}shutdown"),
+        "hamigrate": (kind.migration_task,),
+    }
+    return tasks[result.type]
 
 
 def _await_power(
@@ -66,7 +77,7 @@ def _await_power(
     started = find_task(
         client,
         node,
-        type=kind.ha_tasks[result.type],
+        type=_tasks_for(kind, result),
         vmid=vmid,
         since=parse_upid(result.upid).starttime,
     )
@@ -115,7 +126,7 @@ def _await_arrival(
             return
         if remaining <= 0:
             break
-        started = find_task(client, source, type=kind.ha_tasks[result.type], vmid=vmid, since=since)
+        started = find_task(client, source, type=_tasks_for(kind, result), vmid=vmid, since=since)
         if started is None or started == followed:
             continue
         followed = started

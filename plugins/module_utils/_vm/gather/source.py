@@ -19,7 +19,6 @@ from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, require_alike
-from ..._guest.plan.snapshot import in_snapshot
 from ..kind import VM
 from ..model import DesiredVm
 from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain
@@ -122,10 +121,7 @@ def clone_origin(
     reads: Reads, desired: DesiredVm, template: Actual, cluster: ClusterState
 ) -> Origin:
     """Return the origin of a clone of that template, or of one of its snapshots."""
-    source = desired.guest.source
-    if source is not None and source.snapshot:
-        names, config = reads.snapshot(template, source.snapshot)
-        template = in_snapshot(template, source.snapshot, names, config)
+    template = reads.cloned_state(template, desired.guest.source)
     return of_template(desired, template, cluster, chained_stores(reads, desired, cluster))
 
 
