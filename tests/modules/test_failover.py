@@ -117,6 +117,8 @@ def test_guests_come_up_mapped_and_in_start_order(
     assert not again["changed"], again
     assert [row["outcome"] for row in again["guests"]] == ["unchanged", "unchanged"]
     assert munich.simulator.writes() == []
+    # Beside the listing, archives and bridges: two requests for each guest.
+    assert len(munich.simulator.log()) <= 16
 
 
 def dead(given: dict[str, Any]) -> dict[str, Any]:

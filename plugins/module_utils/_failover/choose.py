@@ -13,7 +13,7 @@ from .._backup.archive import Archive, newest_first
 from .._cluster.drill.copies import is_marked
 from .._cluster.tenant import owns, parse_tags, tenants_of
 from .._core.times import iso
-from .._restore.choose import Chosen, is_ordinary
+from .._restore.choose import KINDS, Chosen, is_ordinary
 from .._snapshot.select import Owner
 
 
@@ -39,10 +39,14 @@ class ChosenGuests:
 
 
 def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive]:
-    """Return the newest archive of each VMID that is not excluded, by VMID."""
+    """Return the newest archive of each VMID that is not excluded, by VMID. An archive of another
+    kind of guests, such as OpenVZ, cannot be restored and is left out.
+    """
     newest: dict[int, Archive] = {}
     for one in sorted(filter(is_ordinary, archives), key=newest_first):
-        if one.vmid is not None and str(one.vmid) not in choice.excluded:
+        if one.vmid is None or one.type not in KINDS:
+            continue
+        if str(one.vmid) not in choice.excluded:
             newest.setdefault(one.vmid, one)
     return [newest[vmid] for vmid in sorted(newest)]
 

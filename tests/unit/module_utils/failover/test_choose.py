@@ -48,7 +48,8 @@ def guest(vmid: int, name: str, tags: str = "tenant_acme", **config: str) -> Cho
 
 def test_the_newest_archive_of_each_guest_is_chosen() -> None:
     kept = archive(101, 300, notes=f"web: {KEPT_NOTES}")
-    archives = [archive(101, 100), archive(101, 200), kept, archive(102, 50), archive(103, 50)]
+    old = archive(104, 50, type="openvz")
+    archives = [archive(101, 100), archive(101, 200), kept, old, archive(102, 50), archive(103, 50)]
     choice = replace(EVERY, excluded=frozenset(("103",)))
     found = newest_archives(archives, choice)
     assert [(one.vmid, one.time) for one in found] == [(101, 200), (102, 50)]
