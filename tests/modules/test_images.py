@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import made
 from tests.modules.test_template_copies import FIRST, NAME, template
 
 OLD, NEW = "2026.9.30", "2026.10.1"
@@ -172,3 +173,23 @@ def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
     assert f"image={NAME}:{OLD} -->" in config["description"]
     assert config["scsi1"] == before["scsi1"]
     assert {"unused0", "unused1"} < config.keys()
+
+
+def test_a_tenant_replaces_an_image_with_its_own_token(images: Lab, name: str) -> None:
+    """PVE wants VM.Clone on the template whose disk is imported (qemu-server: API2/Qemu.pm,
+    check_storage_access).
+    """
+    own = {**made(images, "initech"), "tenant": "initech", "pool": "initech"}
+    wanted: dict[str, Any] = {**own, "name": name, "source": NAME, "node": "pve2"}
+    image(images, "pve2", 3, NEW)
+    roles = {"/storage/local-lvm": "PVEDatastoreUser"}
+    roles |= {f"/vms/{vmid}": "PVETemplateUser" for vmid in (FIRST + 2, FIRST + 3)}
+    for path, role in roles.items():
+        acl = {"path": path, "roles": role, "users": "tenant_initech@pve"}
+        images.client.write("PUT", "access", "acl", data=acl)
+    clone = images.vm(**{**wanted, "source": f"{NAME}@{OLD}"}, state="stopped")["vm"]
+    done = images.vm(**wanted, state="stopped", replace_image=True)
+    assert done["changed"]
+    config = images.config(clone)
+    assert f"image={NAME}:{NEW} -->" in config["description"]
+    assert "unused0" in config

@@ -31,6 +31,7 @@ class Disk:
     format: str | None = None
     import_from: str | None = None
     replaces: bool = False  # whether the image replaces the volume of an existing disk
+    image_size: int = 0  # bytes of the image, if its template tells
     # an existing volume to attach, such as an ISO, or a path of the node
     volume: str | None = None
     allocation: str | None = None  # thin or thick, as its storage class asks for

@@ -40,6 +40,9 @@ class Reads(GuestReads):
         """
         found: dict[str, Image] = {}
         for disk, volume in volumes_used(desired):
+            if disk.image_size:  # the disk of a template, which a storage need not show
+                found[volume] = Image(volume, exists=True, size=disk.image_size)
+                continue
             image = found.get(volume) or self._image(volume, node)
             if image.exists and disk.import_from and not image.size:
                 image = self._measured(image, node)

@@ -47,7 +47,8 @@ def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
     drive = drives(template.target)[slot]
     if disk.size is None:
         _require_size(actual, slot, existing[slot].get("size"), drive.get("size"))
-    wanted[slot] = replace(disk, import_from=drive["file"], replaces=True)
+    size = parse_disk_size(drive.get("size", "0"), what=slot)
+    wanted[slot] = replace(disk, import_from=drive["file"], replaces=True, image_size=size)
     marker = Marker(origin=template.vmid, image=image)
     return desired.with_hardware(disks=tuple(wanted.values())).with_guest(replacement=marker)
 
