@@ -204,23 +204,23 @@ def test_a_lost_answer_is_looked_after(lab: Lab, drop: str) -> None:
 
 
 def test_a_group_is_removed_with_its_rules(lab: Lab) -> None:
-    converge(lab, scope="group", group="web", rules=[SSH, WEB])
-    result = converge(lab, scope="group", group="web", state="absent")
+    converge(lab, scope="group", group="old", rules=[SSH, WEB])
+    result = converge(lab, scope="group", group="old", state="absent")
     assert result["firewall"] is None
-    assert result["plan"][-1] == "Remove security group 'web'"
+    assert result["plan"][-1] == "Remove security group 'old'"
 
 
 def test_a_group_in_use_is_not_removed(lab: Lab, guest: dict[str, Any]) -> None:
-    use = {"type": "group", "action": "web"}
-    do(lab, "firewall", scope="group", group="web", rules=[WEB])
+    use = {"type": "group", "action": "busy"}
+    do(lab, "firewall", scope="group", group="busy", rules=[WEB])
     do(lab, "firewall", **guest, rules=[use])
     do(lab, "firewall", scope="node", node="pve1", rules=[use])
-    error = refused(lab, scope="group", group="web", state="absent")
+    error = refused(lab, scope="group", group="busy", state="absent")
     assert error["error"]["reason"] == "in use"
     assert "rules of node pve1, VM " in error["msg"]
     do(lab, "firewall", scope="node", node="pve1", rules=[])
     do(lab, "firewall", **guest, rules=[])
-    assert do(lab, "firewall", scope="group", group="web", state="absent")["changed"]
+    assert do(lab, "firewall", scope="group", group="busy", state="absent")["changed"]
 
 
 @pytest.mark.parametrize("drop", ["before", "after"])
