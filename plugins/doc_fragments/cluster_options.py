@@ -46,9 +46,28 @@ options:
         O(exact) names the section.
     type: list
     elements: dict
+  acme_plugins:
+    description:
+      - Plugins of ACME, each with the options of M(pve.fleet.acme_plugin).
+      - By default, and if the list is empty, nothing is changed, unless
+        O(exact) names the section.
+    type: list
+    elements: dict
   nodes:
     description:
       - Settings of nodes, each with the options of M(pve.fleet.node).
+      - By default, nothing is changed.
+    type: list
+    elements: dict
+  certificates:
+    description:
+      - Own certificates of nodes, each with the options of M(pve.fleet.node_certificate).
+      - By default, nothing is changed.
+    type: list
+    elements: dict
+  subscriptions:
+    description:
+      - Subscriptions of nodes, each with the options of M(pve.fleet.subscription).
       - By default, nothing is changed.
     type: list
     elements: dict
@@ -86,6 +105,12 @@ options:
       - Storages, each with the options of M(pve.fleet.storage).
       - By default, and if the list is empty, nothing is changed, unless
         O(exact) names the section.
+    type: list
+    elements: dict
+  volumes:
+    description:
+      - Files and volumes on storages, each with the options of M(pve.fleet.volume).
+      - By default, nothing is changed.
     type: list
     elements: dict
   mappings:
@@ -182,6 +207,7 @@ options:
       - roles
       - groups
       - users
+      - acme_plugins
       - storages
       - mappings
       - cpu_models
@@ -207,7 +233,10 @@ options:
       - roles
       - groups
       - users
+      - acme_plugins
       - nodes
+      - certificates
+      - subscriptions
       - apt_repositories
       - networks
       - sdn

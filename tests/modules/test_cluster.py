@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.certificates import some_certificate
 from tests.modules.access_lab import do, limited
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS
 
+_PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
 CARD = {"node": "pve1", "path": "0000:01:00.0", "id": "10de:2204"}
 # At least one resource of each section; each refers to others that the file itself creates.
 FILE: dict[str, Any] = {
@@ -42,6 +44,11 @@ FILE: dict[str, Any] = {
     "roles": [{"name": "media-user", "privileges": ["Datastore.Audit", "VM.Audit"]}],
     "groups": [{"name": "editors", "comment": "Editors"}],
     "users": [{"name": "alice@company", "groups": ["editors"], "email": "alice@example.com"}],
+    "certificates": [
+        {"node": "pve2", "certificates": some_certificate(), "private_key": _PRIVATE_KEY}
+    ],
+    "subscriptions": [{"node": "pve1", "key": "pve2c-0123456789"}],
+    "acme_plugins": [{"name": "cloudflare", "type": "dns", "api": "cf", "data": {"CF_Token": "x"}}],
     "nodes": [{"node": "pve1", "timezone": "Europe/Vienna", "description": "first"}],
     "apt_repositories": [{"node": "pve1", "handle": "no-subscription", "state": "enabled"}],
     "networks": [{"node": "pve1", "interfaces": [{"name": "vmbr5", "type": "bridge"}]}],
@@ -183,6 +190,31 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
     before = lab.run("cluster_export_info", sections=["sdn", "firewall"])
     do(lab, "tenant", name="acme", **RIGHTS, networks={"front": front})
     assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
+
+
+def test_a_volume_is_uploaded_to_a_storage_of_the_same_file(lab: Lab, tmp_path: Path) -> None:
+    """Proxmox VE does not know where a volume comes from, so an export has none."""
+    source = tmp_path / "tools.iso"
+    source.write_bytes(b"\0" * 4096)
+    file = {
+        "storages": FILE["storages"],
+        "volumes": [{"storage": "media", "node": "pve1", "src": str(source)}],
+    }
+    made = applied(lab, **file)
+    assert made["done"] == [
+        "Create storage 'media'",
+        f"Upload {source} to media:iso/tools.iso on node pve1",
+    ]
+    assert not lab.run("cluster", **file)["changed"]
+    assert "cluster_volumes" not in lab.run("cluster_export_info")["cluster"]
+
+
+def test_a_certificate_that_a_node_orders_is_not_exported(lab: Lab) -> None:
+    lab.run("node", node="pve1", acme={"domains": [{"domain": "pve1.example.com"}]})
+    lab.run("acme_certificate", node="pve1")
+    found = lab.run("cluster_export_info", sections=["certificates", "nodes"])["cluster"]
+    assert "cluster_certificates" not in found
+    assert found["cluster_nodes"][0]["acme"]["domains"][0]["domain"] == "pve1.example.com"
 
 
 def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) -> None:

@@ -10,7 +10,7 @@ it exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,9 @@ from .._api.protocols import Sender
 from .._api.request import Request
 from .._core.errors import FleetError, NotFound
 from .._resource.table import Table, Values
+
+ANY = "*"
+"""A segment of the path of an edit that stands for any name."""
 
 _RESOURCES = ("cluster", "resources")
 _TARGETS = ("cluster", "notifications", "targets")
@@ -84,6 +87,8 @@ def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> li
         shown = None if row is None else {"status": "available", "content": row.get("content", "")}
         of_nodes = {"type": "storage", "storage": keys["name"]}
         found.append(Edit(_RESOURCES, of_nodes, shown, each_node=True))
+        content = ("nodes", ANY, "storage", keys["name"], "content")
+        found.append(Edit(content, {"volid": ""}, None, is_new=row is not None))
     if table.kind == "pool":
         shown = None if row is None else {}
         found.append(Edit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, shown))
@@ -135,9 +140,16 @@ class _PlannedLayer(Caching):
         return edited(answer, edits)
 
 
+def _is_same_path(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    if len(pattern) != len(path):
+        return False
+    pairs = zip(pattern, path, strict=True)
+    return all(one in (ANY, other) for one, other in pairs)
+
+
 def _concerns(edit: Edit, request: Request) -> bool:
     """Return whether the answer to a request has the row of an edit; a query can exclude it."""
-    if edit.path != request.path:
+    if not _is_same_path(edit.path, request.path):
         return False
     return all(request.values.get(name, value) == value for name, value in edit.identity.items())
 

@@ -16,6 +16,8 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._datacenter.table import CLUSTER_OPTIONS
 from .._node.apt.run import run_info as list_repositories
+from .._node.identity.certificate import NODE_CERTIFICATE
+from .._node.identity.subscription import SUBSCRIPTION
 from .._node.network.run import run_info as list_interfaces
 from .._node.settings.run import run_info as read_settings
 from .._resource.run import list_values, read_values
@@ -111,10 +113,37 @@ def _repositories(nodes: Sequence[str], client: Client) -> ExportedSection:
     return ExportedSection(found, [])
 
 
+def _certificates(nodes: Sequence[str], client: Client) -> ExportedSection:
+    """Return the own certificates. Those that a node orders by ACME follow from its settings."""
+    items: list[dict[str, Any]] = []
+    secrets: list[str] = []
+    for node in nodes:
+        found = read_values(NODE_CERTIFICATE, client, {"node": node})
+        if found is None:
+            continue
+        if read_settings({"node": node}, client).values["settings"]["acme"] is None:
+            items.append({"node": node, "certificates": found["certificates"].text})
+            secrets.append(f"{node}: private_key")
+    return ExportedSection(items, secrets)
+
+
+def _subscriptions(nodes: Sequence[str], client: Client) -> ExportedSection:
+    names = [node for node in nodes if read_values(SUBSCRIPTION, client, {"node": node})]
+    return ExportedSection([{"node": node} for node in names], [f"{node}: key" for node in names])
+
+
+def _volumes(_nodes: Sequence[str], _client: Client) -> ExportedSection:
+    """Return no volume: Proxmox VE does not know where the content of a volume comes from."""
+    return ExportedSection([], [])
+
+
 _READERS: Mapping[str, Callable[[Sequence[str], Client], ExportedSection]] = {
     "nodes": _settings,
     "networks": _networks,
     "apt_repositories": _repositories,
     "sdn": export_sdn,
     "firewall": export_firewall,
+    "certificates": _certificates,
+    "subscriptions": _subscriptions,
+    "volumes": _volumes,
 }

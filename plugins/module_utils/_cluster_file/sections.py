@@ -31,6 +31,9 @@ from .._ha.resource import HA_RESOURCE
 from .._ha.rule import HA_RULE
 from .._ha.run import run_resource, run_rule
 from .._node.apt.run import run as run_apt
+from .._node.identity.acme_plugin import ACME_PLUGIN
+from .._node.identity.certificate import run_certificate
+from .._node.identity.subscription import SUBSCRIPTION
 from .._node.network.run import run as run_network
 from .._node.settings.run import run as run_node
 from .._notification.endpoint import ENDPOINT, TYPES, run_endpoint
@@ -42,6 +45,7 @@ from .._resource.table import Table, Values
 from .._sdn.run import run as run_sdn
 from .._spec.firewall import firewall_spec
 from .._spec.generated.acl import acl_spec
+from .._spec.generated.acme_plugin import acme_plugin_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
 from .._spec.generated.cluster_options import cluster_options_spec
@@ -52,6 +56,7 @@ from .._spec.generated.ha_rule import ha_rule_spec
 from .._spec.generated.mapping import mapping_spec
 from .._spec.generated.metric_server import metric_server_spec
 from .._spec.generated.node import node_spec
+from .._spec.generated.node_certificate import node_certificate_spec
 from .._spec.generated.node_network import node_network_spec
 from .._spec.generated.notify_endpoint import notification_endpoint_spec
 from .._spec.generated.notify_matcher import notification_matcher_spec
@@ -61,8 +66,11 @@ from .._spec.generated.replication import replication_spec
 from .._spec.generated.role import role_spec
 from .._spec.generated.sdn import sdn_spec
 from .._spec.generated.storage import storage_spec
+from .._spec.generated.subscription import subscription_spec
 from .._spec.generated.user import user_spec
+from .._spec.generated.volume import volume_spec
 from .._storage.table import STORAGE
+from .._storage.volume.run import run_volume
 from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces
 from .planned import Edit
 
@@ -128,6 +136,9 @@ def _types(*types: str) -> tuple[Keys, ...]:
     return tuple({"type": one} for one in types)
 
 
+# The options by which a volume is named; a task has some of them.
+VOLUME_KEYS = ("volume", "storage", "filename", "template", "image", "src", "source_url", "node")
+
 # Realms before users, storages before backup jobs, networks before what uses them. What is removed
 # is removed in the opposite order.
 SECTIONS: tuple[Section, ...] = (
@@ -136,7 +147,10 @@ SECTIONS: tuple[Section, ...] = (
     _simple("roles", ROLE, role_spec, built_in=lambda keys: is_built_in(keys["name"]), fixed=True),
     _simple("groups", GROUP, group_spec),
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
+    _simple("acme_plugins", ACME_PLUGIN, acme_plugin_spec, built_in=_named("standalone")),
     Section("nodes", node_spec, run_node, ("node",)),
+    Section("certificates", node_certificate_spec, run_certificate, ("node",)),
+    Section("subscriptions", subscription_spec, partial(run, SUBSCRIPTION), ("node",)),
     Section("apt_repositories", apt_repository_spec, run_apt, ("node", "handle")),
     Section("networks", node_network_spec, run_network, ("node",), edits=edits_of_interfaces),
     Section("sdn", sdn_spec, run_sdn, ()),
@@ -149,6 +163,7 @@ SECTIONS: tuple[Section, ...] = (
         edits=edits_of_firewall,
     ),
     _simple("storages", STORAGE, storage_spec, built_in=_named("local")),
+    Section("volumes", volume_spec, run_volume, VOLUME_KEYS),
     _simple("mappings", MAPPING, mapping_spec, groups=_types("pci", "usb", "dir")),
     _simple("cpu_models", CPU_MODEL, cpu_model_spec),
     _simple("pools", POOL, pool_spec, listed=frozenset(("name", "comment"))),
