@@ -294,6 +294,21 @@ options:
         description: Network that is used for replication, such as V(10.99.0.0/24).
           An empty text removes it.
         type: str
+  location:
+    description: Place of the cluster on a map. Both coordinates are required together.
+      It came with Proxmox VE 9.2.
+    type: dict
+    suboptions:
+      latitude:
+        description: Degrees from V(-90) to V(90). An empty text removes it.
+        type: str
+      longitude:
+        description: Degrees from V(-180) to V(180). An empty text removes it.
+        type: str
+      name:
+        description: Name of the place, of at most 128 characters. An empty text removes
+          it.
+        type: str
   webauthn:
     description: Logins with WebAuthn. A change can make existing devices useless, one
       of O(webauthn.id) always does.

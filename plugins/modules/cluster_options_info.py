@@ -85,6 +85,8 @@ cluster_options:
         target_package_updates: null, target_replication: null}}
     replication: {description: How replication jobs send data., type: dict,
       sample: {type: secure, network: null}}
+    location: {description: Its place., type: dict, sample: {latitude: '48.2082',
+        longitude: '16.3738', name: Vienna}}
     webauthn: {description: Logins with WebAuthn., type: dict, sample: {rp: null,
         origin: null, id: null, allow_subdomains: true}}
     u2f: {description: Logins with U2F., type: dict, sample: {appid: null, origin: null}}

@@ -386,6 +386,10 @@ GENERAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"replication": {"type": "insecure", "network": "10.99.0.0/24"}},
         {"replication": {"type": "", "network": ""}},
     ),
+    (
+        {"location": {"latitude": "48.2082", "longitude": "-16.5", "name": "Vienna"}},
+        {"location": {"latitude": "", "longitude": "", "name": ""}},
+    ),
     ({"fencing": "hardware"}, {"fencing": ""}),
     ({"ha": {"shutdown_policy": "migrate"}}, {"ha": {"shutdown_policy": ""}}),
     (
@@ -412,6 +416,12 @@ def test_a_general_option_is_set_and_removed(
     assert [after[name] for name in emptied] == [before[name] for name in emptied]
 
 
+def test_location_is_not_an_option_of_8_4(old: Lab) -> None:
+    """pve-cluster 9.1.4: PVE/DataCenterConfig.pm."""
+    result = old.run(MODULE, location={"latitude": "48", "longitude": "16"})
+    assert result["error"]["category"] == "NotSupported"
+
+
 def test_replication_is_not_an_option_of_8_4(old: Lab) -> None:
     result = old.run(MODULE, replication={"type": "insecure"})
     assert result["error"]["category"] == "NotSupported"
@@ -427,6 +437,8 @@ def test_replication_is_not_an_option_of_8_4(old: Lab) -> None:
         ({"webauthn": {"rp": "a,b"}}, "comma"),
         ({"consent_text": "x" * 65537}, "too long"),
         ({"replication": {"network": "10.99.0.0"}}, "has no prefix"),
+        ({"location": {"latitude": "91", "longitude": "0"}}, "-90 to 90"),
+        ({"location": {"latitude": "48"}}, "location.latitude needs location.longitude"),
     ],
     ids=str,
 )

@@ -135,7 +135,49 @@ _REPLICATION = PropertyString(
     (_TYPE, SubKey("network", "network", network, shown_text, since=_SINCE)),
     required=_TYPE,
 )
+
+
+def _degrees(most: int) -> Callable[[Any, str], str]:
+    """Return a function that takes an angle up to this number of degrees, or an empty text."""
+
+    def want(value: Any, what: str) -> str:
+        text = str(value).strip()
+        if not text:
+            return ""
+        try:
+            angle = float(text)
+        except ValueError:
+            angle = most + 1.0
+        if not -most <= angle <= most:
+            step = f"Use a number from -{most} to {most}"
+            raise validate.refused(what, text, "is not an angle in degrees", step)
+        return f"{angle:.10g}"
+
+    return want
+
+
+def _place_name(value: Any, what: str) -> str:
+    text = _line(value, what)
+    if len(text) > _LONGEST_PLACE:
+        raise validate.refused(what, text[:20], "is too long", f"Use {_LONGEST_PLACE} characters")
+    return text
+
+
+# pve-cluster 9.1.4 of May 2026: PVE/DataCenterConfig.pm; pve-common: format pve-node-location.
+_LONGEST_PLACE = 128
+_PLACES = {"": (9, 2)}
+_LOCATION = PropertyString(
+    "location",
+    (
+        SubKey("latitude", "latitude", _degrees(90), shown_text, since=_PLACES, needs="longitude"),
+        SubKey(
+            "longitude", "longitude", _degrees(180), shown_text, since=_PLACES, needs="latitude"
+        ),
+        SubKey("name", "name", _place_name, shown_text, since=_PLACES, needs="latitude"),
+    ),
+)
 STRINGS: tuple[PropertyString, ...] = (
+    _LOCATION,
     PropertyString("ha", (_POLICY,)),
     _NOTIFY,
     _REPLICATION,

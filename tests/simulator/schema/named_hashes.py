@@ -153,6 +153,12 @@ HASHES: dict[str, dict[str, Prop]] = {
             "pattern": "([A-Fa-f0-9]{2}:){31}[A-Fa-f0-9]{2}",
         },
     },
+    # pve-common: JSONSchema.pm
+    "pve-node-location": {
+        "latitude": {"type": "number", "minimum": -90, "maximum": 90},
+        "longitude": {"type": "number", "minimum": -180, "maximum": 180},
+        "name": {"type": "string", "maxLength": 128, "optional": 1},
+    },
     "realm-sync-options": {
         "scope": {"type": "string", "enum": ["users", "groups", "both"], "optional": 1},
         "remove-vanished": _TEXT,

@@ -171,6 +171,14 @@ def cluster_options_spec() -> Spec:
                 "network": {"type": "str"},
             },
         },
+        "location": {
+            "type": "dict",
+            "options": {
+                "latitude": {"type": "str"},
+                "longitude": {"type": "str"},
+                "name": {"type": "str"},
+            },
+        },
         "webauthn": {
             "type": "dict",
             "options": {
