@@ -166,14 +166,13 @@ def _place_name(value: Any, what: str) -> str:
 # pve-cluster 9.1.4 of May 2026: PVE/DataCenterConfig.pm; pve-common: format pve-node-location.
 _LONGEST_PLACE = 128
 _PLACES = {"": (9, 2)}
+_LATITUDE, _LONGITUDE = "latitude", "longitude"
 _LOCATION = PropertyString(
     "location",
     (
-        SubKey("latitude", "latitude", _degrees(90), shown_text, since=_PLACES, needs="longitude"),
-        SubKey(
-            "longitude", "longitude", _degrees(180), shown_text, since=_PLACES, needs="latitude"
-        ),
-        SubKey("name", "name", _place_name, shown_text, since=_PLACES, needs="latitude"),
+        SubKey(_LATITUDE, _LATITUDE, _degrees(90), shown_text, since=_PLACES, needs=_LONGITUDE),
+        SubKey(_LONGITUDE, _LONGITUDE, _degrees(180), shown_text, since=_PLACES, needs=_LATITUDE),
+        SubKey("name", "name", _place_name, shown_text, since=_PLACES, needs=_LATITUDE),
     ),
 )
 STRINGS: tuple[PropertyString, ...] = (

@@ -163,6 +163,7 @@ READS: Mapping[str, Form] = {
             "migration": either(unchanged, text, dict),
             "next-id": either(unchanged, text, dict),
             "ha": either(unchanged, text, dict),
+            "location": either(unchanged, text, dict),
             "notify": either(unchanged, text, dict),
             "replication": either(unchanged, text, dict),
             "u2f": either(unchanged, text, dict),
