@@ -46,8 +46,12 @@ class Ignored:
 
 
 def read_ignored(given: Iterable[str]) -> Ignored:
-    """Return the patterns of C(VM) and C(VM:OPTION). Raises ValidationFailed for an empty part."""
-    return Ignored(tuple(map(_pattern, given)))
+    """Return the patterns of C(VM) and C(VM:OPTION). Raises ValidationFailed for an empty part.
+
+    A name may have a colon, such as C(ha_resources/vm:100): a text is read at each of its colons,
+    and as a whole.
+    """
+    return Ignored(tuple(pattern for text in given for pattern in _patterns(text)))
 
 
 def names_of(name: str, tenant: str, vmid: int | None) -> Names:
@@ -58,13 +62,17 @@ def names_of(name: str, tenant: str, vmid: int | None) -> Names:
     return (str(vmid), *names)
 
 
-def _pattern(text: str) -> Pattern:
-    vm, colon, option = text.partition(":")
-    if not vm or bool(colon) != bool(option):
+def _patterns(text: str) -> list[Pattern]:
+    parts = text.split(":")
+    if not all(parts):
         raise validate.refused(
             "ignore",
             text,
             "is not a pattern",
             "Write it as VM or VM:OPTION, such as acme/web*:description",
         )
-    return Pattern(vm.lower(), option)
+    found: list[Pattern] = []
+    for place in range(1, len(parts) + 1):
+        name, option = ":".join(parts[:place]), ":".join(parts[place:])
+        found.append(Pattern(name.lower(), option))
+    return found
