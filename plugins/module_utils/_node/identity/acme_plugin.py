@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from ..._core import validate
@@ -24,7 +23,7 @@ _DNS = ("dns",)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def as_plugin_data(given: Mapping[str, Any], option: str) -> str:
+def as_plugin_data(given: Any, option: str) -> str:
     """Return the variables of a DNS plugin as PVE keeps them: lines in Base64.
 
     Raises ValidationFailed, which does not have the values.
