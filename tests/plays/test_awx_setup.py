@@ -227,6 +227,37 @@ def check_bound(awx: Controller, template: Item) -> None:
 
 
 @pytest.mark.long
+def test_a_maintenance_has_an_approval_before_each_node(awx: Controller, setup: Player) -> None:
+    nodes = ["pve1", "pve2"]
+    play(setup, awx_nodes=nodes).expect()
+    awx.writes.clear()
+    again = play(setup, awx_nodes=nodes).expect()
+    assert again.changed == 0, again.output
+    workflow = awx.named("workflow_job_templates", "Proxmox VE: Maintain the nodes one by one")
+    steps = {
+        node.name: node
+        for node in awx.all("workflow_job_template_nodes")
+        if node.values["workflow_job_template"] == workflow.id
+    }
+    names = {node.id: name for name, node in steps.items()}
+    links = {
+        name: [names[one] for one in node.links.get("success_nodes", [])]
+        for name, node in steps.items()
+    }
+    assert links == {
+        "plan": ["approve pve1"],
+        "approve pve1": ["maintain pve1"],
+        "maintain pve1": ["approve pve2"],
+        "approve pve2": ["maintain pve2"],
+        "maintain pve2": [],
+    }
+    assert steps["plan"].values["job_type"] == "check"
+    approval = awx.items[steps["approve pve2"].values["unified_job_template"]]
+    assert approval.endpoint == "workflow_approval_templates"
+    granted = awx.granted(awx.named("teams", "Proxmox VE: operators"))
+    assert (workflow.endpoint, workflow.name, "approval") in granted
+
+
 def test_check_mode_writes_nothing(awx: Controller, setup: Player) -> None:
     empty = play(setup, "--check").expect()
     assert awx.writes == []

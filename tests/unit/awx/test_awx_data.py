@@ -188,8 +188,9 @@ def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
             known |= set(entry["options"])
     # Read by a playbook itself.
     known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
-    known |= {"rotate_tenants", "rotate_expires_within"}
-    known |= set(FAMILIES["backup"].variables)
+    known |= {"rotate_tenants", "rotate_expires_within", "maintenance_nodes"}
+    for family in ("backup", "power", "rebalance"):
+        known |= set(FAMILIES[family].variables)
     asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
     asked |= {
         template["tenant_variable"] for template in TEMPLATES if "tenant_variable" in template
