@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +133,32 @@ def test_without_ssh_and_with_tasks_of_the_user(night: Night, tmp_path: Path) ->
     assert (tmp_path / "mine").exists()
     assert night.ssh.calls("pve2") == []
     assert places(night.lab) == before
+
+
+@pytest.mark.slow
+def test_a_round_whose_process_is_killed_is_completed_by_the_next(night: Night) -> None:
+    """SIGKILL ends ansible-playbook and its workers while guests leave the first node."""
+    before = populate(night.lab)
+    night.lab.simulator.steer("/settings", {"task_ms": "qmigrate=1500"})
+    command = ["ansible-playbook", PLAYBOOK, "-i", "hosts.yml", "-e", json.dumps(BASE)]
+    running = subprocess.Popen(
+        command,
+        cwd=night.player.directory,
+        env=night.player.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not any("/migrate" in one["path"] for one in night.lab.simulator.writes()):
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    night.lab.simulator.steer("/settings", {"task_ms": "qmigrate=20"})
+    assert night.lab.run("evacuation_info")["maintenances"] != []
+    night.play().expect()
+    assert places(night.lab) == before
+    assert night.lab.run("evacuation_info")["maintenances"] == []
 
 
 def test_nodes_are_used_evenly_by_the_rules_of_the_estate(night: Night, tmp_path: Path) -> None:
