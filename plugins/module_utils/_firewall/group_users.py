@@ -33,6 +33,11 @@ def require_group_unused(client: Client, name: str) -> None:
 
     Four requests, and one for each node, VNet and guest.
     """
+    _require_no_users(name, _users_of(client, name))
+
+
+def _users_of(client: Client, name: str) -> list[str]:
+    """Return the places with a rule that uses the group, as messages call them."""
     places = _places(client)
 
     def is_user(place: tuple[str, Path]) -> bool:
@@ -43,7 +48,10 @@ def require_group_unused(client: Client, name: str) -> None:
         return any(rule.type == "group" and rule.action == name for rule in rules)
 
     found = side_by_side(is_user, places, _READS_AT_ONCE)
-    users = [label for (label, _path), is_one in zip(places, found, strict=True) if is_one]
+    return [label for (label, _path), is_one in zip(places, found, strict=True) if is_one]
+
+
+def _require_no_users(name: str, users: list[str]) -> None:
     if users:
         raise Conflict(
             attempted=f"Group '{name}' was not removed",

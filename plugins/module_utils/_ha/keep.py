@@ -186,7 +186,10 @@ def require_allowed(plan: KeptPlan, client: Api) -> None:
     """Raise PermissionDenied if the login may not write the plan; one request if it has steps."""
     if not plan.resources:
         return
-    held = client.get("access", "permissions", path="/") or {}
+    _require_console(client.get("access", "permissions", path="/") or {})
+
+
+def _require_console(held: Mapping[str, Any]) -> None:
     if "Sys.Console" not in (held.get("/") or {}):
         raise PermissionDenied(
             attempted=_ATTEMPTED,

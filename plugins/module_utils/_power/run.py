@@ -52,16 +52,20 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         vmids = {turn.row.vmid for turn in estate.turns}
         await_running_tasks(client, online, vmids, options.wanted.task_timeout)
         estate = plan_estate(client, options, recorded)
-    if estate.refused and options.unresponsive != LEAVE:
-        errors = {
-            one.row.vmid: one.planned.error for one in estate.refused if one.planned is not None
-        }
-        found = {vmid: error for vmid, error in errors.items() if error is not None}
-        raise failed(f"{counted(len(found), 'guest')} could not be planned", found, estate.refused)
+    _require_planned(estate, options)
     work = _Work(estate)
     if not check_mode:
         _carry_out(client, options, work, recorded or {})
     return _result(options, work)
+
+
+def _require_planned(estate: Estate, options: PowerOptions) -> None:
+    """Raise the errors of the guests without a plan, unless the policy is to leave them."""
+    if not estate.refused or options.unresponsive == LEAVE:
+        return
+    errors = {one.row.vmid: one.planned.error for one in estate.refused if one.planned is not None}
+    found = {vmid: error for vmid, error in errors.items() if error is not None}
+    raise failed(f"{counted(len(found), 'guest')} could not be planned", found, estate.refused)
 
 
 def _carry_out(

@@ -22,7 +22,7 @@ from .._datacenter.table import CRS
 from .._maintenance.carry_out import TYPES, execute
 from .._maintenance.model import Decision, Wanted
 from .._maintenance.options import read_moves, read_placement
-from .._maintenance.read import read_facts
+from .._maintenance.read import Facts, read_facts
 from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, row_of
 from .._maintenance.standing import find_late, find_unrest
 from .._maintenance.times.windows import remaining
@@ -45,14 +45,19 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     facts = read_facts(client, "")
     found = plan_rebalance(client, wanted, facts.ha, limits)
     if found.moves:
-        left = remaining(wanted.windows, datetime.fromtimestamp(client.clock.time()))
-        needed = estimate(found.moves, wanted.parallel)
-        blockers = [*find_unrest(facts), *find_late(wanted.windows, left, needed)]
-        if blockers:
-            raise blocked("No guest was moved", blockers, "cluster not in order")
+        _require_in_order(facts, found, wanted, datetime.fromtimestamp(client.clock.time()))
     if check_mode or not found.moves:
         return _result(found, wanted, found.after)
     return _carry_out(client, wanted, found)
+
+
+def _require_in_order(facts: Facts, found: Rebalance, wanted: Wanted, now: datetime) -> None:
+    """Raise an error for a cluster that is not in order, or moves that take too long."""
+    left = remaining(wanted.windows, now)
+    needed = estimate(found.moves, wanted.parallel)
+    blockers = [*find_unrest(facts), *find_late(wanted.windows, left, needed)]
+    if blockers:
+        raise blocked("No guest was moved", blockers, "cluster not in order")
 
 
 def _read_limits(params: Mapping[str, Any], is_automatic: bool) -> Limits:

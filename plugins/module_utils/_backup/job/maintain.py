@@ -101,7 +101,8 @@ def preview_jobs(
         else:
             del later[name]
     if planned:
-        _require_privileges(client, planned, jobs)
+        held = client.get("access", "permissions", attempted=_ATTEMPTED)
+        _require_privileges(Privileges(held or {}), planned, jobs)
     return JobsOutcome(jobs, later, _vmids(guests), tuple(steps))
 
 
@@ -166,9 +167,8 @@ def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: l
             return
 
 
-def _require_privileges(client: Api, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
+def _require_privileges(held: Privileges, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
     """Raise PermissionDenied if the login may not write the jobs (pve-manager: API2/Backup.pm)."""
-    held = Privileges(client.get("access", "permissions", attempted=_ATTEMPTED) or {})
     needed = {"/": "Sys.Modify"}
     for job in planned:
         if job.present and job.keys["name"] not in jobs:
