@@ -12,6 +12,9 @@ from typing import Any
 import yaml
 
 from ansible_collections.pve.fleet.plugins.doc_fragments.vm_options import ModuleDocFragment as Vm
+from ansible_collections.pve.fleet.plugins.doc_fragments.vms_options import ModuleDocFragment as Vms
+
+OF_ITEMS = ("backup",)  # options of module vms itself that an item can have too
 
 
 def _options(*texts: str) -> dict[str, Any]:
@@ -73,6 +76,9 @@ class ModuleDocFragment:
                             "type": "str",
                         },
                         **_referring(_options(Vm.DOCUMENTATION, Vm.LIFE, Vm.GUEST), ""),
+                        **_referring(
+                            {name: _options(Vms.DOCUMENTATION)[name] for name in OF_ITEMS}, ""
+                        ),
                     }
                 }
             }
