@@ -12,9 +12,6 @@ from typing import Any
 import yaml
 
 from ansible_collections.pve.fleet.plugins.doc_fragments.vm_options import ModuleDocFragment as Vm
-from ansible_collections.pve.fleet.plugins.doc_fragments.vms_options import ModuleDocFragment as Vms
-
-OF_ITEMS = ("backup",)  # options of module vms itself that an item can have too
 
 
 def _options(*texts: str) -> dict[str, Any]:
@@ -76,9 +73,10 @@ class ModuleDocFragment:
                             "type": "str",
                         },
                         **_referring(_options(Vm.DOCUMENTATION, Vm.LIFE, Vm.GUEST), ""),
-                        **_referring(
-                            {name: _options(Vms.DOCUMENTATION)[name] for name in OF_ITEMS}, ""
-                        ),
+                        "backup": {
+                            "description": "As O(backup), with the same suboptions, for this VM.",
+                            "type": "dict",
+                        },
                     }
                 }
             }

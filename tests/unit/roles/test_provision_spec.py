@@ -81,7 +81,9 @@ def test_ansible_checks_nothing_within_the_variables(
 
 def test_every_option_of_an_item_is_documented() -> None:
     items = yaml.safe_load(FleetItem.DOCUMENTATION)["options"]["vms"]["suboptions"]
-    assert names_of(documented("vms", items)) == names_of(item_spec())
+    # The option of the whole list has the suboptions of `backup`.
+    expected = {name for name in names_of(item_spec()) if not name.startswith("backup.")}
+    assert names_of(documented("vms", items)) == expected
 
 
 @pytest.mark.parametrize(
