@@ -33,7 +33,7 @@ _NAMED = {
     "resources": "{sid}",
     "rules": "{rule}",
     **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
-    **dict.fromkeys(("backup", "dir", "pci", "replication", "server", "usb"), "{id}"),
+    **dict.fromkeys(("backup", "dir", "pci", "plugins", "replication", "server", "usb"), "{id}"),
     "controllers": "{controller}",
     "custom-cpu-models": "{cputype}",
     "dns": "{dns}",
@@ -55,17 +55,17 @@ _OF_FIREWALL = {
 # A name that may hold slashes, so that it is all the rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access acl agent aliases aplinfo apt backup ceph certificates clone cloudinit cluster"
-    " config content controllers current custom custom-cpu-models dir dns domains download-url"
-    " dry-run endpoints exec exec-status extractconfig feature file-read file-write firewall"
-    " flags get-host-name get-osinfo gotify groups ha hosts info interfaces ipams ipset lock"
-    " log macros manager_status mapping matchers metrics migrate move_disk network"
-    " network-get-interfaces nextid nodes notifications options password pci pending"
-    " permissions ping pools query-url-metadata reboot refs replication repositories reset"
-    " resize resources resume roles rollback rules sdn sendmail server services shutdown smtp"
-    " snapshot start status stop storage subnets subscription suspend sync targets tasks"
-    " template test ticket time token unlink upload usb users version vnets vzdump webhook"
-    " zones".split()
+    "access acl acme agent aliases aplinfo apt backup ceph certificate certificates clone"
+    " cloudinit cluster config content controllers current custom custom-cpu-models dir dns"
+    " domains download-url dry-run endpoints exec exec-status extractconfig feature file-read"
+    " file-write firewall flags get-host-name get-osinfo gotify groups ha hosts info"
+    " interfaces ipams ipset lock log macros manager_status mapping matchers metrics migrate"
+    " move_disk network network-get-interfaces nextid nodes notifications options password pci"
+    " pending permissions ping plugins pools query-url-metadata reboot refs replication"
+    " repositories reset resize resources resume roles rollback rules sdn sendmail server"
+    " services shutdown smtp snapshot start status stop storage subnets subscription suspend"
+    " sync targets tasks template test ticket time token unlink upload usb users version vnets"
+    " vzdump webhook zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

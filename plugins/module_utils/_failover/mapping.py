@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .._core import validate
+from .._core.propstring import parse
 from .._core.shown import formatted
 from .._guest.kind import Kind
 
@@ -85,10 +86,11 @@ def mapped_nics(
         nic: dict[str, Any] = {"name": key}
         if key in macs:
             nic["mac"] = macs[key]
-        bridge = parts_of(config[key]).get("bridge", "")
+        bridge = parse(config[key], {}).get("bridge", "")
         if bridge in table.bridges:
             nic["bridge"] = table.bridges[bridge]
-        texts = parts_of(config[key] if kind.has_rootfs else config.get(_addresses_of(key), ""))
+        text = config[key] if kind.has_rootfs else config.get(_addresses_of(key), "")
+        texts = parse(text, {}) if text else {}
         addresses, missing = _translated(texts, table.addresses)
         problems += [f"{formatted(one)} of {key} is in no network of addresses" for one in missing]
         nics.append({**nic, **addresses})
@@ -98,15 +100,6 @@ def mapped_nics(
 def is_nic(key: str) -> bool:
     """Return whether a key of a configuration is a NIC."""
     return key.startswith(_NIC) and key.removeprefix(_NIC).isdigit()
-
-
-def parts_of(text: str) -> dict[str, str]:
-    """Return the keys and values of a property string."""
-    found: dict[str, str] = {}
-    for part in text.split(","):
-        key, _equals, value = part.partition("=")
-        found[key] = value
-    return found
 
 
 def bridges_after(kind: Kind, config: Mapping[str, str], table: NicMap) -> Sequence[str]:

@@ -193,7 +193,7 @@ def test_every_variable_that_a_playbook_or_role_reads_is_known(path: Path) -> No
     """A variable that is read and unknown could not be set."""
     text = path.read_text(encoding="utf-8")
     prefixes = "|".join(family.prefix for family in FAMILIES.values() if family.prefix != "awx_")
-    read = set(re.findall(rf"\{{\{{[^}}]*?(?<![.\w])((?:{prefixes})[a-z_]+)", text))
+    read = set(re.findall(rf"\{{\{{[^}}]*?(?<![.\w'])((?:{prefixes})[a-z_]+)", text))
     known = {name for family in FAMILIES.values() for name in family.variables}
     assert read <= known
 
