@@ -36,8 +36,8 @@ def kind_of_source(
     """Return the kind of the source, and the cluster state that was searched.
 
     The nodes are asked if the listing lacks the name. A template of either kind comes before other
-    guests. The kind of a source that does not exist is that of VMs. Raises Conflict if a name means
-    a guest of each kind.
+    guests. A source that does not exist counts as a VM. Raises Conflict if a name means a guest of
+    each kind.
     """
     source = wanted.source or Source()
     if source.vmid is not None:

@@ -138,7 +138,7 @@ def require_own_source(
     """Raise Conflict unless a tenant may clone this guest.
 
     It may clone its own guests, templates without a tenant, and the guests in `shared`, which has
-    names and VMIDs as text. `tags` are those of the guest, read just now. Without a tenant nothing
+    names and VMIDs as text. `tags` are the guest's tags, read just now. Without a tenant nothing
     is refused. The error about another tenant's guest names only its VMID.
     """
     owners = tenants_of(tags, prefix)

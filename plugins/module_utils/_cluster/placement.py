@@ -487,7 +487,7 @@ def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
 
 
 def _storages_instead(cluster: ClusterState, needs: Needs, refused: Mapping[str, str]) -> str:
-    """Return the advice to name another storage, if each node lacks nothing but its content."""
+    """Return the advice to name another storage if wrong content is the only fault of each node."""
     for storage, content in needs.storages.items():
         if set(refused.values()) != {_wrong_content(storage, content)}:
             continue

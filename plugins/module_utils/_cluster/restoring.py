@@ -86,9 +86,9 @@ def with_doubtful(
     """Return the cluster state with the VMs that may be bare as their nodes list them; one request
     for each node of such a VM.
 
-    The listing has lock and tags of a VM as they are now, and its name and memory as they were some
-    seconds ago (pve-manager: PVE/API2/Cluster.pm, resources). So it shows a new restore as a VM
-    without tags that keeps its name. A VM that runs is not restored.
+    The listing has the current lock and tags of a VM, but its name and memory are some seconds old
+    (pve-manager: PVE/API2/Cluster.pm, resources). So it shows a new restore as a VM without tags
+    that keeps its name. A VM that runs is not restored.
     """
     others = _pools_of_others(cluster, tag, prefix)
     nodes: set[str] = set()

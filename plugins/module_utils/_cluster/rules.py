@@ -122,7 +122,7 @@ def _keep_of(given: Mapping[str, Any]) -> bool | None:
 
 
 def require_not_kept(rules: Rules, what: str) -> None:
-    """Raise ValidationFailed if HA rules have to keep the placement of a single guest."""
+    """Raise ValidationFailed if HA rules must keep the placement of a single guest."""
     if rules.keep is not None:
         raise validate.refused(
             "placement.keep",

@@ -266,8 +266,8 @@ def _ask(
 
 
 def _kinds_on(cluster: ClusterState, node: str) -> list[str]:
-    """Return the kinds of which a node is asked for its guests: of several kinds, only those of
-    which the listing has a guest there (pure).
+    """Return the kinds of guests to request from a node: of several kinds, only the kinds of its
+    guests in the listing (pure).
     """
     if len(cluster.types) == 1:
         return list(cluster.types)

@@ -44,7 +44,7 @@ def exported_rows(
 
 
 def declared(section: Section, table: Table, keys: Keys, values: Values) -> dict[str, Any]:
-    """Return a resource as options: its keys, its variant, and what has not its default."""
+    """Return a resource as options: its keys, its variant, and values that are not defaults."""
     shown = table.show(keys, values)
     default = {one.option: one.show(one.read(None)) for one in table.fields}
     left_out = _ELSEWHERE.get(section.name, ())

@@ -17,7 +17,7 @@ from .sections import SECTIONS, Section
 
 @dataclass(frozen=True)
 class DeclaredItem:
-    """A resource of the file, or one that is not in it and is removed."""
+    """A resource of the file, or an undeclared resource that is removed."""
 
     section: Section
     params: Mapping[str, Any] = field(repr=False)
@@ -25,7 +25,7 @@ class DeclaredItem:
 
     @property
     def name(self) -> str:
-        """The keys of the resource as results name it, empty for what exists once."""
+        """The name of the resource in results: its keys and its part, empty if it has neither."""
         keys = [self.params.get(key) for key in self.section.keys]
         return "/".join(str(one) for one in (*keys, self.part or None) if one is not None)
 

@@ -107,5 +107,5 @@ def edits_of_interfaces(item: Options) -> list[Edit]:
 
 
 def _typed(interface: Options) -> dict[str, Any]:
-    """Return the type of an interface; one that exists keeps its type if the file has none."""
+    """Return the option `type`; without it, an existing interface keeps its own type."""
     return {"type": interface["type"]} if interface.get("type") else {}

@@ -108,7 +108,7 @@ def _edits_of_rights(path: str, values: Values) -> list[Edit]:
 
 
 def _row(table: Table, keys: Mapping[str, str], values: Values) -> dict[str, Any]:
-    """Return the row of a listing: the values as they are sent."""
+    """Return the row of a listing: the values in the form of a request."""
     found: dict[str, Any] = {}
     variant = table.variant_of(keys, values)
     for one in table.fields:

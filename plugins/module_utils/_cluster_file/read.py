@@ -26,7 +26,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SectionReading:
-    """The resources of a section as they are, by their keys."""
+    """The existing resources of a section, by their keys."""
 
     values: Mapping[Names, Values] = field(default_factory=dict)
 

@@ -129,7 +129,7 @@ def _carried_out(changes: Sequence[Planned], client: Client) -> Iterator[Result]
 def _result(
     planned: Sequence[Planned], changes: Sequence[Planned], results: Sequence[Result]
 ) -> Result:
-    """Return the result of the file; `results` are those of the changes, or all previews."""
+    """Return the result of the file; `results` has the result of each change, or all previews."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in changes:

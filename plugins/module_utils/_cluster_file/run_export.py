@@ -62,7 +62,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _value(name: str, exported: ExportedSection) -> Any:
-    """Return the value of a section: what exists once is not a list."""
+    """Return the value of a section: its list, or its only item if the section has no keys."""
     return exported.items[0] if name in _ONCE else exported.items
 
 
@@ -114,7 +114,7 @@ def _repositories(nodes: Sequence[str], client: Client) -> ExportedSection:
 
 
 def _certificates(nodes: Sequence[str], client: Client) -> ExportedSection:
-    """Return the own certificates. Those that a node orders by ACME follow from its settings."""
+    """Return the uploaded certificates; a node with ACME settings orders its certificate itself."""
     items: list[dict[str, Any]] = []
     secrets: list[str] = []
     for node in nodes:
@@ -133,7 +133,7 @@ def _subscriptions(nodes: Sequence[str], client: Client) -> ExportedSection:
 
 
 def _volumes(_nodes: Sequence[str], _client: Client) -> ExportedSection:
-    """Return no volume: Proxmox VE does not know where the content of a volume comes from."""
+    """Return no volumes: Proxmox VE does not know the source of their content."""
     return ExportedSection([], [])
 
 

@@ -85,7 +85,7 @@ def as_declared(items: Iterable[Options]) -> list[tuple[str, Options]]:
 
 
 def no_edits(_item: Options) -> list[Edit]:
-    """Return no edits: no check of another item reads what the item changes."""
+    """Return no edits: the item changes nothing that the checks of other items read."""
     return []
 
 
@@ -93,9 +93,9 @@ def no_edits(_item: Options) -> list[Edit]:
 class Section:
     """Resources of one kind: an item has the options of the module, and `run` is its work.
 
-    `keys` are the options that name a resource. With a `table` the resources can be listed, for
-    each of `groups` with one request; without one each item is read. `listed` are options that the
-    listing has although it does not have all. A `built_in` resource is not removed, and one that is
+    `keys` are the options that name a resource. With a `table` the resources are listed, with one
+    request for each of `groups`; without a table each item is read. `listed` are the options that
+    an incomplete listing has. A `built_in` resource is not removed. A resource that is declared
     `elsewhere`, such as in an estate, is neither exported nor removed.
     """
 
@@ -107,7 +107,7 @@ class Section:
     groups: tuple[Keys, ...] = ({},)
     listed: frozenset[str] = frozenset()
     built_in: Callable[[Keys], bool] = lambda _keys: False
-    fixed: bool = False  # whether what is built in cannot be changed
+    fixed: bool = False  # whether built-in resources cannot be changed
     elsewhere: Callable[[Values], bool] = lambda _values: False
     arranged: Callable[[Iterable[Options]], list[tuple[str, Options]]] = as_declared
     edits: Callable[[Options], list[Edit]] = no_edits
@@ -139,8 +139,8 @@ def _types(*types: str) -> tuple[Keys, ...]:
 # The options by which a volume is named; a task has some of them.
 VOLUME_KEYS = ("volume", "storage", "filename", "template", "image", "src", "source_url", "node")
 
-# Realms before users, storages before backup jobs, networks before what uses them. What is removed
-# is removed in the opposite order.
+# A resource comes after the resources that it refers to: users after realms, SDN after networks,
+# backup jobs after storages. Removals have the opposite order.
 SECTIONS: tuple[Section, ...] = (
     Section("options", cluster_options_spec, partial(run, CLUSTER_OPTIONS), ()),
     _simple("realms", REALM_CONFIG, realm_spec, built_in=_named("pam", "pve")),

@@ -86,7 +86,7 @@ class Agent:
         try:
             yield directory
         finally:
-            # The failure of the work is what matters.
+            # A failed removal must not hide the failure of the work.
             with suppress(FleetError):
                 self._run(remove_directory(directory))
 

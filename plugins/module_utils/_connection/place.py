@@ -30,7 +30,7 @@ class WantedGuest:
     """The guest of a connection, as options and inventory describe it.
 
     `vmid` is None if only the name is known. `name` is empty if only the VMID is known. `node` is
-    where the inventory saw it, or an empty text.
+    its node in the inventory, or an empty text.
     """
 
     kind: Kind
@@ -145,7 +145,7 @@ def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> Place
 
 
 def _require_same(wanted: WantedGuest, vmid: int, name: str, tags: Iterable[str]) -> None:
-    """Raise Conflict if the guest is another one, or belongs to another tenant (pure)."""
+    """Raise Conflict if the guest has another name or another tenant (pure)."""
     if wanted.name and name != wanted.name:
         raise Conflict(
             attempted=wanted.attempted,

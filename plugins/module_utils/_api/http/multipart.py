@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The body of an upload: fields, then one file, which is read as it is sent."""
+"""The body of an upload: fields, then one file, which is read while it is sent."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from .table import BACKUP_JOB
 MARK = "[pve.fleet: backup]"
 COMMENT = f"Guests of estates {MARK}"
 _KEEP = "keep"
-# The options of a declaration, by those of a job.
+# The option of a declaration for each option of a job.
 OPTIONS: Mapping[str, str] = {
     "schedule": "schedule",
     "storage": "storage",

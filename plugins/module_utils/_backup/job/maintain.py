@@ -82,7 +82,7 @@ def preview_jobs(
 ) -> JobsOutcome:
     """Return the jobs as they would be.
 
-    One request, and another one if a job differs. Raises every refusal before the first write.
+    One request, and a second one if a job differs. Raises every refusal before the first write.
     """
     try:
         jobs = read_jobs(client)

@@ -29,7 +29,7 @@ _NOTES = re.compile(r"Copy of a drill, run ([0-9a-f]+), made ([0-9TZ:+.-]+)\.")
 
 @dataclass(frozen=True)
 class CopyNotes:
-    """What the notes of a copy say: its drill, and when it began in seconds since the epoch."""
+    """The drill in the notes of a copy: its run, and its start in seconds since the epoch."""
 
     run: str
     began: int
@@ -74,7 +74,7 @@ def copy_notes(run: str, now: float) -> str:
 
 
 def read_notes(text: str) -> CopyNotes | None:
-    """Return the drill in the notes of a copy, None if they are not those of a copy."""
+    """Return the drill in the notes of a copy, None for any other notes."""
     found = _NOTES.match(text)
     if found is None:
         return None

@@ -58,9 +58,9 @@ def read_volumes(
 ) -> dict[int, int]:
     """Return the bytes of all disks by VMID, without the disks on nodes and storages that are down.
 
-    `contents` are the kinds of content with disks: a storage lists those of VMs and those of
-    containers apart (pve-storage: PVE/Storage/Plugin.pm, list_volumes). It sends the requests of
-    `read_contents` for each. Raises FleetError if a read is not allowed.
+    `contents` are the kinds of content with disks: a storage lists the disks of VMs and of
+    containers separately (pve-storage: PVE/Storage/Plugin.pm, list_volumes). Each kind takes the
+    requests of `read_contents`. Raises FleetError if a read is not allowed.
     """
     sizes: dict[int, int] = {}
     for content in contents:

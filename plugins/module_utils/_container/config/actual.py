@@ -41,7 +41,7 @@ def volumes_in(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_privileged(config: Mapping[str, str]) -> bool:
-    """Return whether the root user of a container is that of the node."""
+    """Return whether the root user of a container is the root user of the node."""
     return config.get("unprivileged", "0") != "1"
 
 

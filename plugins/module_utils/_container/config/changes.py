@@ -91,7 +91,7 @@ class _Update(Update):
     def desired_values(
         self, key: str, wanted: SubKeys, existing: Mapping[str, str]
     ) -> dict[str, str | None]:
-        """Return the sub-keys to set, with those that a new NIC needs."""
+        """Return the sub-keys to set, with the defaults of a new NIC."""
         nic = _NIC.match(key)
         if nic is None or existing:
             return dict(wanted)

@@ -18,7 +18,7 @@ _FAST = frozenset(
     "cores cpulimit cpuunits description hookscript hostname lock memory onboot protection startup"
     " swap tags".split()
 )
-# Devices that can be added to a running container; a change of one that is there waits.
+# Devices that can be added to a running container; a change of an existing device waits.
 _ADDED = re.compile(r"^(?:mp|dev)\d+$")
 _NIC = re.compile(r"^net\d+$")
 # PVE removes these NICs from a running container, the others with its next start.

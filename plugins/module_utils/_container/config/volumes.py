@@ -32,8 +32,8 @@ def change_volumes(
 ) -> DriveChange:
     """Return the change that makes the volumes of `target` the desired ones.
 
-    In `refused` are a volume that would shrink, a mount point without a path, and an existing
-    volume in a slot with another one.
+    `refused` has volumes that would shrink, mount points without a path, and existing volumes for
+    a slot that another volume occupies.
     """
     update = _VolumeUpdate(desired, mounts(target))
     volumes = list(desired.hardware.disks)
@@ -45,7 +45,7 @@ def change_volumes(
 
 @dataclass
 class _VolumeUpdate(VolumeUpdate):
-    """The desired volumes beside those of the container, and the change that results from both."""
+    """The desired and the existing volumes of a container, and the change between them."""
 
     desired: DesiredContainer
     schema: ClassVar[Schema] = LXC

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the addresses of a container: from its node while it runs, else as it is configured."""
+"""Reads the addresses of a container: from its node while it runs, else from its configuration."""
 
 from __future__ import annotations
 

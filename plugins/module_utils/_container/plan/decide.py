@@ -391,7 +391,7 @@ def _require_rights_of_root(
 
 
 def require_file_wanted(desired: DesiredContainer, origin: Origin) -> None:
-    """Raise ValidationFailed for options of a new file system where the source has one already."""
+    """Raise ValidationFailed for options of a new file system if the source already has one."""
     given = {
         "root_password": desired.hardware.password is not None,
         "ssh_keys": bool(desired.hardware.ssh_keys),

@@ -154,7 +154,7 @@ def newest(
 
 
 def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str]) -> None:
-    """Raise NotFound for a file that no node has; `others` are those that exist."""
+    """Raise NotFound for a file that no node has; `others` are the existing files."""
     if any(True for _node in nodes):
         return
     raise NotFound(
@@ -243,8 +243,8 @@ def _can_link(kind: str, volume: str, *, snapshot: bool) -> bool:
 
 
 def _is_bound(desired: DesiredContainer, source: Actual, kind: str) -> bool:
-    """Return whether the clone would have to leave the node of its base, which only thin logical
-    volumes can (pve-container: LXC/Migrate.pm, phase1).
+    """Return whether the task places the clone away from the node of its base, and its storage does
+    not allow that: only thin logical volumes can leave (pve-container: LXC/Migrate.pm, phase1).
     """
     return kind != "lvmthin" and desired.guest.node not in (None, "", source.node)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the plan of a container differs from that of other guests (pure).
+"""How the plan of a container differs from the plan of a VM (pure).
 
 The rules come from pve-container: API2/LXC.pm, API2/LXC/Config.pm and LXC/Migrate.pm.
 """
@@ -94,8 +94,8 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
     def still_desired(
         self, desired: DesiredContainer, first: Actual, current: Actual
     ) -> DesiredContainer:
-        """Return the container with the slots in which unmounted volumes are now: PVE unmounts a
-        volume in one request, and destroys it in another one.
+        """Return the container with the current slots of unmounted volumes: PVE unmounts a volume
+        in one request, and destroys it in the next.
         """
         before = volumes_in(first.target)
         unused: dict[str, str] = {}

@@ -72,7 +72,7 @@ _NOT_A_LIST = re.compile(
     r"argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to list\b.*",
     re.DOTALL,
 )
-# What Ansible says of the same values again, without their names or without their form.
+# Messages in which Ansible repeats a refusal, without the name or without the form of the value.
 _SAID_AGAIN = re.compile(
     r"dictionary requested, could not parse JSON or key=value"
     r"|value of '[^']*' must be of type dict or list of dicts"
@@ -116,9 +116,9 @@ def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: S
 
 
 def shorter_refusal(message: str, spec: Spec) -> str:
-    """Return Ansible's message about unknown options with a likely name in place of the list of all
-    names, those about values that are not a dictionary or a list with the form to write, and that
-    about an unknown value with a likely one.
+    """Return a message of Ansible with a hint: about an unknown option with a likely name instead
+    of all names, about a value that is not a dictionary or a list with the form to write, and about
+    an unknown value with a likely value.
     """
     single = _NOT_A_LIST.match(message)
     if single is not None:
