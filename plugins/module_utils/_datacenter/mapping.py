@@ -26,7 +26,7 @@ _ALL = Call(("cluster", "mapping", "{type}"))
 _ONE = Call(("cluster", "mapping", "{type}", "{name}"))
 _WORDS = {"subsystem_id": "subsystem-id"}
 _DEVICE = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
-# The keys of an entry by type (Mapping/PCI.pm, USB.pm, Dir.pm), and those that it needs.
+# The allowed and the required keys of an entry, by type (Mapping/PCI.pm, USB.pm, Dir.pm).
 _KEYS = {
     "dir": {"node", "path"},
     "pci": {"node", "path", "id", "iommugroup", "subsystem_id", "description"},
@@ -74,7 +74,7 @@ def _show(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 
 def _merge(known: Any, wanted: Any, desired: DesiredResource) -> Any:
-    """Return the wanted entries, and the known ones of nodes that are not listed."""
+    """Return the wanted entries and, unless the list is exact, the known entries of other nodes."""
     if desired.exact:
         return wanted
     listed = {entry[0] for entry in wanted}

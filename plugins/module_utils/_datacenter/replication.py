@@ -116,8 +116,8 @@ def _guest(job: str, rows: Rows) -> Mapping[str, Any] | None:
 
 
 def require_guest(job: str, tenant: str | None, rows: Rows, attempted: str) -> None:
-    """Raise UnknownVm if the guest does not exist, and ForeignTenant if it belongs to another
-    tenant than that of the task (pure).
+    """Raise UnknownVm if the guest does not exist, and ForeignTenant if it does not belong to the
+    tenant of the task (pure).
     """
     guest = _guest(job, rows)
     vmid = job.partition("-")[0]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Proxmox VE keeps about the changes of a cluster: tasks, and logins (pure).
+"""The traces that changes of a cluster leave in Proxmox VE: tasks and logins (pure).
 
 Proxmox VE changes configuration files, such as storage.cfg, without a task. A login with a password
 is a line of the cluster log (pve-access-control, API2/AccessControl.pm, create_ticket); tokens do

@@ -16,8 +16,8 @@ from .record import GuestKey, Proof
 
 @dataclass(frozen=True)
 class Due:
-    """The choice among guests: only those without a proof in the last `unproven_for` seconds, and
-    at most `sample` guests, those without a proof for the longest time first.
+    """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
+    most `sample` of them, the longest unproven first.
     """
 
     now: float

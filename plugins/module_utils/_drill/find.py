@@ -32,7 +32,7 @@ _READERS = 10
 
 @dataclass(frozen=True)
 class FoundCopy:
-    """A copy of a drill, and what its notes say."""
+    """A copy of a drill, with the drill in its notes."""
 
     actual: Actual
     notes: CopyNotes

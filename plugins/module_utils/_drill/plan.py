@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans the rounds of a drill: which archive goes where, and which copies exist at once."""
+"""Plans the rounds of a drill: the place of each copy, and the copies that exist at once."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def plan_rounds(
     """Return the rounds in which the guests are restored, each with at most that number of
     copies.
 
-    Each round begins with the room of now, because the copies of the one before are removed. A
-    guest without room beside others waits for a later round; one without room alone is refused.
-    `client` must answer repeated questions from memory.
+    Each round begins with the present capacity, because the copies of the previous round are
+    removed. A guest that does not fit beside others waits for a later round; a guest that does not
+    fit alone is refused. `client` must answer repeated questions from memory.
     """
     rounds: list[tuple[PlannedCopy, ...]] = []
     refused: list[tuple[Copying, FleetError]] = []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The record of drills: when each guest was last proven, and what each drill found (pure).
+"""The record of drills: the last proof of each guest, and the results of each drill (pure).
 
 C(docs/drill.schema.json) describes the document.
 """
@@ -118,7 +118,7 @@ def extended(
 ) -> dict[str, Any]:
     """Return the document with another drill; times are in seconds since the epoch.
 
-    A guest keeps its last proven restore until a newer one, whatever later drills find.
+    A guest keeps its last proven restore until a newer one, even if later drills fail.
     """
     guests = {key_of(row): dict(row) for row in record.guests}
     rows = [_result(row) for row in results]

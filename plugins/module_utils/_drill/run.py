@@ -102,7 +102,7 @@ def _context_of(
 def _remove(
     params: Mapping[str, Any], client: Client, cluster: ClusterState, drill: str, check_mode: bool
 ) -> Result:
-    """Remove the copies of the drill, and those that interrupted drills have left."""
+    """Remove the copies of the drill, and the abandoned copies of interrupted drills."""
     now, abandoned = client.clock.time(), read_age(params, "abandoned_after") or 0
     timeout = read_copy_options(params).timeout
     found = find_copies(client, cluster)

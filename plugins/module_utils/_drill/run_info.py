@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module drill_info: chooses guests, and plans where their copies go."""
+"""The work of module drill_info: chooses guests, and plans the places of their copies."""
 
 from __future__ import annotations
 

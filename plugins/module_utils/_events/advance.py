@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is new in a reading: a position and a reading give events and the next position (pure)."""
+"""Derives the events and the next position from a position and a reading (pure)."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def _node_events(before: Position, reading: Reading) -> list[Event]:
 
 
 def is_slow_due(position: Position, now: float, wanted: EventOptions) -> bool:
-    """Return whether backups, disks and drift are to be read again."""
+    """Return whether it is time to read backups, disks and drift again."""
     return wanted.has_slow_part and now - position.checked >= wanted.slow_interval

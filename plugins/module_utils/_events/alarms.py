@@ -20,9 +20,10 @@ Alarm = Mapping[str, Any]
 def alarm_events(
     before: Position, reading: Reading, conditions: Iterable[Condition]
 ) -> tuple[dict[str, Alarm], list[Event]]:
-    """Return the alarms that last, by name, and the events of those that begin or end.
+    """Return the lasting alarms by name, and the events of alarms that begin or end.
 
-    The event at the end has the values of now, or those of the beginning if its object is gone.
+    The event at the end has the present values, or the values of the beginning if its object is
+    gone.
     """
     alarms: dict[str, Alarm] = {}
     events: list[Event] = []

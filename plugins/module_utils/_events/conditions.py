@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Conditions that last, such as a full storage: what a reading says of each (pure)."""
+"""Finds lasting conditions, such as a full storage, in a reading (pure)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def conditions_of(reading: Reading, wanted: EventOptions) -> list[Condition]:
 def is_judged(name: str, alarm: Mapping[str, Any], reading: Reading) -> bool:
     """Return whether a reading without a condition of this name ends its alarm.
 
-    What is read at the slow interval lasts until it is read again without an error.
+    An alarm about slow readings lasts until its part is read again without an error.
     """
     if reading.cluster is None:
         return False

@@ -34,7 +34,7 @@ _CHANGES = (
 
 @dataclass(frozen=True)
 class GuestChanges:
-    """The known guests by VMID, those that were removed by a task still unseen, and the events."""
+    """The known guests by VMID, the removed guests whose task is still unseen, and the events."""
 
     known: dict[int, KnownGuest]
     removed: dict[int, float]
@@ -44,7 +44,7 @@ class GuestChanges:
 def guest_changes(
     before: Position, reading: Reading, cluster: ClusterState, prefix: str
 ) -> GuestChanges:
-    """Return what changed about guests. The first reading gives no events."""
+    """Return the changes of guests. The first reading gives no events."""
     known: dict[int, KnownGuest] = {}
     events: list[Event] = []
     removals = new_removals(before, reading.tasks)
@@ -86,7 +86,8 @@ def _removed(
 ) -> dict[int, float]:
     """Return the guests whose removal was seen before its task; clocks are not compared for that.
 
-    A task that is never seen, such as that of a guest removed without one, is forgotten in time.
+    A guest whose task never appears, for example because it was removed without a task, is
+    forgotten after `_UNSEEN` seconds.
     """
     found: dict[int, float] = {}
     for vmid, when in before.removed.items():
@@ -104,7 +105,7 @@ def _is_other(old: KnownGuest, row: VmRow, removals: int) -> bool:
 
 
 def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> KnownGuest:
-    """Return a guest of the listing. What the listing does not know stays as it was."""
+    """Return a guest of the listing; values that the listing does not know are unchanged."""
     tenant, problem = tenant_of(row.tags, prefix)
     guest = KnownGuest(
         kind=word_of(row.type),

@@ -65,7 +65,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Checks:
-    """What is read at the slow interval; None if it is not wanted or could not be read.
+    """The parts that are read at the slow interval; None for a part that is not wanted or failed.
 
     `newest` is the time of the newest backup of each guest by VMID, 0 without any; guests whose
     backups are not known are missing. `disks` are the bytes of all disks by VMID. `drift` is the
@@ -101,8 +101,8 @@ class Reading:
 class NodeTasks:
     """The known tasks of a node. Times are in seconds since the epoch, by the clock of the node.
 
-    Tasks that started at `since` or later are asked for again: `running` are those that run, with
-    their start, `ended` are those that ended, with their end, each by UPID.
+    Tasks that started at `since` or later are requested again. `running` has the start of each
+    running task by UPID, and `ended` the end of each ended task.
     """
 
     since: int
@@ -129,11 +129,11 @@ class KnownGuest:
 
 @dataclass(frozen=True)
 class Position:
-    """What is known of a site, so that the next reading gives what is new.
+    """The known state of a site; the events are the differences of the next reading.
 
-    `alarms` are the conditions that last, by key, each with its `type` and `values`.
-    `checked` is when the slow part was read, 0 for never. `removed` are the guests that were gone
-    before the task that removed them was seen, by VMID, with the time of the reading.
+    `alarms` are the lasting conditions by key, each with its `type` and `values`. `checked` is the
+    time of the last slow reading, 0 for never. `removed` are guests that disappeared before their
+    removal task was seen: the time of the reading by VMID.
     """
 
     taken: float = 0.0

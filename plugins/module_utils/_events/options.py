@@ -26,7 +26,7 @@ _OF_THE_CALLER = ("eda_feedback_queue",)
 
 
 def read_options(given: Mapping[str, Any]) -> tuple[EventOptions, dict[str, Any], str]:
-    """Return the options, those of the connection, and the path of the position.
+    """Return the options of the source and of the connection, and the path of the position.
 
     Raises ValidationFailed.
     """

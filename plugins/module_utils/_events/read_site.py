@@ -4,8 +4,8 @@
 
 """Read a site for its events. Nothing is written.
 
-Without anything new these are two requests, and one for each node that is online. The tasks are
-read before the listing: what the listing shows is then never older than the known tasks.
+Without news this takes two requests, and one for each online node. The tasks are read before the
+listing, so the listing is never older than the known tasks.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _with_new_names(
 
 
 def _read_checks(client: Client, wanted: EventOptions) -> Checks:
-    """Read backups, the sizes of disks, and drift, as far as they are wanted."""
+    """Read backups, the sizes of disks, and drift, each only if it is wanted."""
     failed: dict[str, Failure] = {}
     newest: dict[int, int] | None = None
     disks: Mapping[int, int] | None = None

@@ -28,7 +28,7 @@ class Store:
     """The positions of all sites in a file.
 
     New events are written together with the position that makes them old, and only then delivered.
-    What was delivered is in a small file beside it, so that each delivery is one small write.
+    A small second file counts the delivered events, so that each delivery is one small write.
     """
 
     def __init__(self, path: str) -> None:
@@ -65,7 +65,7 @@ class Store:
         return list(enumerate(state.events))[count:]
 
     def save(self, site: str, position: Position, events: list[Event]) -> None:
-        """Write a position with its events, and those that were not delivered yet.
+        """Write a position with its events, after the events that were not delivered yet.
 
         Raises ConfigurationError.
         """

@@ -19,8 +19,8 @@ from . import kinds
 from .event import Event, event_of
 from .model import NodeAnswers, NodeTasks, Position, Reading
 
-# Seconds before the newest task in which another one can still appear: a worker is registered only
-# after its start, and clocks are set back.
+# Seconds before the newest task in which an older task can still appear: a worker is registered
+# only after its start, and clocks are set back.
 OVERLAP = 900
 _BACKUP = "vzdump"
 
@@ -28,8 +28,8 @@ _BACKUP = "vzdump"
 def task_events(before: Position, reading: Reading) -> tuple[dict[str, NodeTasks], list[Event]]:
     """Return the known tasks of each node, and the events.
 
-    The first reading of a node gives no events. A node whose tasks could not be read keeps what was
-    known, so that the next reading has the rest.
+    The first reading of a node gives no events. A node whose tasks could not be read keeps its
+    known tasks, so that the next reading has the rest.
     """
     known: dict[str, NodeTasks] = {}
     events: list[Event] = []
@@ -100,9 +100,9 @@ def _events_of_node(
 def _is_cut(before: NodeTasks, tasks: Iterable[Task]) -> bool:
     """Return whether the list of the node no longer reaches back to the last reading.
 
-    PVE writes a task to its list when it ends, and drops the first ones of a full list
-    (pve-common: RESTEnvironment.pm, active_workers). If the known tasks are all gone, others that
-    ended after them may be gone too.
+    PVE writes a task to its list when it ends, and drops the first tasks of a full list
+    (pve-common: RESTEnvironment.pm, active_workers). If all known tasks are gone, later tasks may
+    be gone too.
     """
     known = {upid for upid, end in before.ended.items() if end}
     return bool(known) and known.isdisjoint(task.upid for task in tasks)
@@ -123,7 +123,7 @@ def _ended(site: str, task: Task, reading: Reading) -> list[Event]:
 
 
 def _guests_of(task: Task, reading: Reading) -> list[int]:
-    """Return the guests of a failed backup: those that its log names, or its only guest."""
+    """Return the guests of a failed backup: the guests in its log, or its only guest."""
     named = reading.failed_guests.get(task.upid, ())
     if named or task.vmid is None:
         return list(named)

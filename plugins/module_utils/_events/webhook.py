@@ -4,9 +4,9 @@
 
 """Notifications that Proxmox VE sends to a webhook, as events (pure).
 
-The body is written by a template of the notification target; docs/events.md has the one that is
-read here. Types and fields of notifications: pve-docs, notifications.adoc, and pve-ha-manager,
-NodeStatus.pm (a notification about fencing has the fenced node as C(hostname)).
+A template of the notification target writes the body; docs/events.md has this template. Types and
+fields of notifications: pve-docs, notifications.adoc, and pve-ha-manager, NodeStatus.pm (a
+notification about fencing has the fenced node as C(hostname)).
 """
 
 from __future__ import annotations

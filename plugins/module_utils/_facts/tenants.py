@@ -44,7 +44,7 @@ def by_tenant(guests: Iterable[Row], prefix: str) -> dict[str, Any]:
 def figures(guests: Iterable[Row]) -> dict[str, Any]:
     """Return counts of VMs and of containers, and their cores, memory and disk in bytes.
 
-    The disk is that of the system, the only disk in the listing. Templates count as templates and
+    Only system disks count, because the listing has no others. Templates count as templates and
     disk only.
     """
     listed = list(guests)

@@ -31,8 +31,8 @@ ReadOther = Callable[[], OtherSite | None]
 
 @dataclass(frozen=True)
 class Failover:
-    """What all guests of a run share: the desired failover, this site, and how the other site is
-    asked again. `context` has the client.
+    """The values for all guests of a run: the desired failover, and this site. `read_other` reads
+    the other site again; `context` has the client.
     """
 
     desired: DesiredFailover

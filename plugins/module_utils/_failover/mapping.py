@@ -112,7 +112,9 @@ def _addresses_of(key: str) -> str:
 
 
 def _translated(texts: Mapping[str, str], table: AddressTable) -> tuple[dict[str, str], list[str]]:
-    """Return the changed addresses of a NIC as options, and static ones that the table lacks."""
+    """Return the changed addresses of a NIC as options, and the static addresses that the table
+    lacks.
+    """
     changed: dict[str, str] = {}
     missing: list[str] = []
     if not table.pairs:

@@ -103,7 +103,7 @@ def _incoming(
     desired: DesiredFailover, site: Site, chosen: ChosenGuests
 ) -> tuple[list[tuple[Incoming, list[str]]], list[str]]:
     """Return the guests in start order, each with the problems of its configuration, and guests
-    that modules vm and container cannot describe, such as one without a name (pure).
+    that modules vm and container cannot describe, such as a guest without a name (pure).
     """
     problems: dict[int, list[str]] = {}
     guests: list[Incoming] = []

@@ -45,8 +45,9 @@ class Site:
     """This site. `found` are the archives of the task with their configurations, `problems` are
     archives that cannot be used.
 
-    `own_archives` are on its other storages. `pools` are pools by tenant. `leftovers` are empty VMs
-    that failed restores have left, `locked` sentences about those that only root can remove.
+    `own_archives` are on its other storages. `pools` are pools by tenant. `leftovers` are the empty
+    VMs of failed restores, and `locked` has a sentence about each empty VM that only root can
+    unlock.
     """
 
     cluster: ClusterState

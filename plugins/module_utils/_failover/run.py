@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def sites_of(params: Mapping[str, Any]) -> list[str]:
-    """Return the sites of a task: its own, and the one whose guests come up."""
+    """Return the sites of a task: its own, and the site of the guests to bring up."""
     return ["", *filter(None, [str(params.get("from_site") or "")])]
 
 

@@ -25,7 +25,7 @@ _STOPPED = "stopped"
 
 @dataclass(frozen=True)
 class OtherSite:
-    """The other site as it was read: its name, and its state or the error of the reading."""
+    """The reading of the other site: its name, and its state or the error."""
 
     name: str
     cluster: ClusterState | None = None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firewall of one scope, the present one and the one that a task declares (data)."""
+"""The present and the desired firewall of one scope (data)."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _built_in(names: Names, rules: Iterator[Rule] | list[Rule]) -> Iterator[Link
 def _declared(
     origin: str, position: int, rule: Rule, direction: str, names: Names, cluster: Cluster
 ) -> Iterator[Link]:
-    """Yield a rule, or those of its security group; names of a group are those of the cluster."""
+    """Yield a rule, or the rules of its security group, which use only names of the cluster."""
     if not rule.enable:
         return
     if rule.type != "group":

@@ -52,7 +52,7 @@ def read_cluster_firewall(client: Client) -> Firewall:
 def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Place, ...]:
     """Return these nodes with their firewalls, by default all; nodes that are offline are left out.
 
-    The firewall of a node is on the node itself, so that of an offline node cannot be read.
+    The firewall of a node is on the node itself, so it cannot be read while the node is offline.
     """
     wanted = None if names is None else set(names)
     members = read_members(client)

@@ -313,7 +313,7 @@ class _Way:
         return found
 
     def _tried_again(self) -> list[Write]:
-        """Try each edit again, whatever blocked it."""
+        """Try each edit again, as if nothing blocked it."""
         for edit in self.edits:
             edit.blockers = 0
         found = self._safe_edits()
