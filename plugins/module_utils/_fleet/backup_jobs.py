@@ -66,7 +66,7 @@ def _declared(
 
 
 def declared_guest(planned: Planned, vmid: int | None) -> DeclaredGuest | None:
-    """Return a guest with its declaration, None for one without a declaration or VMID (pure)."""
+    """Return a guest with its declaration; None without a declaration or VMID, or for a removal."""
     declaration = planned.item.backup
     if declaration is None or vmid is None or planned.is_removal:
         return None
@@ -86,7 +86,7 @@ def _planned_vmid(planned: Planned) -> int | None:
 
 
 def _vmid_of(outcome: VmOutcome) -> int | None:
-    """Return the VMID of a guest that exists, None for one that could not be created (pure)."""
+    """Return the VMID of a guest, None if it does not exist (pure)."""
     planned = outcome.planned
     if outcome.result is None:
         return None if planned.found is None else planned.found.vmid

@@ -107,7 +107,7 @@ class Planner:
         return self.plan(items)
 
     def withdraw(self, planned: Planned) -> None:
-        """Show a guest to later plans as it is, because its plan is not carried out."""
+        """Show later plans the present state of a guest, because its plan is not carried out."""
         if planned.found is not None:
             self._planned.put(planned.found)
 

@@ -252,7 +252,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
 
 
 def _older_image(planned: Planned) -> dict[str, Any] | None:
-    """Return the image of an existing guest and the one that its source means now, None if they
+    """Return the image of an existing guest and the image that its source means now, None if they
     are equal.
     """
     actual, vm_plan = planned.actual, planned.vm_plan

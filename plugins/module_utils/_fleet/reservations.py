@@ -54,7 +54,7 @@ def _with_planned(row: StorageRow, taken: Capacity) -> StorageRow:
 
 
 class KindView(ClusterView):
-    """The guests of one kind while a run is planned; those of other kinds are `others`."""
+    """The guests of one kind while a run is planned; guests of other kinds are in `others`."""
 
     def __init__(self, client: Client, cluster: ClusterState) -> None:
         super().__init__(client, cluster.types)

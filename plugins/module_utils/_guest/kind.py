@@ -49,7 +49,7 @@ class Kind(Protocol):
     their memory. `content` is the content of storages with its disks. `template_is_task` is whether
     PVE names the task that converts one into a template. `archive_word` is the word for it in the
     names of archives on a backup server. `has_rootfs` is whether its guests have a root file
-    system. `schema` has its options; `volume_option` matches those with volumes.
+    system. `schema` has its options; `volume_option` matches the options with volumes.
     """
 
     type: ClassVar[str]
@@ -109,7 +109,7 @@ class Kind(Protocol):
         """Return the bridge of each of its NICs, in the order of the NICs."""
 
     def is_privileged(self, config: Mapping[str, str]) -> bool:
-        """Return whether its root user is that of the node."""
+        """Return whether its root user is the root user of the node."""
         return False
 
     def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:

@@ -25,7 +25,7 @@ LIKELY = 32
 class Source:
     """The source of a new guest, as the user named it: a VMID, a volume ID or a name.
 
-    `version` is that of an image, None for the newest one on the node of the guest.
+    `version` is the version of an image, None for the newest on the node of the guest.
     `snapshot` is the state of the source that is cloned; `storage` and `format` apply to the disks
     of a full clone. `live`: PVE starts the VM while it restores the disks from an archive.
     `in_place`: the archive is of the guest itself, which a failed restore has removed.
@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Isolation:
-    """The firewall that separates a guest from those of other tenants.
+    """The firewall that separates a guest from guests of other tenants.
 
     `group` is the security group of its tenant. `members` are the addresses that each NIC on a VNet
     of the tenant may use, and `networks` the names of these VNets by their IDs.

@@ -135,7 +135,7 @@ def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attem
 
 
 def require_feasible(name: str, rules: Mapping[str, Rule], node_count: int, attempted: str) -> None:
-    """Raise Conflict if a rule contradicts itself or another one (pure)."""
+    """Raise Conflict if a rule contradicts itself or another rule (pure)."""
     if name not in rules:
         return
     found = find_contradictions(name, rules, node_count)

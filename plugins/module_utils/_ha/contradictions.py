@@ -4,7 +4,7 @@
 
 """Contradictions between HA rules (pure).
 
-The HA manager refuses a rule that contradicts another one, or ignores it (pve-ha-manager:
+The HA manager refuses or ignores a rule that contradicts another rule (pve-ha-manager:
 PVE/HA/Rules.pm, NodeAffinity.pm and ResourceAffinity.pm). Disabled rules do not count.
 """
 
@@ -44,7 +44,7 @@ def rule_of(values: Mapping[str, Any]) -> Rule | None:
 
 
 def find_contradictions(name: str, rules: Mapping[str, Rule], node_count: int) -> list[str]:
-    """Return the contradictions of one of the rules, to itself and to the other ones."""
+    """Return the contradictions within a rule, and between it and other rules."""
     places = {key: rule for key, rule in rules.items() if rule.type == PLACE}
     groups = {key: rule for key, rule in rules.items() if rule.type == GROUP}
     found = [

@@ -42,8 +42,8 @@ class HaState:
 class Kept:
     """The placement to keep: its rules, and the tags of the tenants that it is about.
 
-    `listed` are the guests of the list, `known` all guests, and `running` those that run, by their
-    IDs as HA resources.
+    `listed` are the guests of the list, `known` all guests, and `running` the running guests, by
+    their IDs as HA resources.
     """
 
     rules: Sequence[DerivedRule]

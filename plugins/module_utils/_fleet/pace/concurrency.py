@@ -31,7 +31,7 @@ class ConcurrencyLimits:
     """The maximum of concurrent tasks by kind of resource; 0 sets no limit.
 
     `ahead` is the number of VMs that are read again while they wait for room, so that their first
-    task starts as soon as another one ends. With 0, a VM is read when it has room.
+    task starts as soon as another task ends. With 0, a VM is read when it has room.
     """
 
     all: int = 32

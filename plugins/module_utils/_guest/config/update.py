@@ -41,7 +41,7 @@ class Update:
     defaults: ClassVar[Mapping[str, str]]
     name_key: ClassVar[str]
     schema: ClassVar[Schema]
-    # a NIC with what belongs to it; its number follows the match
+    # the options of a NIC; its number follows the match
     of_nic: ClassVar[re.Pattern[str]]
 
     @property
@@ -121,8 +121,7 @@ class Update:
             self.set_property_string(key, wanted)
 
     def set_property_string(self, key: str, wanted: SubKeys) -> None:
-        """Set the sub-keys that differ, over those of the guest; of a new property string all of
-        them.
+        """Set the sub-keys that differ from the guest's, or all sub-keys of a new property string.
 
         Only sub-keys that the task mentions count.
         """

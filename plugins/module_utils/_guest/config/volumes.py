@@ -22,7 +22,7 @@ from .change import DriveChange
 
 @dataclass
 class VolumeUpdate:
-    """The desired disks beside those of the guest, and the change that results from both."""
+    """The desired and the existing disks of a guest, and the change between them."""
 
     schema: ClassVar[Schema]
     desired: DesiredGuest

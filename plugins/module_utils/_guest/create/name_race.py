@@ -34,7 +34,7 @@ def is_name_contested(desired: Guest) -> bool:
 
 @dataclass(frozen=True)
 class NameRule:
-    """A tenant has one guest of a name, whatever its kind. `known` are guests of before."""
+    """A tenant has one VM or container of a name. `known` are the guests that existed before."""
 
     client: Client
     desired: Guest
@@ -71,7 +71,7 @@ class NameRule:
         return ask_nodes(self.client, cluster, nodes)
 
     def _is_namesake(self, row: VmRow) -> bool:
-        """Return whether a guest of the tenant has the name, beside those that this run removes."""
+        """Return whether a guest of the tenant has the name, and this run does not remove it."""
         if row.vmid == self.vmid or row.vmid in self.desired.leaving:
             return False
         if row.name != self.desired.name:

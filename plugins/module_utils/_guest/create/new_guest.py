@@ -140,7 +140,7 @@ class NewGuest:
         )
 
     def _require_seen(self, actual: Actual, seen: Actual | None) -> None:
-        """Raise Conflict for a guest that is not the one which this run has seen."""
+        """Raise Conflict unless this run has seen the same guest before."""
         if seen is None or actual.identity.uuid != seen.identity.uuid:
             raise self._is_not_own()
 

@@ -34,7 +34,7 @@ def tag_of(options: Mapping[str, Any]) -> str:
 def own_networks(
     networks: Mapping[str, Mapping[str, Any]], tag: str
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the networks as options of a NIC: one with a zone becomes its VNet.
+    """Return the networks as options of a NIC: a network with a zone becomes its VNet.
 
     Raises ValidationFailed for a VNet without a tenant.
     """
@@ -99,7 +99,7 @@ def read_isolation(options: Mapping[str, Any]) -> Isolation | None:
 
 
 def _members(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the addresses that a NIC may use: its static ones, else those of its VNet."""
+    """Return the addresses that a NIC may use: its static addresses, else those on its VNet."""
     found: list[str] = []
     for key in ("ip", "ip6"):
         address = str(item.get(key) or "").partition("/")[0].strip()

@@ -61,7 +61,7 @@ class Basis:
     """The facts that the plan of an update rests on."""
 
     cluster: ClusterState
-    images: Mapping[str, int]  # bytes of what new disks import, by slot
+    images: Mapping[str, int]  # bytes of the images that new disks import, by slot
     growth: Growth | None  # by how much the guest grows, if its tenant has a quota
     written: Collection[str]  # the options that the plan changes
 

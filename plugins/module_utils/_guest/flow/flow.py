@@ -128,7 +128,7 @@ class Flow(Generic[AnyContext]):
         """Return the context with the present files."""
         return context
 
-    # -- what they share
+    # -- the common part
 
     def plan(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
         """Return the plan for the guest, after every check that needs no write. Raises

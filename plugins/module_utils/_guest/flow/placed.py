@@ -34,7 +34,7 @@ class Aim(Protocol):
 
     @property
     def desired(self) -> Any:
-        """The desired guest, with what its source adds."""
+        """The desired guest, with the additions of its source."""
 
     @property
     def label(self) -> str:
@@ -67,7 +67,7 @@ class GuestOrigin(Protocol):
 
     @property
     def desired(self) -> Any:
-        """The desired guest, with what its source adds."""
+        """The desired guest, with the additions of its source."""
 
     @property
     def nodes(self) -> frozenset[str] | None:

@@ -51,7 +51,7 @@ class Conversion:
         return max((row["upid"] for row in rows), key=_age, default=None)
 
     def await_config(self, timeout: float) -> None:
-        """Wait until the configuration is that of a template, for a task that is not listed."""
+        """Wait until the guest is a template, for a task that is not listed."""
         path = (*self._step.path[:-1], "config")
         for _left in poll(self._client.clock, timeout, longest=1.0):
             if str(self._client.get(*path).get("template") or "") == "1":

@@ -125,8 +125,8 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
 def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -> VmRow | None:
     """Return the row of a guest of the other kind as its configuration has it, once it has a name.
 
-    None for a guest of the kind that is desired, and for one that is gone or stays nameless. Until
-    a run has finished a guest, its notes name the tenant.
+    None for a guest of the desired kind, and for a guest that is gone or stays nameless. Until a
+    run has finished a guest, its notes name the tenant.
     """
     for _left in poll(client.clock, min(timeout, PATIENCE), longest=_LONGEST_PAUSE):
         listed = guest_row(client, vmid)

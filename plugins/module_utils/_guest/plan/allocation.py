@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Thin and thick disks: the allocation that a storage class asks for, and that of its storage
-(pure).
-"""
+"""Thin and thick disks: compares the allocation of a storage class with its storage (pure)."""
 
 from __future__ import annotations
 

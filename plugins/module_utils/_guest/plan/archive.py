@@ -102,8 +102,9 @@ def require_kind(kind: Kind, volume: str, config: Mapping[str, str]) -> None:
 
 
 def require_own_archive(guest: Guest, volume: str, config: Mapping[str, Any]) -> None:
-    """Raise ForeignTenant for an archive whose configuration does not have exactly the tag of the
-    task's tenant, and for that of a tenant if the task has none and one is required.
+    """Raise ForeignTenant for an archive that does not have exactly the tag of the task's tenant.
+
+    Without a tenant, archives of tenants are refused only if the guest has `only_unowned`.
     """
     tags = parse_tags(config.get("tags"))
     prefix = guest.tenant_prefix

@@ -70,8 +70,8 @@ def _may_clone(guest: Guest, row: VmRow) -> bool:
 def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str]) -> Actual:
     """Return the newest copy that the node can use, or else the copy to move there.
 
-    A node can use its own copies, and those whose disks all nodes share. Of equal copies, its own
-    comes first, then the lowest VMID.
+    A node can use its own copies, and copies whose disks all nodes share. Of equally new copies,
+    its own comes first, then a shared copy, then the lowest VMID.
     """
 
     def rank(copy: Actual) -> tuple[bool, VersionKey, bool, bool, int]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The step that separates a guest from those of other tenants, before the guest starts (pure)."""
+"""The step that separates a guest from other tenants' guests, before it starts (pure)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Origin: TypeAlias = "str | int | list[int]"
 
 @dataclass(frozen=True)
 class OlderImage:
-    """The origin of a guest, and the one that its source means now."""
+    """`actual` is the origin of a guest, `wanted` is the origin that its source means now."""
 
     wanted: Origin
     actual: Origin
@@ -38,11 +38,11 @@ class OlderImage:
 def find_older_image(
     source: Source | None, actual: Actual, cluster: ClusterState
 ) -> OlderImage | None:
-    """Return the origin of a guest if it was cloned from another one than its source means now.
+    """Return the origin of a guest and the present origin of its source, None if they are equal.
 
-    Of an image, this is the newest version on its node. None also if the origin is unknown: for a
-    guest that was created from a file, for a full clone of another tool, and if no template with
-    the name is visible.
+    An image means its newest version on the node of the guest. None also if the origin is unknown:
+    for a guest that was created from a file, for a full clone of another tool, and if no template
+    with the name is visible.
     """
     if source is None:
         return None

@@ -111,13 +111,13 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         before: dict[str, Any],
         then: dict[str, Any],
     ) -> None:
-        """Add to the values before and after what the configuration does not show."""
+        """Add values that the configuration does not show, before and after the change."""
 
     def still_desired(self, desired: AnyDesired, first: Actual, current: Actual) -> AnyDesired:
         """Return the desired guest for the rest of a plan; `first` is the guest before it."""
         return desired
 
-    # -- what they share
+    # -- the common part
 
     def changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The removal of a guest, and its refusal for a guest that is protected or another one (pure)."""
+"""The removal of a guest, refused if it is protected or has another name (pure)."""
 
 from __future__ import annotations
 
