@@ -66,7 +66,10 @@ def _declared(
 
 
 def declared_guest(planned: Planned, vmid: int | None) -> DeclaredGuest | None:
-    """Return a guest with its declaration; None without a declaration or VMID, or for a removal."""
+    """Return a guest with its declaration (pure).
+
+    None without a declaration or a VMID, and for a guest that is removed.
+    """
     declaration = planned.item.backup
     if declaration is None or vmid is None or planned.is_removal:
         return None

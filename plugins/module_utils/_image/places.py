@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The templates of an image: the missing ones of a version, and the ones to prune (pure)."""
+"""Finds the missing templates for a version of an image, and old templates to prune (pure)."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
 
 
 def prunable(name: str, keep: int, guests: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the templates of an image that are older than the newest ones of each node, of which
-    `keep` stay. Templates without a version stay.
+    """Return the templates of an image to prune: on each node, the newest `keep` stay. Templates
+    without a version stay as well.
     """
     of_node: dict[str, list[Row]] = {}
     for row in guests:

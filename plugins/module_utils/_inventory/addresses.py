@@ -15,9 +15,9 @@ from .._kinds.words import CONTAINER, CT, VIRTUAL_MACHINE, VM
 
 @dataclass(frozen=True)
 class AddressSource:
-    """How the addresses of a kind of guests are asked for, and which ones its options have.
+    """The request for the addresses of a kind of guests, and the addresses in its configuration.
 
-    `path` is below that of the guest. `find_obstacle` returns the reason why a guest with a
+    `path` is below the path of the guest. `find_obstacle` returns the reason why a guest with a
     configuration cannot be asked, an empty text if it can. `needs_running` is whether its node
     answers null, or fails, for a guest that has stopped since the listing.
     """

@@ -13,8 +13,8 @@ from .._kinds.words import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
 
 PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}
-# The options that tell where a cluster is and whom to trust. The login is not among them: variables
-# of hosts are shown by `ansible-inventory --list`.
+# The options for the address of a cluster and for TLS. The login is not among them, because
+# `ansible-inventory --list` shows the variables of hosts.
 _PLACE = ("host", "port", "validate_certs", "ca_path", "client_cert", "client_key")
 _SITES = ("sites_file",)
 _VARIABLE = "ansible_pve_"

@@ -252,7 +252,7 @@ def detail_variables(
 def _address_variables(
     kind: str, addresses: list[Address], config: Mapping[str, Any], rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the variables of the reported addresses, or else of those in the configuration."""
+    """Return the variables of the reported addresses, or else of the configured addresses."""
     macs = nic_macs(config)
     chosen = choose_address(addresses, rule, macs)
     if chosen is None and config:

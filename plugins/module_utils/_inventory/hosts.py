@@ -251,9 +251,9 @@ def unique_names(
     """Return a unique host name for each guest, and warnings about changed names.
 
     `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes
-    `vm-<vmid>` or `ct-<vmid>`. When several guests want one name, of whatever kinds, each of them
-    becomes `name_<vmid>`, and if that is still shared (two sites) `name_<vmid>_<site>`. A node that
-    shares a name becomes `name_node`.
+    `vm-<vmid>` or `ct-<vmid>`. If several guests of any kind want one name, each of them becomes
+    `name_<vmid>`, and if that is still shared (two sites) `name_<vmid>_<site>`. A node that shares
+    a name becomes `name_node`.
     """
     base: list[str] = []
     warnings: list[str] = []
@@ -273,7 +273,7 @@ def unique_names(
             if counts[name] > 1 or means_something_else(name):
                 site = guest.site or "site"
                 names[index] = form.format(name=base[index], vmid=guest.number, site=site)
-    # A guest may already have the name that another one just got: adding the VMID keeps them apart.
+    # A guest may already have the name that another guest just got: the VMID keeps them apart.
     used: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in used:

@@ -48,9 +48,9 @@ def lists_to_ask(
     """Return pairs of kind and node: the lists with guests of these kinds whose row in the listing
     is recognizably incomplete or doubtful (pure).
 
-    These are guests without a name, guests whose creation is in progress, and guests that share
-    name and tags with another one: one of them may have got the VMID of a removed guest. Nodes that
-    are not online are left out.
+    These are guests without a name, guests whose creation is in progress, and guests with the same
+    name and tags: one of them may have got the VMID of a removed guest. Nodes that are not online
+    are left out.
     """
     guests = [row for row in rows if is_guest(row, kinds)]
     online = {row.get("node") for row in rows if row.get("status") == "online"}

@@ -80,7 +80,7 @@ def open_clients(
 def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list[Listing]:
     """Return the listing of each site, in their order; a site that fails has its error there.
 
-    `kinds` are those of the hosts that are shown.
+    `kinds` are the kinds of hosts to show.
     """
 
     def read_one(site: str) -> Listing:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firewall of a guest that is separated from those of other tenants (pure).
+"""The firewall of a guest that is separated from guests of other tenants (pure).
 
 Source: pve-firewall, src/PVE/Firewall.pm, generate_tap_rules_direction: rules of a guest apply to a
 NIC with C(firewall=1); option macfilter drops other MAC addresses, and the IP set C(ipfilter-netN)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Separates a guest from those of other tenants, before it starts."""
+"""Separates a guest from guests of other tenants, before it starts."""
 
 from __future__ import annotations
 

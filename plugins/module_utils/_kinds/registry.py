@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 class ListKind:
     """One list of module vms.
 
-    `option` is the option with the list, `specs` are those of its items. `read` returns the parsed
-    options of an item. `prepared` returns the context with facts from the connection; `judge_names`
-    raises FleetError for options that the server's version of PVE does not have.
+    `option` is the option with the list, `specs` are the options of its items. `read` returns the
+    parsed options of an item. `prepared` returns the context with facts from the connection;
+    `judge_names` raises FleetError for options that the server's version of PVE does not have.
     """
 
     option: str

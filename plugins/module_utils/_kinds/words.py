@@ -58,7 +58,7 @@ def label_of(row: VmRow) -> str:
 
 
 def contents_of(rows: Iterable[VmRow]) -> Collection[str]:
-    """Return the contents of storages with the disks of these guests; always that of VMs."""
+    """Return the contents of storages with the disks of these guests, and always disks of VMs."""
     found = {VM.content: None}
     for row in rows:
         found[kind_of_row(row).content] = None

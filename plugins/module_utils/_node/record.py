@@ -26,7 +26,7 @@ _COMMENT = re.compile(r"[^\S\n]*<!-- pve\.fleet maintenance (.*?) -->[^\S\n]*(?:
 
 @dataclass(frozen=True)
 class Record:
-    """What a maintenance must restore on a node.
+    """The state that a maintenance must restore on a node.
 
     `guests` are the guests to return, by VMID: the fingerprint of each, empty if its kind has none.
     `stopped` are the guests that were shut down. `since` is the time of the first write, in

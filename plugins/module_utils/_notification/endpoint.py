@@ -80,7 +80,7 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
 
 
 def require_custom(table: Table, desired: DesiredResource, builtin: str) -> None:
-    """Raise ValidationFailed for the deletion of what Proxmox VE creates again (pure)."""
+    """Raise ValidationFailed for the deletion of the built-in object: PVE only resets it (pure)."""
     if desired.keys["name"] == builtin:
         raise ValidationFailed(
             attempted=f"{table.label(desired.keys)} was not deleted",

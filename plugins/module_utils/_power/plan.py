@@ -58,7 +58,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Estate:
-    """The guests by tier, in the order of the run, and those that cannot be planned.
+    """The guests by tier, in the order of the run, and the guests that cannot be planned.
 
     `managed` are the guests of the HA manager. `restored` has a sentence about each guest that a
     restore writes and that may belong to one of the tenants.
@@ -124,7 +124,9 @@ def _state(options: PowerOptions) -> dict[str, Any]:
 
 
 def _is_to_start(turn: Turn, options: PowerOptions, recorded: Mapping[int, str] | None) -> bool:
-    """Return whether a guest is started: a recorded one, else one that starts with its node."""
+    """Return whether a guest is started: by the record of an earlier stop; without a record, if all
+    guests start or if it starts with its node.
+    """
     if recorded is not None:
         mark = recorded.get(turn.row.vmid)
         return mark is not None and mark in ("", fingerprint(turn.actual))

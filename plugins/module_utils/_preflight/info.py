@@ -218,8 +218,8 @@ def _checks(
 def _template_files(
     params: Mapping[str, Any], client: Client, cluster: ClusterState, templates: list[NamedVm]
 ) -> tuple[list[NamedVm], list[FoundFile], list[Row]]:
-    """Return the templates that are guests, or could only be one; those that are files; and the
-    rows of the others.
+    """Return the templates that are or must be guests, the files of other templates, and the rows
+    of the other templates, found or not.
 
     One request for each storage with container templates, if a template is not a guest.
     """

@@ -74,7 +74,7 @@ def _is_allowed(node: str, rules: Rules) -> bool:
 
 def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
     """Return the guest whose move lowers the score most, or None if no move is worth it. Of equal
-    ones, the smaller guest moves, then the one with the lower VMID.
+    guests, the guest with less memory moves, then the guest with the lower VMID.
     """
     found: list[tuple[float, int, int, Proposal]] = []
     for row in rows:

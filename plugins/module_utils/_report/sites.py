@@ -73,7 +73,7 @@ def site_of(reading: SiteReading, guests: Sequence[Row]) -> dict[str, Any]:
 
 
 def _is_vm_template(row: VmRow) -> bool:
-    """Return whether a guest is a template; those of containers count as containers."""
+    """Return whether a guest is a VM template; container templates count as containers."""
     return row.template and word_of(row.type) == VIRTUAL_MACHINE
 
 

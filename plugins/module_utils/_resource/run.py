@@ -260,7 +260,7 @@ def list_values(
     table: Table, client: Api, keys: Mapping[str, str]
 ) -> list[tuple[dict[str, str], dict[str, Any]]]:
     """Return the keys and the canonical values of all resources, sorted by their keys; `keys` are
-    those that the path of the listing needs.
+    the keys in the request for the listing.
 
     One request, and one for each resource if the listing does not have all of it.
     """

@@ -143,7 +143,7 @@ class Field:
 
 
 def _holds(rule: bool | tuple[str, ...], variant: Any) -> bool:
-    """Return whether a rule holds for a variant: for every one, or for those that it lists."""
+    """Return whether a rule holds for a variant: a tuple lists its variants, true means all."""
     if isinstance(rule, tuple):
         return variant in rule
     return rule

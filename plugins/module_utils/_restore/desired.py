@@ -31,7 +31,7 @@ _LIVE = frozenset("vmid node placement pool tags description state quota quotas"
 class DesiredRestore:
     """The desired restore. `before` is in seconds since the epoch, `timeout` in seconds.
 
-    `new_name` is the name of a new guest, `confirm` that of the guest to overwrite; one of them is
+    `new_name` is the name of a new guest, `confirm` is the name of the guest to overwrite; one is
     empty. `completes`: the new guest is the container itself, which a failed restore has removed.
     `keep_storage` is the storage for the present state of that guest. `options` are options
     of module vm or container.

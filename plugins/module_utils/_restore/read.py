@@ -78,8 +78,8 @@ def _of_guest(
     row: VmRow,
     archives: Iterable[Archive],
 ) -> Chosen:
-    """Return the archive of an existing guest; those of an earlier one with its VMID are left
-    out.
+    """Return the chosen archive of an existing guest; archives of an earlier guest with its VMID
+    are left out.
     """
     own = [one for one in archives if one.vmid == row.vmid]
     removals: Mapping[int, int] = {}

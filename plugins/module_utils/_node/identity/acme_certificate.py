@@ -30,7 +30,7 @@ _NOT_ORDERED = "The certificate of node {} was not ordered"
 
 
 def pick_valid(latest: float, answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Return the certificate of the node. One that expires before this time has no valid name."""
+    """Return the certificate of the node, without valid names if it expires before `latest`."""
     found = pick_own(answer, keys)
     if found is None:
         return None

@@ -64,7 +64,7 @@ class Overwrite:
 
     @property
     def storage(self) -> str | None:
-        """The storage that PVE restores the disks to, None for that of each disk."""
+        """The storage to which PVE restores all disks, None if each disk keeps its storage."""
         if self.chosen.kind is VM:
             return vm_storage(self.desired, self.chosen.config)
         return container_storage(self.desired)
@@ -270,9 +270,9 @@ def _require_reachable(task: Overwrite) -> None:
 def disks_not_kept(actual: Actual, archived: Mapping[str, str]) -> list[str]:
     """Return the disks that a restore removes and a backup leaves out.
 
-    A restore of a VM removes the disks in slots of the archive; others stay as unused disks. That
-    of a container removes all its volumes (qemu-server: QemuServer.pm, restore_cleanup_oldconf;
-    pve-container: API2/LXC.pm, create_vm).
+    A restore of a VM removes the disks in slots of the archive; others stay as unused disks. A
+    restore of a container removes all its volumes (qemu-server: QemuServer.pm,
+    restore_cleanup_oldconf; pve-container: API2/LXC.pm, create_vm).
     """
     kind = actual.kind
     disks = kind.disks_in(actual.target)
