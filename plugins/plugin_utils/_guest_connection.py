@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the connection plugins share: the client, the guest, and errors as Ansible expects them."""
+"""The common part of the connection plugins: the client, the guest, and errors of Ansible."""
 
 from __future__ import annotations
 

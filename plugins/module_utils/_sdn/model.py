@@ -137,7 +137,7 @@ class Reading:
 class Surroundings:
     """Names that objects refer to; None for names that were not read.
 
-    `bridges` are those of each node, `used` has the guests that use each VNet.
+    `bridges` has the bridges of each node, `used` has the guests that use each VNet.
     """
 
     nodes: frozenset[str] = frozenset()

@@ -94,7 +94,7 @@ def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, En
 
 
 def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, Entry]:
-    """Return the configured objects of a section; subnets are those of the VNet of `entry`."""
+    """Return the configured objects of a section; of subnets, only those on the VNet of `entry`."""
     if kind == SUBNETS:
         return section_of(kind, client.get(*ROOT, VNETS, entry["vnet"], SUBNETS))
     return section_of(kind, client.get(*ROOT, kind))

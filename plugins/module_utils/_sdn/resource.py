@@ -84,7 +84,7 @@ class SdnTransaction(Resource[Result]):
         return replace(step, data={**step.data, "lock-token": self.token})
 
     def _lock(self, step: Step) -> Sent:
-        """Take the lock, or that of an interrupted run of this user."""
+        """Take the lock, or take over the lock of an interrupted run of this user."""
         try:
             self.token = str(super().send(step).answer)
         except FleetError as error:
@@ -198,7 +198,7 @@ class SdnTransaction(Resource[Result]):
     # -- failures --------------------------------------------------------------------------------
 
     def roll_back(self, error: FleetError) -> FleetError:
-        """Undo the changes of a run that failed, and return the error with what was undone."""
+        """Undo the changes of a failed run; the returned error has the result as its next step."""
         try:
             done = self._undo()
         except (FleetError, OSError) as failure:

@@ -46,8 +46,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 class SdnWork:
     """A change of SDN: `params_of` returns its options from the running objects.
 
-    `leaving` are guests that are removed before. `wait` are the seconds for the lock of others,
-    `timeout` those for the apply.
+    `leaving` are guests that are removed before. `wait` is the time for the lock of others and
+    `timeout` the time for the apply, both in seconds.
     """
 
     client: Client

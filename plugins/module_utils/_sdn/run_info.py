@@ -22,7 +22,7 @@ _LEASE = ("vnet", "subnet", "ip", "mac", "hostname", "vmid", "gateway")
 
 
 def no_options() -> dict[str, Any]:
-    """Return the options of module sdn_info beside those of the connection: none."""
+    """Return no options: module sdn_info has only the options of the connection."""
     return {}
 
 

@@ -18,7 +18,7 @@ from .generated.vm import Spec
 from .vm import common_spec, vm_spec
 
 _OF_CLASSES = ("class", "classes")
-# In classes and in what holds for several guests, the source is that of VMs.
+# In classes and shared options, these options are about VMs only.
 _OF_VMS_ONLY = ("source", "full")
 
 
@@ -26,10 +26,10 @@ _OF_VMS_ONLY = ("source", "full")
 class GuestSpecs:
     """The options of one kind of guests in a list.
 
-    `whole` are all options of a guest, with defaults. Without defaults: `item` are those of an item
-    of the list, `shared` those that can be said for all, `of_class` those of a class. `foreign` are
-    options of the other kind, which classes and defaults can have too. `other_forms` are the shared
-    options with another form than those of a VM.
+    `whole` are all options of a guest, with defaults. The other options have no defaults: `item`
+    for an item of the list, `shared` for all items, `of_class` for a class. `foreign` are options
+    of the other kind, which classes and defaults can have too. `other_forms` are the shared options
+    whose form differs from the form for a VM.
     """
 
     whole: Spec
@@ -40,7 +40,7 @@ class GuestSpecs:
     other_forms: Spec
 
     def own(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options for several guests without those of the other kind."""
+        """Return options for several guests without options of the other kind."""
         return {name: value for name, value in options.items() if name not in self.foreign}
 
     def shared_of(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class GuestSpecs:
 
 
 def _without_unset(value: Any) -> Any:
-    """Return a list of dictionaries without keys that are not set, any other value as it is."""
+    """Return a list of dictionaries without keys that are not set, any other value unchanged."""
     if not isinstance(value, list):
         return value
     bare: list[Any] = []
@@ -123,7 +123,7 @@ def shared_spec() -> Spec:
 
 
 def defaults_spec() -> Spec:
-    """Return the options that O(defaults) can have: those of VMs, and of containers alone."""
+    """Return the options of O(defaults): all shared options of VMs and of containers."""
     return {**CONTAINER_SPECS.shared, **VM_SPECS.shared}
 
 

@@ -48,7 +48,7 @@ class File:
 
     @property
     def volume(self) -> str:
-        """Its volume ID. The name of a disk is whole, that of a file without its folder."""
+        """Its volume ID. A file has its content in front of its name, a disk only its name."""
         if self.content == "images":
             return f"{self.storage}:{self.name}"
         return f"{self.storage}:{self.content}/{self.name}"

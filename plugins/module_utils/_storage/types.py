@@ -53,8 +53,8 @@ CONTENT: Mapping[str, frozenset[str]] = {
 }
 # Types that can be defined without any content.
 MAY_BE_EMPTY = ("btrfs", "dir", "iscsi", "iscsidirect", "pbs")
-# What a storage of this name has if nothing is defined (Plugin.pm, parse_config): PVE always has
-# it, on every node.
+# PVE has this storage on every node, even if storage.cfg does not define it (Plugin.pm,
+# parse_config).
 LOCAL = "local"
 # Options by the version of PVE that introduced them.
 SINCE: Mapping[str, tuple[int, int]] = {

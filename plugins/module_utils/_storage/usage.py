@@ -39,7 +39,7 @@ class Usage:
 
 
 def read_usage(client: Api, storage: str) -> Usage:
-    """Return what uses a storage. Raises FleetError.
+    """Return guests, backup jobs, replications and storages that use a storage. Raises FleetError.
 
     Four requests, one for each guest, and one for each node and content with volumes of guests.
     """

@@ -257,7 +257,7 @@ def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
 def find_privileged(
     tenant: Tenant, containers: Iterable[VmRow], guests: Mapping[int, Actual]
 ) -> Iterator[Finding]:
-    """Yield the privileged ones of containers that must not be privileged, as `guests` has them."""
+    """Yield a finding for each container that is privileged in `guests` and must not be."""
     for text, vmid in privileged_among(tenant, containers, guests):
         yield Finding("privileged_container", tenant.name, str(vmid), text)
 

@@ -169,7 +169,7 @@ def _write_resources(
     report: Report,
     keeper: Keeper,
 ) -> PlannedNetworks:
-    """Write the resources before the token, and return the networks as they are then.
+    """Write all resources before the token, and return the networks after that.
 
     After a failure the file is no longer reserved.
     """

@@ -45,7 +45,7 @@ def plan_spec() -> Spec:
 
 
 def drill_spec() -> Spec:
-    """Return the options of module drill beside those of copies."""
+    """Return the options of module drill without the options of copies."""
     return {
         "run": {"type": "str", "required": True},
         "tenant_prefix": {"type": "str", "default": "tenant_"},

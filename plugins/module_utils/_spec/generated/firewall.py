@@ -33,7 +33,7 @@ def scope_spec() -> Spec:
 
 
 def firewall_spec() -> Spec:
-    """Return the options of module firewall except those that choose the scope."""
+    """Return the options of module firewall without the choice of the scope."""
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "comment": {"type": "str"},
@@ -204,7 +204,7 @@ def firewall_spec() -> Spec:
 
 
 def info_spec() -> Spec:
-    """Return the options of module firewall_info except those that choose the scope."""
+    """Return the options of module firewall_info without the choice of the scope."""
     return {"effective": {"type": "bool", "default": False}}
 
 

@@ -28,8 +28,8 @@ _PIECE = 1 << 20
 class Volume:
     """A volume as a task wants it.
 
-    `size` is that of the local file `src`, or of a new disk of guest `vmid`, in bytes; notes and
-    protection that are None are not changed.
+    `size` is the size of the local file `src`, or of a new disk of guest `vmid`, in bytes. Notes
+    and protection are not changed if they are None.
     """
 
     file: File

@@ -112,7 +112,7 @@ def require_images(volume: Volume, version: tuple[int, int]) -> None:
 
 
 def find_template(rows: Iterable[Row], name: str) -> str:
-    """Return the file name of an appliance: that of its newest version if the name is a package.
+    """Return the file name of an appliance; for a package, the file name of its newest version.
 
     Raises NotFound.
     """

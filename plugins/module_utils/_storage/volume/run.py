@@ -83,7 +83,7 @@ class StoredVolume(Resource[Result]):
             self._check(cluster)
 
     def _check(self, cluster: ClusterState) -> None:
-        """Refuse, before the first write, what PVE would do or report late."""
+        """Refuse the removal of a used disk and a file without space, before the first write."""
         step, file = self.plan.steps[0], self.volume.file
         if step.action == DELETE and not self.volume.force:
             vmid = (self.found or {}).get("vmid")

@@ -36,9 +36,9 @@ _READS_AT_ONCE = 8
 def audit_networks(
     client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, Networking]
 ) -> list[Finding]:
-    """Return the findings about networks; the guests of tenants with VNets or groups are read.
+    """Return the findings about networks; guests are read only if a tenant has VNets or groups.
 
-    Four requests if no tenant has any, and some five for each guest of those that have.
+    Four requests without any, and otherwise some five more for each guest with exactly one tenant.
     """
     try:
         groups = _by_tag(groups_of(client.get(*ROOT, "groups")))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The system disk of a VM is replaced by that of another image (pure)."""
+"""Replaces the system disk of a VM by the disk of another image (pure)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..model import DesiredVm
 def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
     """Return the desired VM with the disk of a template in the place of its system disk.
 
-    The new disk has the size in the task, or else that of the image. Raises ValidationFailed unless
-    the task stops the VM, and for a disk that would become smaller than the old one without a size
-    in the task; Conflict for a template whose disks are not one disk of the VM.
+    The new disk has the size in the task, or else the size of the image. Raises ValidationFailed
+    unless the task stops the VM, and if the disk would become smaller and the task does not set its
+    size; Conflict for a template whose disks are not one disk of the VM.
     """
     image = image_of_clone(template)
     if image is None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the plan of a VM differs from that of other guests: drives, hotplug, hibernation (pure)."""
+"""How the plan of a VM differs from a container's: drives, hotplug, hibernation (pure)."""
 
 from __future__ import annotations
 
