@@ -42,8 +42,8 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     VNET: ("forward", "group"),
     GROUP: ("in", "out", "forward"),
 }
-# The decision about packets that no rule matches. Nodes and groups have none: the rules of a node
-# are followed by the rules of the cluster, and a group by the next rules of its place.
+# The decision about packets that no rule matches. Nodes and groups have none: the rules of the
+# cluster follow the rules of a node, and the next rules of its place follow the rules of a group.
 _POLICIES: Mapping[str, Mapping[str, str]] = {
     CLUSTER: {"in": "DROP", "out": "ACCEPT", "forward": "ACCEPT"},
     GUEST: {"in": "DROP", "out": "ACCEPT"},
