@@ -270,10 +270,9 @@ def test_a_failed_write_is_rolled_back(lab: Lab, path: str) -> None:
     converge(lab, **WHOLE)
 
 
-def test_a_node_that_does_not_reload_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SdnTransaction, "timeout", 3)
+def test_a_node_that_does_not_reload_is_named(lab: Lab) -> None:
     lab.simulator.fault(task="srvreload", fail="ifreload failed", times=1)
-    result = lab.run("sdn", **WHOLE)
+    result = lab.run("sdn", **WHOLE, task_timeout=3)
     lab.simulator.clear_faults()
     assert result["error"]["reason"] == "nodes failed"
     assert "zone teams on pve1" in result["msg"]

@@ -92,6 +92,7 @@ ELSEWHERE = {
     "container": "test_container",
     "drill_info": "test_drill",
     "container_info": "test_container_info",
+    "failover": "test_failover",
     "firewall": "test_firewall",
     "firewall_info": "test_firewall",
     "ha_resource": "test_ha",

@@ -34,11 +34,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if rules:
         require_known(rules, read_known(client, scope, rules), desired)
 
-    if scope.kind == GROUP and actual.exists and not desired.is_wanted:
-        require_group_unused(client, scope.name)
+    is_group_removed = scope.kind == GROUP and actual.exists and not desired.is_wanted
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
         require_unused(before, after)
-        return guard_access(client, scope, desired, params)
+        warnings = guard_access(client, scope, desired, params)
+        if is_group_removed:
+            require_group_unused(client, scope.name)
+        return warnings
 
     return apply_plan(FirewallOfScope(client, scope, desired, actual, check), check_mode)

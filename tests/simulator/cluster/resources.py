@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import Cluster, Container, Guest, NodeInfo, Report, Storage
 from ..ha.records import is_configured
 from ..ha.status import listed_state, node_states
-from ..sdn.config import sdn_of
 from ..volumes.space import used_bytes
 from .containers import container_status
 from .status import load_of, used_memory, vm_status
@@ -16,6 +16,8 @@ from .status import load_of, used_memory, vm_status
 # Seconds that pmxcfs keeps statistics which are not renewed (pve-cluster, src/pmxcfs/status.c,
 # cfs_rrd_dump).
 STATISTICS_KEPT = 300
+# Rows of rooms above this one, by the type that the caller asks for.
+MORE_ROWS: list[Callable[[Ctx, str | None], list[dict[str, Any]]]] = []
 
 
 def refresh(cluster: Cluster) -> None:
@@ -246,7 +248,7 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
             for name in cluster.pools
             if ctx.may(f"/pool/{name}", "Pool.Audit")
         ]
-    result += _networks(ctx, kind)
+    result += _more_rows(ctx, kind)
     if kind in (None, "node"):
         result += [
             node_entry(cluster, node, figures=ctx.may(f"/nodes/{node.name}", "Sys.Audit"))
@@ -266,21 +268,10 @@ def resources(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     return result
 
 
-def _networks(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
-    """The zones of each node: `sdn` entries up to 8.x, `network` ones since."""
-    old = ctx.sim.schema.version.startswith("8")
-    if kind not in ((None, "sdn") if old else (None, "network")):
-        return []
+def _more_rows(ctx: Ctx, kind: str | None) -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = []
-    for node in ctx.cluster.nodes:
-        for zone, status in {"localnetwork": "ok", **sdn_of(ctx).zones_on(node)}.items():
-            if not ctx.may(f"/sdn/zones/{zone}", "SDN.Audit", "SDN.Use", any_of=True):
-                continue
-            entry = {"id": f"network/{node}/zone/{zone}", "network": zone, "network-type": "zone"}
-            if old:
-                entry = {"id": f"sdn/{node}/{zone}", "sdn": zone}
-            kind_of_row = "sdn" if old else "network"
-            result.append({**entry, "node": node, "status": status, "type": kind_of_row})
+    for rows_of in MORE_ROWS:
+        result += rows_of(ctx, kind)
     return result
 
 

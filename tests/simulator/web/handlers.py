@@ -54,6 +54,7 @@ MODULES = (
     "identity.subscription",
     "network.firewall",
     "network.interfaces",
+    "sdn.listing",
     "sdn.lock",
     "sdn.objects",
     "sdn.subnets",

@@ -213,7 +213,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
                 # The marker goes when nothing is left that could be interrupted.
                 written = self.written(update.without("description"))
                 node = update.desired.guest.node or update.actual.node
-                last = [write_notes_last(update.actual, update.change, node)]
+                notes_image = update.notes_image
+                last = [
+                    write_notes_last(update.actual, update.change, node, notes_image=notes_image)
+                ]
         steps = _beside(written, disk_steps, running=update.running)
         if update.running:
             steps += grow(update.actual, grown_later)

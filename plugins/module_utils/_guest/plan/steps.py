@@ -54,8 +54,13 @@ class Update(Generic[AnyDesired]):
         PVE writes the options of one request one after the other, so that notes could be there
         before the disk of the same request (qemu-server: API2/Qemu.pm, update_vm_api).
         """
-        notes_image = self.desired.guest.replacement is not None and self.notes is not None
-        return self.ends_building or notes_image
+        return self.ends_building or self.notes_image
+
+    @property
+    def notes_image(self) -> bool:
+        """Whether it writes the image of a replaced disk into the notes of a finished guest."""
+        is_replaced = self.desired.guest.replacement is not None and self.notes is not None
+        return is_replaced and not self.ends_building
 
     def without(self: AnyUpdate, option: str) -> AnyUpdate:
         """Return the update with one option removed from its change."""
@@ -75,7 +80,7 @@ class Update(Generic[AnyDesired]):
         summary = f"Set {_summary_of(self)} on {actual.label}"
         written = {*change.sets, *change.deletes}
         if self.ends_with_notes and written == {"description"}:
-            summary = _summary_of_notes(actual)
+            summary = _summary_of_notes(actual, notes_image=self.notes_image)
         return config_step(actual, summary, data)
 
 
@@ -227,18 +232,23 @@ def complete(
     return [config_step(actual, f"Set {words} on {actual.label}", {**last.data, "tags": tags})]
 
 
-def _summary_of_notes(actual: Actual) -> str:
+def _summary_of_notes(actual: Actual, *, notes_image: bool) -> str:
     """Return the summary of the step that writes the notes last."""
-    if actual.marker.building:
-        return f"Remove the creation marker from {actual.label}"
-    return f"Note the image of {actual.label}"
+    if notes_image:
+        return f"Note the image of {actual.label}"
+    return f"Remove the creation marker from {actual.label}"
 
 
-def write_notes_last(actual: Actual, change: Change, node: str) -> Step:
-    """Return the step that writes the notes when everything else is done."""
+def write_notes_last(
+    actual: Actual, change: Change, node: str, *, notes_image: bool = False
+) -> Step:
+    """Return the step that writes the notes when everything else is done.
+
+    With `notes_image` they name the image of a replaced disk, otherwise the creation is finished.
+    """
     moved = replace(actual, node=node)
     data = notes_data(change.sets.get("description"))
-    return config_step(moved, _summary_of_notes(moved), data)
+    return config_step(moved, _summary_of_notes(moved, notes_image=notes_image), data)
 
 
 def writes_notes_only(step: Step) -> bool:
