@@ -9,6 +9,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -239,10 +240,15 @@ class Planner:
         """Return the VM that an item means, and the cluster state in which it was searched."""
         if planned.error is not None:
             return planned.error
+        context = self._context(planned.item)
         try:
-            return find(self._context(planned.item).of_guest, self._cluster_of(planned.item))
+            actual, seen = find(context.of_guest, self._cluster_of(planned.item))
         except FleetError as error:
             return error
+        if actual is not None:
+            with suppress(FleetError):  # the plan meets the same error, which is remembered too
+                planned.item.kind.flow.ask_ahead(context, actual)
+        return actual, seen
 
     def _plan(
         self, planned: Planned, read: tuple[Actual | None, ClusterState] | FleetError

@@ -18,6 +18,7 @@ from .._core.result import Result
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
+from .._guest.flow.intent import must_leave
 from .._guest.flow.place import choose_place
 from .._guest.flow.placed import Placed
 from .._guest.model import Actual
@@ -37,7 +38,7 @@ from .live.snippets import current_content, put_snippet, write_snippet
 from .model import DesiredVm
 from .plan.create import plan_creation
 from .plan.existing import decide, require_possible
-from .plan.intent import intent_of
+from .plan.intent import intent_of, may_migrate
 from .plan.needs import needs_of
 from .plan.new import placed, require_allowed, require_creatable, require_usable
 from .plan.refusals.options import require_names
@@ -97,6 +98,11 @@ class VmFlow(IsolatingFlow[VmContext]):
 
     key = "vm"
     planner = VM_PLANNER
+
+    def ask_ahead(self, context: VmContext, actual: Actual) -> None:
+        guest = context.desired.guest
+        if must_leave(guest, actual) and may_migrate(guest, actual):
+            Reads(context.client).migration(actual, guest.node or "")
 
     def update(self, context: VmContext, actual: Actual, cluster: ClusterState) -> VmPlan:
         desired = context.desired

@@ -90,6 +90,13 @@ class Flow(Generic[AnyContext]):
         """
         raise NotImplementedError
 
+    def ask_ahead(self, context: AnyContext, actual: Actual) -> None:
+        """Ask PVE the questions of the plan of an existing guest that are known before the plan.
+
+        The client of the context remembers the answers. A planner calls this for several guests
+        side by side, then plans one guest after the other.
+        """
+
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
         """Return the plan that makes a new guest which has its node and its number."""
         raise NotImplementedError

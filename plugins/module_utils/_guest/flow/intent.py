@@ -15,7 +15,7 @@ from ..._cluster.state import ClusterState
 from ..config.change import Change
 from ..create.quota_race import Growth, Usage
 from ..hardware import AnyDesired
-from ..model import Actual
+from ..model import Actual, Guest
 from ..plan import power
 from ..plan.allocation import Definitions
 from ..plan.steps import changes_pool, moves_node
@@ -119,3 +119,13 @@ def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:
         return ()
     cause = "the token has no Pool.Audit on /pool"
     return (f"{intent.actual.label}: {cause}, so a pool that it is in may be hidden",)
+
+
+def must_leave(desired: Guest, actual: Actual) -> bool:
+    """Return whether the guest cannot stay on its node, known before its new node is chosen
+    (pure).
+    """
+    if desired.state == "absent":
+        return False
+    is_excluded = desired.rebalance and actual.node in desired.rules.exclude
+    return is_excluded or moves_node(desired, actual)

@@ -90,11 +90,15 @@ class GuestReads:
         return in_snapshot(actual, source.snapshot, names, config)
 
     def migration(self, actual: Actual, target: str) -> Mapping[str, Any]:
-        """Return PVE's answer about a move to a node; one request."""
+        """Return PVE's answer about a move to a node; one request.
+
+        The answer is about every node: PVE accepts a target and ignores it (qemu-server:
+        API2/Qemu.pm, migrate_vm_precondition, from its first version on). The request has no
+        target, so that a client that remembers answers asks once about all nodes.
+        """
         answer: Mapping[str, Any] = self.client.get(
             *actual.path,
             "migrate",
-            params={"target": target},
             attempted=f"Could not ask whether {actual.label} can move to node {target}",
         )
         return answer

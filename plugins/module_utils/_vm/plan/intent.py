@@ -15,7 +15,7 @@ from ..._core.propstring import parse
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import growth_of
 from ..._guest.flow.intent import Intent as GuestIntent
-from ..._guest.model import Actual
+from ..._guest.model import Actual, Guest
 from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..._guest.plan.origin import require_origin
 from ..._schema.formats import sub_keys_of
@@ -36,7 +36,7 @@ class Intent(GuestIntent[DesiredVm]):
     @property
     def asks_for_move(self) -> bool:
         """Whether PVE must say if it can migrate the VM; the plan refuses a hibernated one."""
-        return self.moves and self.desired.guest.migrate and self.actual.status != "hibernated"
+        return self.moves and may_migrate(self.desired.guest, self.actual)
 
     @property
     def counts_cpus(self) -> bool:
@@ -102,6 +102,11 @@ def intent_of(
     if desired.guest.limits is not None:
         growth = growth_of(desired.guest, actual, after)
     return Intent(desired, actual, change, after, growth, snippet_now)
+
+
+def may_migrate(desired: Guest, actual: Actual) -> bool:
+    """Return whether a VM is migrated if it moves; the plan refuses a hibernated one."""
+    return desired.migrate and actual.status != "hibernated"
 
 
 def snippets_of(config: Mapping[str, str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ old VMs too.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from typing import Any
 
@@ -163,6 +164,66 @@ def test_the_same_list_gives_the_same_plan(
         for _turn in range(2)
     )
     assert first == second
+
+
+class Movable(Cluster):
+    """A cluster whose nodes answer about migrations; one node lacks a device of VM 101.
+
+    An answer waits until so many VMs are asked about at once.
+    """
+
+    def __init__(self, rows: list[dict[str, Any]], at_once: int = 1) -> None:
+        super().__init__(rows)
+        self._barrier = threading.Barrier(at_once, timeout=10)
+
+    def of_path(self, request: Request) -> Any:
+        if request.segments[-1] != "migrate":
+            return super().of_path(request)
+        self._barrier.wait()
+        lacks = {"n2": {"unavailable-resources": ["gpu"]}}
+        return {"not_allowed_nodes": lacks if request.segments[3] == 101 else {}}
+
+    @property
+    def asked_about(self) -> list[Any]:
+        """The VMs about whose migration a node was asked."""
+        return [path[3] for path in self.paths if path[-1] == "migrate"]
+
+
+def leaving(*vmids: int, **more: Any) -> dict[str, Any]:
+    """Return the options of VMs that must leave node n1."""
+    away = {"rebalance": True, "placement": {"exclude": ["n1"], "strategy": "first"}}
+    return {**DEFAULTS, **away, "vms": [{"vmid": vmid} for vmid in vmids], **more}
+
+
+def test_pve_is_asked_once_about_each_migration_side_by_side() -> None:
+    """The answer has every node, so that a plan with another target asks no more."""
+    rows = [node(name) for name in ("n1", "n2", "n3")] + [vm(100, "n1"), vm(101, "n1")]
+    server = Movable(rows, at_once=2)
+    planner = Planner(server.client(), True)
+    free, tied = planner.plan(read_items(leaving(100, 101), NO_SERVER))
+    assert free.row is not None
+    assert free.row.node == "n2"
+    assert tied.error is not None
+    assert tied.error.details["node"] == "n2"
+    assert sorted(server.asked_about) == [100, 101]
+    without = {"exclude": ["n1", "n2"]}
+    (again,) = planner.plan_again(read_items(leaving(101, placement=without), NO_SERVER))
+    assert again.row is not None
+    assert again.row.node == "n3"
+    assert sorted(server.asked_about) == [100, 101]
+
+
+def test_pve_is_not_asked_about_guests_that_may_stay() -> None:
+    options: dict[str, dict[str, Any]] = {
+        "stays by a constraint": {"placement": {"exclude": ["n2"]}},
+        "is on its node": {"rebalance": False, "placement": None, "node": "n1"},
+        "may not migrate": {"migrate": False},
+        "is removed": {"state": "absent"},
+    }
+    for what, more in options.items():
+        server = Movable([node("n1"), node("n2"), vm(100, "n1")])
+        Planner(server.client(), True).plan(read_items(leaving(100, **more), NO_SERVER))
+        assert server.asked_about == [], what
 
 
 @given(
