@@ -18,6 +18,7 @@ from typing import Any
 from tests.bench import (
     backups,
     containers,
+    evacuations,
     fleets,
     infrastructure,
     inventories,
@@ -46,6 +47,7 @@ PARTS: dict[str, PART] = {
     "snapshot": single_tasks.snapshot,
     "fleet20": fleets.fleet20,
     "fleet100": fleets.fleet100,
+    "evacuate60": evacuations.evacuate60,
     "local_images": fleets.local_images,
     "fleet1000": fleets.fleet1000,
     "drift1000": fleets.drift1000,

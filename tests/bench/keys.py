@@ -70,6 +70,12 @@ KEYS: dict[str, Key] = {
         "100 VMs cloned, configured, started by one task vms: its time over the bound of the slots",
         1.25,
     ),
+    "evacuate60_over_bound": Key(
+        "evacuate60",
+        "60 VMs moved off a node by one task evacuation: its time over the bound of the migration"
+        " slots",
+        1.2,
+    ),
     "clones_local_image_ratio": Key(
         "local_images",
         "100 clones over five nodes without shared storage: the time from a template of one node"
