@@ -31,7 +31,7 @@ from .times.windows import remaining
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How often guests are looked for that came to the node while others left.
+# How often the node is searched for guests that arrived while others left.
 _ROUNDS = 4
 _LEAVING = (*MOVES, HA, STOP)
 

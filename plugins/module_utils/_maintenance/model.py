@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Decision:
-    """What happens to one guest, and why.
+    """The action for one guest, and the reason.
 
     `planned` is the plan of the guest, None if nothing is sent for it. `seconds` is an estimate.
     """

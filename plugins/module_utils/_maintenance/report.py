@@ -33,7 +33,7 @@ MOVES = (MIGRATE, RESTART)
 
 @dataclass(frozen=True)
 class Progress:
-    """What a task has decided and done on its node."""
+    """The decisions and finished steps of a task on its node."""
 
     wanted: Wanted
     phase: str
@@ -180,7 +180,7 @@ def not_moved(decision: Decision, timeout: int) -> TaskTimeout:
 
 
 def merged(record: Record | None, fresh: Record, marks: Mapping[int, str]) -> Record:
-    """Return the record with the guests that leave now; the state of the node is that of before."""
+    """Return the record with the guests that leave now; the state of the node stays unchanged."""
     if record is None or not record.version:
         return fresh
     return replace(

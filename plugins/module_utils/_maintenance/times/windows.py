@@ -37,8 +37,8 @@ def _is_window(found: re.Match[str]) -> bool:
 def remaining(windows: Sequence[str], now: datetime) -> float | None:
     """Return the seconds until the end of the window that `now` is in, 0 outside of all.
 
-    None without any window: the time is not limited. A window can end on the next day, and one
-    that ends when it begins lasts a day.
+    None without any window: the time is not limited. A window can end on the next day, and a
+    window that ends when it begins lasts a day.
     """
     if not windows:
         return None
