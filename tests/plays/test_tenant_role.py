@@ -36,7 +36,7 @@ ESTATE: dict[str, Any] = {
             "networks": {"lan": "vmbr1"},
             "access": {
                 "templates": ["debian-13"],
-                "storages": ["ceph"],
+                "storages": ["ceph", "local"],
                 "bridges": ["vmbr0", "vmbr1"],
                 "nodes": ["pve1", "pve2", "pve3"],
             },
@@ -46,6 +46,14 @@ ESTATE: dict[str, Any] = {
     "provision_vms": [
         {"name": "app1", "tenant": "initech", "nics": [{"network": "lan", "ip": "dhcp"}]},
         {"name": "app2", "tenant": "initech"},
+    ],
+    "provision_containers": [
+        {
+            "name": "box1",
+            "tenant": "initech",
+            "source": "debian-13-standard",
+            "rootfs": {"storage": "ceph"},
+        }
     ],
     "tenant_name": "initech",
 }
@@ -132,7 +140,13 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     mark = lab.mark()
     listed = player.play(TENANT, "--check", **gone).expect()
     assert writes(lab, mark) == []
-    for line in ("app1", "app2", "Delete user 'tenant_initech@pve'", "Delete pool 'initech'"):
+    for line in (
+        "app1",
+        "app2",
+        "box1",
+        "Delete user 'tenant_initech@pve'",
+        "Delete pool 'initech'",
+    ):
         assert line in listed.output
     refused = player.play(TENANT, **gone).expect(2)
     assert "confirm=initech" in refused.output
