@@ -378,6 +378,16 @@ def test_a_guest_that_the_ha_manager_moves_back(lab: Lab) -> None:
     assert places(lab) == before
 
 
+def test_a_guest_that_is_moved_while_its_return_is_planned(lab: Lab) -> None:
+    before = populate(lab)
+    do(lab)
+    home = [["PUT", "/vms/201", {"node": NODE}]]
+    lab.simulator.fault(method="GET", path="/qemu/201/migrate$", steer=home)
+    do(lab, state="returned")
+    lab.simulator.clear_faults()
+    assert places(lab) == before
+
+
 def test_a_guest_that_always_comes_back(lab: Lab) -> None:
     before = populate(lab)
     back = [["PUT", "/vms/201", {"node": NODE}]]

@@ -17,6 +17,7 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._fleet.execute import VmOutcome
 from .._fleet.plan import Planned, Planner
+from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
 from .._node.record import PENDING, RETURNING, Record
@@ -32,6 +33,9 @@ from .times.estimate import seconds_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+
+_PLANS = 3  # how often guests that are moved by others are planned
 
 
 @dataclass
@@ -109,7 +113,27 @@ def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
 def _decide(
     wanted: Wanted, client: Client, record: Record
 ) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
-    """Return the decision about each guest of the record, in start order, and warnings."""
+    """Return the decision about each guest of the record, in start order, and warnings.
+
+    If the HA manager has moved a guest in between, all guests are planned again.
+    """
+    for _number in range(_PLANS):
+        decisions, warnings = _decide_once(wanted, client, record)
+        if not any(map(_has_moved, decisions)):
+            break
+    return decisions, warnings
+
+
+def _has_moved(decision: Decision) -> bool:
+    """Return whether a guest was moved to another node while it was planned."""
+    if decision.planned is None or decision.planned.error is None:
+        return False
+    return is_elsewhere(decision.planned.error)
+
+
+def _decide_once(
+    wanted: Wanted, client: Client, record: Record
+) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
     cluster = fetch_cluster_state(client.direct(), TYPES)
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})
