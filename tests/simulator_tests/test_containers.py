@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import tests.simulator.web.server  # noqa: F401 - it loads every handler
 from tests.simulator.core.api import HANDLERS
 from tests.simulator.process import SimulatorError
 from tests.simulator.schema.definition import Schema
+from tests.simulator.web import handlers
 from tests.simulator_tests.client import Client
 
 CONTAINER: dict[str, Any] = {
@@ -36,6 +36,7 @@ def test_each_call_of_both_versions_is_answered() -> None:
     """PVE 9.2 has 43 paths of containers. 8.4 has them without migration preconditions (commit
     5ed4af5 of pve-container), and with the firewall that it has for VMs.
     """
+    handlers.load()
     for version in ("9.2", "8.4"):
         calls = [call for call in Schema(version).methods if "/lxc" in call[1]]
         assert len({path for _verb, path in calls}) == 43

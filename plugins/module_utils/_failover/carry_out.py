@@ -26,8 +26,6 @@ from .twins import OtherSite, find_twin_problems
 if TYPE_CHECKING:
     from .._api.client import Client
 
-ReadOther = Callable[[], OtherSite | None]
-
 
 @dataclass(frozen=True)
 class Failover:
@@ -38,7 +36,7 @@ class Failover:
     desired: DesiredFailover
     site: Site
     context: DrillContext
-    read_other: ReadOther
+    read_other: Callable[[], OtherSite | None]
 
     @property
     def client(self) -> Client:
