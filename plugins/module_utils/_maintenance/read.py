@@ -105,19 +105,20 @@ def read_active(client: Client, node: str) -> tuple[Mapping[str, Any], ...]:
 
 def read_ha(client: Client) -> HaState:
     """Return the state and the rules of the HA manager."""
-    has_rules = client.version() >= _RULES_SINCE
-    parts = (
-        ("status", "manager_status"),
-        ("status", "current"),
-        ("resources",),
-        ("rules",) if has_rules else ("groups",),
-    )
     direct = client.direct()
-    manager, current, resources, placing = side_by_side(
-        lambda part: direct.get("cluster", "ha", *part), parts, _READERS
+    rules: list[Mapping[str, Any]] = []
+    groups: list[Mapping[str, Any]] = []
+    if client.version() >= _RULES_SINCE:
+        rules = direct.get("cluster", "ha", "rules") or []
+    else:
+        groups = direct.get("cluster", "ha", "groups") or []
+    return ha_state_of(
+        direct.get("cluster", "ha", "status", "manager_status") or {},
+        direct.get("cluster", "ha", "status", "current") or (),
+        direct.get("cluster", "ha", "resources") or (),
+        rules,
+        groups,
     )
-    rules, groups = (placing or [], []) if has_rules else ([], placing or [])
-    return ha_state_of(manager or {}, current or (), resources or (), rules, groups)
 
 
 def read_ceph(client: Client) -> CephState | None:
@@ -151,15 +152,11 @@ def _has_no_ceph(error: FleetError) -> bool:
 def read_node(client: Client, node: str, cluster: ClusterState) -> NodeState:
     """Return the state of a node that is online. Raises FleetError."""
     direct = client.direct()
-    rows, release, status = side_by_side(
-        lambda part: direct.get("nodes", node, part, tries=1),
-        ("services", "version", "status"),
-        _READERS,
-    )
+    rows = direct.get("nodes", node, "services", tries=1)
     services = [str(row["service"]) for row in rows or () if row.get("state") == "running"]
-    version = str(release.get("version") or "")
+    version = str(direct.get("nodes", node, "version", tries=1).get("version") or "")
     storages = [row.storage for row in cluster.storages if row.node == node and row.available]
-    uptime = status.get("uptime") or 0
+    uptime = direct.get("nodes", node, "status", tries=1).get("uptime") or 0
     booted = int(client.clock.time() - uptime)
     return NodeState(tuple(sorted(services)), tuple(sorted(storages)), version, booted)
 

@@ -169,7 +169,7 @@ def test_the_same_list_gives_the_same_plan(
 class Movable(Cluster):
     """A cluster whose nodes answer about migrations; one node lacks a device of VM 101.
 
-    No answer comes before nodes are asked about `at_once` VMs.
+    An answer waits until so many VMs are asked about at once.
     """
 
     def __init__(self, rows: list[dict[str, Any]], at_once: int = 1) -> None:
