@@ -184,14 +184,15 @@ def check_what_is_there(awx: Controller) -> None:
     # No login is needed before a job starts: "Check requirements" says what is wrong with one.
     for template in awx.all("job_templates"):
         assert awx.updates_before(template) == []
-    # Nightly snapshots, a storage for backups, a directory for drills, and a login of AWX for the
-    # rotation of tokens are options that are not set.
+    # Nightly snapshots, a storage for backups, a directory for drills, a weekly rebalance, and a
+    # login of AWX for the rotation of tokens are options that are not set.
     off = {one.name for one in awx.all("schedules") if not one.values["enabled"]}
     assert off == {
         "acme: Back up guests every night",
         "acme: Take snapshots every night",
         "Proxmox VE: Prove restores every week",
         "Proxmox VE: Rotate tokens every week",
+        "Proxmox VE: Use the nodes evenly every week",
     }
 
 

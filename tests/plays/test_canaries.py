@@ -61,7 +61,8 @@ PLANTED: Mapping[str, str] = {
     "smtp_password": "canary-smtp-25",
     "ipams.token": "canary-ipam-26",
     "dns.key": "canary-dns-27",
-    "private_key": "-----BEGIN PRIVATE KEY-----\ncanary-private-28\n-----END PRIVATE KEY-----",
+    # Proxmox VE takes a text in base64 only (pve-common: Certificate.pm, check_pem).
+    "private_key": "-----BEGIN PRIVATE KEY-----\ncanary/private/28\n-----END PRIVATE KEY-----",
     "key": "canary-subscription-29",
     "data": "CF_Token=canary-acme-30",
 }
@@ -136,7 +137,7 @@ BESIDE = ("canary-url-10", "canary-key-11", "canary-class-12", "canary-broken-13
 # The password of root@pam in the demo cluster, with which some tasks log in.
 RIGHT_PASSWORD = "fleetpw123"
 CANARIES = (
-    *(re.findall(r"canary-[a-z-]+-\d+", text)[0] for text in PLANTED.values()),
+    *(re.findall(r"canary[-/][a-z-]+[-/]\d+", text)[0] for text in PLANTED.values()),
     *BESIDE,
     TOKEN_SECRET,
     RIGHT_PASSWORD,
