@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.validation import check_type_dict
 
 from .._api.client import Client
 from .._api.endpoint import credentials_in
@@ -132,10 +133,14 @@ class Entry:
         module.exit_json(**outcome.values)
 
     def hidden(self, arguments: Mapping[str, Any]) -> set[str]:
-        """Return the secret values beside the options with `no_log`: also a login within a URL, and
-        a secret in the place of a token's ID.
+        """Return the secret values beside the options with `no_log`: also a login within a URL, a
+        secret in the place of a token's ID, and the values of a dictionary that is written as a
+        text, which Ansible hides as a whole only.
         """
         found = set(self.secrets(arguments))
+        for name, option in self.spec.items():
+            if option.get("no_log") and option.get("type") == "dict":
+                found |= _values_in(arguments.get(name))
         sites = arguments.get("sites")
         for given in (arguments, *(sites if isinstance(sites, list) else ())):
             if not isinstance(given, Mapping):
@@ -252,6 +257,17 @@ class Entry:
 def _counts(clients: Sequence[Client]) -> list[dict[str, Any]]:
     """Return how often each endpoint was called, for the callback plugin metrics."""
     return count_requests(row for client in clients for row in list(client.requests))
+
+
+def _values_in(text: Any) -> set[str]:
+    """Return the values of a dictionary that is written as a text, such as C(a=1, b=2)."""
+    if not isinstance(text, str):
+        return set()
+    try:
+        values = check_type_dict(text)
+    except TypeError:
+        return {text}
+    return {str(value) for value in values.values()}
 
 
 def _module_class(entry: Entry) -> Any:
