@@ -96,7 +96,8 @@ _load_collections(_home)
 
 
 # A busy machine is slow now and then; that is not a finding of a property test. The examples are
-# the same in each run, so that a change fails on what it changed; `make test-long` draws new ones.
+# the same in each run, so that only a change of the code changes a result; `make test-long` draws
+# new ones.
 hypothesis.settings.register_profile(
     "fleet", deadline=None, derandomize="PVE_FLEET_CASES" not in os.environ
 )

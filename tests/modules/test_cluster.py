@@ -193,7 +193,7 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
 
 
 def test_a_volume_is_uploaded_to_a_storage_of_the_same_file(lab: Lab, tmp_path: Path) -> None:
-    """Proxmox VE does not know where a volume comes from, so an export has none."""
+    """Proxmox VE does not record the source of a volume, so an export has none."""
     source = tmp_path / "tools.iso"
     source.write_bytes(b"\0" * 4096)
     file = {

@@ -114,7 +114,7 @@ def test_without_a_record_those_start_that_start_with_their_node(lab: Lab) -> No
 
 
 def test_bulk_actions_need_fewer_requests(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty guests of one tier: all requests of a start, beside those of single starts."""
+    """Twenty guests of one tier: all requests of a start, and of twenty single starts."""
     for vmid in range(410, 430):
         put_vm(lab, vmid, {"memory": "512"}, running=False)
     counts: list[int] = []

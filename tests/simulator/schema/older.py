@@ -37,8 +37,8 @@ _PARAMS_SINCE_9 = ("lock-token", "release-lock", "fabric", "secondary-controller
 
 
 def containers_of_8_4(newer: Paths, older: Paths) -> dict[str, Any]:
-    """Return the calls of containers in 8.4: those of `newer`, 9.2, without its additions. The
-    calls of the firewall are those that `older`, 8.4, has for VMs.
+    """Return the calls of containers in 8.4: the calls of `newer`, 9.2, without its additions. The
+    firewall has the calls that `older`, 8.4, has for VMs.
     """
     found: dict[str, Any] = {}
     for path, verbs in newer.items():
@@ -70,7 +70,7 @@ def _older_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def networks_of_8_4(newer: Paths) -> dict[str, Any]:
-    """Return the calls of SDN and the firewall in 8.4: those of `newer`, 9.2, without lock,
+    """Return the calls of SDN and the firewall in 8.4: the calls of `newer`, 9.2, without lock,
     rollback, dry run and fabrics (pve-network: src/PVE/API2/Network/SDN.pm of commit d7c1620, where
     C(PUT /cluster/sdn) has no parameters).
     """

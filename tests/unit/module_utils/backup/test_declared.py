@@ -45,7 +45,7 @@ def row(options: dict[str, Any], vmid: str, **more: Any) -> dict[str, Any]:
 
 
 def planned(guests: list[DeclaredGuest], *rows: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return ID and guests of the jobs that change, None for one that is deleted."""
+    """Return ID and guests of the jobs that change, None for a deleted job."""
     jobs = plan_jobs(guests, named_jobs(rows))
     return [(job.keys["name"], sorted(job.values["vms"]) if job.present else None) for job in jobs]
 

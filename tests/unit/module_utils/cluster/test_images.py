@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Versions of images: their texts, their order, and where they are kept."""
+"""Versions of images: their texts, their order, and their tags."""
 
 from __future__ import annotations
 

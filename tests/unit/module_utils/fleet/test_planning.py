@@ -169,7 +169,7 @@ def test_the_same_list_gives_the_same_plan(
 class Movable(Cluster):
     """A cluster whose nodes answer about migrations; one node lacks a device of VM 101.
 
-    An answer waits until so many VMs are asked about at once.
+    An answer waits until `at_once` VMs are asked about at the same time.
     """
 
     def __init__(self, rows: list[dict[str, Any]], at_once: int = 1) -> None:
