@@ -117,11 +117,9 @@ def memory_of(pid: int) -> float:
 
 
 def other_work() -> Callable[[], float]:
-    """Return a function that tells how many cores others have used since now: what disturbs a
-    measurement.
+    """Return a function that returns the number of cores that other work has used since this call.
 
-    That is the time in which the machine was busy, without that of this process and of what it
-    started and waited for.
+    It is the busy time of the machine without the time of this process and its children.
     """
     wall, busy, own = time.monotonic(), _machine_seconds(), _own_seconds()
 

@@ -202,7 +202,7 @@ def fleet1000(bench: Bench) -> Measured:
         per_vm = row.cpu.median * 1000 / ALL
         measured.notes.append(
             f"Processor time of the whole command: {row.cpu.median:.1f} s, that is {per_vm:.1f} ms"
-            " for a VM. Its memory is that of all processes, shared pages counted once."
+            " for a VM. Memory counts all processes, and shared pages once."
         )
     return measured
 

@@ -26,12 +26,12 @@ that only the collections differ.
 """
 
 MEANING = """\
-Every figure is a median, with the lowest and the highest run beside it. The time of a task is that
-from its announcement to its last result, as callbacks of Ansible show it. The column "play" has
-what a play took from start to end: ours imports its plugins once, before its first task, while the
-peer imports its modules in each task. The column "command" also has the start of
-`ansible-playbook`. The time of an inventory is that of the whole command. A ratio is that of two
-medians of tasks, and its range is that of the pairs of runs that were made one after the other.
+Every figure is a median, with the lowest and the highest run beside it. The time of a task begins
+with its announcement and ends with its last result, as Ansible's callbacks see them. The column
+"play" is the time of the whole play: our plugins are imported once, before the first task; the
+peer's modules are imported in each task. The column "command" includes the start of
+`ansible-playbook`. For an inventory, the whole command is measured. A ratio divides two medians of
+task times; its range comes from pairs of runs, one directly after the other.
 """
 
 
@@ -41,7 +41,7 @@ def page(results: Mapping[str, Any]) -> str:
     text = [
         HEAD,
         MEANING,
-        "## What was to be reached\n",
+        "## Goals\n",
         *_reach(results, parts),
         "\n## Single operations\n",
         *_operations(parts),
@@ -157,8 +157,8 @@ def _rows(parts: Mapping[str, Any]) -> list[str]:
             " time. Processor time is"
         ),
         (
-            "that of the whole command, without the server. Memory is that of the largest process,"
-            " for fleets of all."
+            "measured for the whole command, without the server. Memory is measured for the largest"
+            " process; for fleets, for all processes."
         ),
     ]
     return lines

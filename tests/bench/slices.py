@@ -94,7 +94,7 @@ def slices(bench: Bench) -> Measured:
     for what, rows in (("create", create), ("noop", noop)):
         measured.key(f"hosts_{what}_requests_over_list", rows[1].requests / rows[0].requests)
     measured.notes.append(
-        f"The time is that of the jobs, from the start of ansible-runner to its end, with {FORKS}"
+        f"The time of the jobs counts, from the start of ansible-runner to its end, with {FORKS}"
         f" forks in each slice. {NODES} nodes with {SLOTS} slots each; the tasks' time over the"
         f" slots of a node is {bound:g} s."
     )
