@@ -11,16 +11,6 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    FILE = r"""
-options:
-  path:
-    description:
-      - Absolute path of the file, which must end in C(.prom) so that node_exporter reads it.
-      - A file that has other lines than metrics of this collection is not overwritten.
-    type: path
-    required: true
-"""
-
     DOCUMENTATION = r"""
 options:
   quotas:

@@ -25,8 +25,55 @@ description:
   - The token needs C(Permissions.Modify) on the path, or C(Pool.Allocate) on C(/pool/NAME),
     C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with
     all privileges of the roles.
+options:
+  path:
+    description: Path of what the rights are about, such as V(/pool/globex), V(/vms/100),
+      V(/storage/ceph) or V(/).
+    type: str
+    required: true
+  state:
+    description: Whether the grants are given, V(present), or taken away, V(absent).
+    type: str
+    choices: [present, absent]
+    default: present
+  grants:
+    description: Who has which role on O(path). Each item names one of O(grants[].user),
+      O(grants[].group) and O(grants[].token).
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      user:
+        description: User with its realm, such as V(alice@pve).
+        type: str
+      group:
+        description: Group of users.
+        type: str
+      token:
+        description: Whole name of a token, such as V(alice@pve!deploy). A token with privilege
+          separation has no more rights than its user, whatever it is given.
+        type: str
+      role:
+        description: Name of the role.
+        type: str
+        required: true
+      propagate:
+        description: Whether the role also holds on the paths below. With O(state=absent)
+          the role is taken away in both cases.
+        type: bool
+        default: true
+  exact:
+    description: Whether all other roles on O(path) are taken away. It cannot be set with
+      O(state=absent).
+    type: bool
+    default: false
+  allow_self:
+    description: Whether the change may take privileges away from the login of the task
+      itself. Without it, this is refused before the first write, and the message names
+      the privileges.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.acl_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

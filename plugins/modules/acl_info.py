@@ -21,8 +21,11 @@ description:
     C(Sys.Audit) on C(/access).
   - What holds on a path also comes from the paths above it, from groups and from pools. This
     module returns what is set on the path itself.
+options:
+  path:
+    description: One path. By default, all paths are returned on which a role is given.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.acl_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

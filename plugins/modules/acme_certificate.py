@@ -22,8 +22,23 @@ description:
     register) creates one.
   - The web server of the node loads the certificate. The token needs C(Sys.Modify) on the node,
     and C(Sys.Audit) on C(/).
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
+  state:
+    description: V(present) orders a certificate if the node needs one, V(absent) revokes and
+      removes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  renew_days:
+    description: Days of validity below which the certificate is ordered again. V(0) waits until
+      it has expired.
+    type: int
+    default: 30
 extends_documentation_fragment:
-  - pve.fleet.acme_certificate_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

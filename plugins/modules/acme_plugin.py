@@ -19,8 +19,48 @@ description:
     Encrypt. M(pve.fleet.node) names the plugin of each domain, and M(pve.fleet.acme_certificate)
     orders the certificate.
   - The token needs C(Sys.Modify) on C(/).
+options:
+  name:
+    description: Name of the plugin.
+    type: str
+    required: true
+  state:
+    description: V(present) creates the plugin or changes what differs, V(absent) deletes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  type:
+    description: V(dns) proves a domain by a DNS record, V(standalone) by a web server on port 80
+      of the node. Required for a new plugin. It cannot be changed.
+    type: str
+    choices: [dns, standalone]
+  api:
+    description: Name of the DNS provider as Proxmox VE has it, such as V(cf). Required for a new
+      plugin of type V(dns). By default, it is not changed.
+    type: str
+  data:
+    description: Variables of the provider with its credentials, by their names. They are never
+      returned. A new plugin has none by default.
+    type: dict
+  update_secrets:
+    description: When O(data) is written to a plugin that exists. V(on_create) never writes it,
+      V(always) writes it in each run.
+    type: str
+    choices: [on_create, always]
+    default: on_create
+  validation_delay:
+    description: Seconds between the record and its check, V(30) unless set. By default, it is not
+      changed.
+    type: int
+  nodes:
+    description: Nodes that use the plugin. An empty list means all nodes. By default, it is not
+      changed.
+    type: list
+    elements: str
+  disable:
+    description: Whether the plugin is disabled. By default, it is not changed.
+    type: bool
 extends_documentation_fragment:
-  - pve.fleet.acme_plugin_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -18,8 +18,11 @@ description:
   - Returns one plugin of ACME or all of them, without their credentials. One request is made.
   - The token needs C(Sys.Modify) on C(/), because Proxmox VE shows the credentials with the
     plugins.
+options:
+  name:
+    description: Name of one plugin. By default, all plugins are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.acme_plugin_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -19,8 +19,23 @@ description:
     are not changed.
   - No packages are updated.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
+  handle:
+    description: Handle of a standard repository, such as V(enterprise), V(no-subscription), V(test)
+      or V(ceph-squid-no-subscription). Which ones exist depends on the version of Proxmox VE.
+    type: str
+    required: true
+  state:
+    description: Whether the repository is enabled. V(enabled) adds a missing one. A missing one
+      counts as V(disabled).
+    type: str
+    choices: [enabled, disabled]
+    default: enabled
 extends_documentation_fragment:
-  - pve.fleet.apt_repository_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -16,8 +16,12 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Returns the standard repositories of a node. One request is made.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.apt_repository_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

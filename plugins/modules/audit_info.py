@@ -21,8 +21,58 @@ description:
   - It does not fail because of findings. The playbook C(pve.fleet.audit) does.
   - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). What it may not see, and a guest that
     cannot be read, is a finding.
+options:
+  tenants:
+    description:
+      - The tenants as an estate describes them, by name, each with C(pool), C(quota),
+        C(allow_privileged) and C(access), see O(pve.fleet.vms#module:tenant_settings).
+      - Without it, quotas, pools, and rights of tenants are not checked, and no tenant
+        is unknown.
+    type: dict
+    default: {}
+  tenant_prefix:
+    description: Prefix of the tags of tenants.
+    type: str
+    default: tenant_
+  max_token_age:
+    description: Days after which a token that M(pve.fleet.tenant) created is too old.
+      Proxmox VE does not keep when another token was created.
+    type: int
+    default: 90
+  expiry_warning:
+    description: Days before the expiry of a token from which it is a finding.
+    type: int
+    default: 14
+  lasting_tokens:
+    description:
+      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as that
+        of an administrator's job.
+      - The token of a tenant whose C(access) has C(expire) V(never) is one of them.
+    type: list
+    elements: str
+    default: []
+  volumes:
+    description: Whether to look for volumes of other tenants' guests, and for volumes
+      that have the VMID of a guest and that the guest does not refer to. This takes one
+      request for each guest and each storage of a node.
+    type: bool
+    default: true
+  networks:
+    description: Whether to look for guests on VNets of other tenants, disabled firewalls,
+      NICs without filters, and rules that open a guest to another tenant. This takes
+      some five requests for each guest of a tenant, if any tenant has networks of its
+      own.
+    type: bool
+    default: true
+  backups:
+    description:
+      - Whether a guest of a tenant that no enabled backup job has is a finding. Templates
+        are not. This takes one request.
+      - A cluster that is backed up without jobs, such as with M(pve.fleet.backup), has
+        a finding for each guest.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.audit_info_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -30,8 +30,99 @@ attributes:
     support: partial
     details:
       - Without O(max_age) every run creates a backup.
+options:
+  storage:
+    description: Storage for the archives. It must have content V(backup) and be available
+      on the node of each guest.
+    type: str
+    required: true
+  mode:
+    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped.
+      The default of Proxmox VE is V(snapshot).
+    type: str
+    choices: [snapshot, suspend, stop]
+  compress:
+    description: Compression of the archives. V(0) is none, which is the default of Proxmox
+      VE.
+    type: str
+    choices: ['0', gzip, lzo, zstd]
+  notes_template:
+    description: Notes of the archives. They can contain C({{cluster}}), C({{guestname}}),
+      C({{node}}) and C({{vmid}}); write such a name as a text in an expression so that Ansible
+      does not fill it in.
+    type: str
+  protected:
+    description: Whether the new archives are protected from removal.
+    type: bool
+    default: false
+  fleecing:
+    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest.
+    type: dict
+    suboptions:
+      enabled:
+        description: Whether fleecing is used.
+        type: bool
+      storage:
+        description: Storage for fleecing images.
+        type: str
+  bwlimit:
+    description: Bandwidth limit in KiB/s. It needs C(Sys.Modify) on C(/).
+    type: int
+  pbs_change_detection_mode:
+    description: How files of containers that changed are detected on a backup server.
+    type: str
+    choices: [legacy, data, metadata]
+  max_age:
+    description:
+      - A guest with a younger archive on O(storage) is not backed up again. This is a number
+        with the unit V(s), V(m), V(h), V(d) or V(w), such as V(20h).
+      - By default, every run backs up every guest.
+    type: str
+  keep:
+    description:
+      - Number of archives of each guest on O(storage) to keep, by the rule of Proxmox VE.
+        The others are removed after the backup of the guest; if that fails, none is removed.
+      - Protected archives, renamed ones, and those of an earlier guest with the same VMID
+        are never removed. With O(tenant), neither are those whose configuration does not
+        have exactly this tenant's tag.
+      - By default, nothing is removed, whatever rule the storage has.
+    type: dict
+    suboptions:
+      keep_all:
+        description: Whether all backups are kept. It excludes all other keys.
+        type: bool
+      keep_last:
+        description: Number of the newest backups to keep.
+        type: int
+      keep_hourly:
+        description: Number of hours of which the newest backup is kept.
+        type: int
+      keep_daily:
+        description: Number of days of which the newest backup is kept.
+        type: int
+      keep_weekly:
+        description: Number of weeks of which the newest backup is kept.
+        type: int
+      keep_monthly:
+        description: Number of months of which the newest backup is kept.
+        type: int
+      keep_yearly:
+        description: Number of years of which the newest backup is kept.
+        type: int
+  parallel:
+    description:
+      - Maximum number of nodes that back up at the same time. A node backs up one guest at
+        a time.
+      - Environment variable E(PROXMOX_PARALLEL).
+    type: int
+    default: 4
+  task_timeout:
+    description:
+      - Seconds to wait for each backup. A backup that takes longer keeps running on the node.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 10800
 extends_documentation_fragment:
-  - pve.fleet.backup_options
   - pve.fleet.backup_options.choice
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -23,8 +23,31 @@ description:
     is shown. Archives that Proxmox VE hides from the token are reported in the same way.
   - A token sees the archives of a guest if it has C(Datastore.AllocateSpace) on the storage and
     C(VM.Backup) on the guest.
+options:
+  storages:
+    description: Only archives on these storages. By default, all storages with content V(backup)
+      are read.
+    type: list
+    elements: str
+  max_age:
+    description:
+      - A guest whose newest archive is older counts as a guest without a backup. This is a number
+        with the unit V(s), V(m), V(h), V(d) or V(w), such as V(26h).
+      - By default, an archive of any age is enough.
+    type: str
+  newest:
+    description: Whether to return only the newest archive of each guest. The figures in RV(guests)
+      are of all its archives.
+    type: bool
+    default: false
+  detect_reuse:
+    description:
+      - Whether to recognize archives of an earlier guest that had the same VMID, by the tasks that
+        removed it. This takes two more requests for each node.
+      - With O(tenant) this is always done.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.backup_options.info
   - pve.fleet.backup_options.choice
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -22,8 +22,172 @@ description:
   - Proxmox VE has no protection against two programs that change the same job at the same time.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/), C(Datastore.Allocate) on the storage,
     and C(VM.Backup) on O(pool).
+options:
+  name:
+    description: ID of the job.
+    type: str
+    required: true
+  state:
+    description: V(present) creates the job or changes what differs, V(absent) deletes it.
+      Archives are never deleted.
+    type: str
+    choices: [present, absent]
+    default: present
+  schedule:
+    description: Calendar event of Proxmox VE, such as V(02:30) or V(mon..fri 22:00). Required
+      for a new job.
+    type: str
+  enabled:
+    description: Whether the job runs. A new job does. By default, it is not changed.
+    type: bool
+  all:
+    description:
+      - Whether the job backs up all guests, also those that are created later.
+      - A job has one of O(all), O(vms) and O(pool). Setting one of them replaces the former
+        choice.
+    type: bool
+  vms:
+    description: VMIDs of the VMs and containers that the job backs up. The list replaces
+      the guests of the job.
+    type: list
+    elements: int
+  pool:
+    description: Resource pool whose guests the job backs up, also those that become members
+      later.
+    type: str
+  exclude:
+    description: VMIDs that the job leaves out, with O(all) or O(pool) in the same task.
+      An empty list removes all exceptions. By default, they are not changed.
+    type: list
+    elements: int
+  node:
+    description: Only guests on this node. An empty text removes the limit. By default,
+      it is not changed.
+    type: str
+  storage:
+    description: Storage for the archives. By default, it is not changed, and a new job
+      uses V(local).
+    type: str
+  mode:
+    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped.
+      An empty text returns it to the default of the node, which is V(snapshot). By default,
+      it is not changed.
+    type: str
+    choices: ['', snapshot, suspend, stop]
+  compress:
+    description: Compression of the archives. V(0) is none. An empty text returns it to
+      the default of the node, which is V(0). By default, it is not changed.
+    type: str
+    choices: ['', '0', gzip, lzo, zstd]
+  prune_backups:
+    description:
+      - Number of backups of each guest that are kept. After a backup, Proxmox VE removes
+        the other backups of the guest on the storage that are not protected.
+      - It replaces the rule of the job as a whole. An empty dictionary removes it, so that
+        the rule of the storage applies. By default, it is not changed.
+    type: dict
+    suboptions:
+      keep_all:
+        description: Whether all backups are kept. It excludes all other keys.
+        type: bool
+      keep_last:
+        description: Number of the newest backups to keep.
+        type: int
+      keep_hourly:
+        description: Number of hours of which the newest backup is kept.
+        type: int
+      keep_daily:
+        description: Number of days of which the newest backup is kept.
+        type: int
+      keep_weekly:
+        description: Number of weeks of which the newest backup is kept.
+        type: int
+      keep_monthly:
+        description: Number of months of which the newest backup is kept.
+        type: int
+      keep_yearly:
+        description: Number of years of which the newest backup is kept.
+        type: int
+  remove:
+    description: Whether the job removes old backups at all. By default, it is not changed,
+      and a new job does.
+    type: bool
+  notes_template:
+    description: Template for the notes of the archives. It can contain C({{cluster}}),
+      C({{guestname}}), C({{node}}) and C({{vmid}}); write such a name as a text in an expression
+      so that Ansible does not fill it in. An empty text removes it. By default, it is not
+      changed.
+    type: str
+  protected:
+    description: Whether new archives are protected from removal. By default, it is not
+      changed.
+    type: bool
+  fleecing:
+    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest.
+      An empty dictionary removes it. By default, it is not changed.
+    type: dict
+    suboptions:
+      enabled:
+        description: Whether fleecing is used.
+        type: bool
+      storage:
+        description: Storage for fleecing images.
+        type: str
+  bwlimit:
+    description: Bandwidth limit in KiB/s, V(0) for none. By default, it is not changed.
+    type: int
+  ionice:
+    description: Priority of disk access, V(8) for the idle class. By default, it is not
+      changed.
+    type: int
+  zstd:
+    description: Number of threads of zstd, V(0) for half of the cores. By default, it is
+      not changed.
+    type: int
+  performance:
+    description: Settings of performance. An empty dictionary removes them. By default,
+      they are not changed.
+    type: dict
+    suboptions:
+      max_workers:
+        description: Maximum number of workers for a VM.
+        type: int
+      pbs_entries_max:
+        description: Maximum number of entries in memory for a container on a backup server.
+        type: int
+  pbs_change_detection_mode:
+    description: How files of containers that changed are detected on a backup server. An
+      empty text removes it. By default, it is not changed.
+    type: str
+    choices: ['', legacy, data, metadata]
+  exclude_path:
+    description: Shell patterns of files in containers that are left out. The list replaces
+      the patterns of the job. By default, it is not changed.
+    type: list
+    elements: str
+  notification_mode:
+    description: Whether notifications go to O(mailto) or to the notification system. An
+      empty text removes it. By default, it is not changed.
+    type: str
+    choices: ['', auto, legacy-sendmail, notification-system]
+  mailto:
+    description: Addresses or users for notifications by mail. The list replaces those of
+      the job. By default, it is not changed.
+    type: list
+    elements: str
+  mailnotification:
+    description: Whether mails are sent always or after a failure only. An empty text removes
+      it. By default, it is not changed.
+    type: str
+    choices: ['', always, failure]
+  repeat_missed:
+    description: Whether the job runs as soon as possible if it missed its time, for example
+      because a node was down. By default, it is not changed.
+    type: bool
+  comment:
+    description: Comment on the job. An empty text removes it. By default, it is not changed.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.backup_job_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -19,8 +19,19 @@ description:
     guests without such a job. Two requests are made.
   - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests. Guests that it may not see
     are not returned.
+options:
+  name:
+    description: ID of one job. By default, all jobs are returned.
+    type: str
+  tenant:
+    description: Only guests of this tenant in RV(guests) and RV(uncovered). By default, guests of
+      all tenants are returned. An empty value is therefore an error.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
 extends_documentation_fragment:
-  - pve.fleet.backup_job_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -21,8 +21,38 @@ description:
     Guests of pools are left out, because they have their pool in the estate.
   - Secrets are left out, because Proxmox VE does not return them. A comment names them.
   - Nodes that are offline are left out.
+options:
+  sections:
+    description: The sections to return. By default, all are returned.
+    type: list
+    elements: str
+    choices:
+      - options
+      - realms
+      - roles
+      - groups
+      - users
+      - acme_plugins
+      - nodes
+      - certificates
+      - subscriptions
+      - apt_repositories
+      - networks
+      - sdn
+      - firewall
+      - storages
+      - mappings
+      - cpu_models
+      - pools
+      - acls
+      - metric_servers
+      - notification_endpoints
+      - notification_matchers
+      - ha_resources
+      - ha_rules
+      - replications
+      - backup_jobs
 extends_documentation_fragment:
-  - pve.fleet.cluster_options.export
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

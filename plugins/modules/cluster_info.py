@@ -21,8 +21,24 @@ description:
     more for each node that is online.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(cluster.missing) has the reason, and a warning is shown.
+options:
+  networks:
+    description: Whether to read the network interfaces of the nodes.
+    type: bool
+    default: false
+  failed_tasks:
+    description: Maximum number of failed tasks to return.
+    type: int
+    default: 10
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
+  storage_warn:
+    description: Usage in percent from which a storage gets a warning.
+    type: int
+    default: 90
 extends_documentation_fragment:
-  - pve.fleet.cluster_info_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

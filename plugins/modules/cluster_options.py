@@ -22,8 +22,332 @@ description:
     before it writes, and again one second later; what another run has undone by then is written
     again.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/).
+options:
+  state:
+    description:
+      - V(present) sets what is given. Tags and colors that are not listed stay.
+      - V(absent) takes the tags out that are listed in O(registered_tags), O(tag_style.color_map)
+        and O(user_tag_access.user_allow_list). No other option can be set with it.
+    type: str
+    choices: [present, absent]
+    default: present
+  registered_tags:
+    description: Tags that only users with C(Sys.Modify) on C(/) may set on a VM and
+      take off.
+    type: list
+    elements: str
+  exact:
+    description: Whether tags and colors that are not listed are taken out, for each
+      of O(registered_tags), O(tag_style.color_map) and O(user_tag_access.user_allow_list)
+      that is set. It cannot be set with O(state=absent).
+    type: bool
+    default: false
+  tag_style:
+    description: How the web interface shows tags, and how Proxmox VE stores those of
+      a VM.
+    type: dict
+    suboptions:
+      color_map:
+        description: Colors by tag, as V(ff0000), or as V(ff0000:ffffff) with that of
+          the text. An empty text removes the colors of a tag.
+        type: dict
+      ordering:
+        description: Whether tags keep their order, V(config), or are sorted, V(alphabetical).
+          An empty text removes it.
+        type: str
+        choices: ['', config, alphabetical]
+      case_sensitive:
+        description: Whether upper case and lower case differ in tags.
+        type: bool
+      shape:
+        description: Shape of the tags. An empty text removes it.
+        type: str
+        choices: ['', full, circle, dense, none]
+  user_tag_access:
+    description: Which tags users may set on their VMs without C(Sys.Modify) on C(/).
+    type: dict
+    suboptions:
+      user_allow:
+        description: V(none), those of a V(list), those and V(existing) ones, or V(free)
+          ones. Tags in O(registered_tags) are never among them. An empty text removes
+          it.
+        type: str
+        choices: ['', none, list, existing, free]
+      user_allow_list:
+        description: The tags for V(list) and V(existing).
+        type: list
+        elements: str
+  crs:
+    description: How the HA manager chooses nodes (cluster resource scheduling).
+    type: dict
+    suboptions:
+      ha:
+        description: V(basic) counts services, V(static) considers their configured
+          CPU and memory, V(dynamic) what they use (Proxmox VE 9.2). An empty text removes
+          it.
+        type: str
+        choices: ['', basic, static, dynamic]
+      ha_rebalance_on_start:
+        description: Whether a node is chosen when a service starts.
+        type: bool
+      ha_auto_rebalance:
+        description: Whether services are moved when the load of the nodes differs (Proxmox
+          VE 9.2).
+        type: bool
+      ha_auto_rebalance_threshold:
+        description: Difference between the nodes, in percent, from which on services
+          are moved. An empty text removes it.
+        type: str
+      ha_auto_rebalance_method:
+        description: How moves are rated, V(bruteforce) or V(topsis). An empty text
+          removes it.
+        type: str
+        choices: ['', bruteforce, topsis]
+      ha_auto_rebalance_hold_duration:
+        description: Rounds of the HA manager for which the threshold must be exceeded.
+          An empty text removes it.
+        type: str
+      ha_auto_rebalance_margin:
+        description: Least improvement by a move, in percent. An empty text removes
+          it.
+        type: str
+  mac_prefix:
+    description: Beginning of the MAC addresses that Proxmox VE makes up, such as V(BC:24:11:0).
+      An empty text removes it.
+    type: str
+  bwlimit:
+    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none;
+      an empty text removes one.
+    type: dict
+    suboptions:
+      clone:
+        description: Limit for cloning disks.
+        type: str
+      default:
+        description: Limit for what has none of its own.
+        type: str
+      migration:
+        description: Limit for migrating guests.
+        type: str
+      move:
+        description: Limit for moving disks.
+        type: str
+      restore:
+        description: Limit for restoring guests from backups.
+        type: str
+  migration:
+    description: How guests are migrated between nodes.
+    type: dict
+    suboptions:
+      type:
+        description: V(secure) through an SSH tunnel, or V(insecure). An empty text
+          removes it.
+        type: str
+        choices: ['', secure, insecure]
+      network:
+        description: Network that is used for migration, such as V(10.99.0.0/24). An
+          empty text removes it.
+        type: str
+  next_id:
+    description: The range in which Proxmox VE proposes numbers for new guests. This
+      collection numbers its VMs by itself.
+    type: dict
+    suboptions:
+      lower:
+        description: First number. An empty text removes it.
+        type: str
+      upper:
+        description: Number behind the last one. An empty text removes it.
+        type: str
+  description:
+    description: Notes about the cluster. An empty text removes them.
+    type: str
+  console:
+    description: The default viewer of consoles, V(html5) (noVNC), V(vv) (SPICE) or
+      V(xtermjs). An empty text removes it.
+    type: str
+    choices: ['', html5, vv, xtermjs]
+  keyboard:
+    description: Default keyboard layout of VNC consoles. An empty text removes it.
+    type: str
+    choices:
+      - ''
+      - de
+      - de-ch
+      - da
+      - en-gb
+      - en-us
+      - es
+      - fi
+      - fr
+      - fr-be
+      - fr-ca
+      - fr-ch
+      - hu
+      - is
+      - it
+      - ja
+      - lt
+      - mk
+      - nl
+      - 'no'
+      - pl
+      - pt
+      - pt-br
+      - sv
+      - sl
+      - tr
+  language:
+    description: Default language of the web interface. An empty text removes it.
+    type: str
+    choices:
+      - ''
+      - ar
+      - ca
+      - da
+      - de
+      - en
+      - es
+      - eu
+      - fa
+      - fr
+      - hr
+      - he
+      - it
+      - ja
+      - ka
+      - kr
+      - nb
+      - nl
+      - nn
+      - pl
+      - pt_BR
+      - ru
+      - sl
+      - sv
+      - tr
+      - ukr
+      - zh_CN
+      - zh_TW
+  email_from:
+    description: Sender of mails of Proxmox VE. An empty text returns it to C(root)
+      at the host's name.
+    type: str
+  http_proxy:
+    description: Proxy for downloads of the nodes, such as V(http://10.0.0.1:3128).
+      An empty text removes it. A password in it can be read by everyone with C(Sys.Audit).
+    type: str
+  max_workers:
+    description: Most tasks at once on each node when guests are started or stopped
+      together. V(0) returns it to the default of Proxmox VE.
+    type: int
+  fencing:
+    description: How the HA manager fences nodes. Proxmox VE calls V(hardware) and V(both)
+      experimental. An empty text returns it to V(watchdog).
+    type: str
+    choices: ['', watchdog, hardware, both]
+  ha:
+    description: Options of the HA manager.
+    type: dict
+    suboptions:
+      shutdown_policy:
+        description: What happens to guests of a node that shuts down. An empty text
+          returns it to V(conditional).
+        type: str
+        choices: ['', freeze, failover, conditional, migrate]
+  consent_text:
+    description: Text to which users must agree before they log in to the web interface.
+      An empty text removes it.
+    type: str
+  notify:
+    description: Which events the cluster notifies of. Matchers have precedence, see
+      M(pve.fleet.notification_matcher).
+    type: dict
+    suboptions:
+      fencing:
+        description: Whether fenced nodes are reported. An empty text removes it.
+        type: str
+        choices: ['', always, never]
+      package_updates:
+        description: Whether new packages are reported; V(auto), the default, does so
+          with a subscription only. An empty text removes it.
+        type: str
+        choices: ['', auto, always, never]
+      replication:
+        description: Whether failures of replication jobs are reported. An empty text
+          removes it.
+        type: str
+        choices: ['', always, never]
+      target_fencing:
+        description: Target of these notifications, from before the matchers. An empty
+          text removes it.
+        type: str
+      target_package_updates:
+        description: Target of these notifications, from before the matchers. An empty
+          text removes it.
+        type: str
+      target_replication:
+        description: Target of these notifications, from before the matchers. An empty
+          text removes it.
+        type: str
+  replication:
+    description: How replication jobs send their data. Proxmox VE 8.4 does not have
+      it.
+    type: dict
+    suboptions:
+      type:
+        description: V(secure) through an SSH tunnel, or V(insecure). An empty text
+          removes it.
+        type: str
+        choices: ['', secure, insecure]
+      network:
+        description: Network that is used for replication, such as V(10.99.0.0/24).
+          An empty text removes it.
+        type: str
+  location:
+    description: Place of the cluster on a map. Both coordinates are required together.
+      It came with Proxmox VE 9.2.
+    type: dict
+    suboptions:
+      latitude:
+        description: Degrees from V(-90) to V(90). An empty text removes it.
+        type: str
+      longitude:
+        description: Degrees from V(-180) to V(180). An empty text removes it.
+        type: str
+      name:
+        description: Name of the place, of at most 128 characters. An empty text removes
+          it.
+        type: str
+  webauthn:
+    description: Logins with WebAuthn. A change can make existing devices useless, one
+      of O(webauthn.id) always does.
+    type: dict
+    suboptions:
+      rp:
+        description: Name of the relying party. An empty text removes it.
+        type: str
+      origin:
+        description: Address of the web interface, such as V(https://pve.example.com).
+          An empty text removes it.
+        type: str
+      id:
+        description: Domain of the relying party. An empty text removes it.
+        type: str
+      allow_subdomains:
+        description: Whether subdomains of the origin are allowed.
+        type: bool
+  u2f:
+    description: Logins with U2F.
+    type: dict
+    suboptions:
+      appid:
+        description: URL of the application. An empty text removes it.
+        type: str
+      origin:
+        description: Address of the web interface. An empty text removes it.
+        type: str
 extends_documentation_fragment:
-  - pve.fleet.cluster_options_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

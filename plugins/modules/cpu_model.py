@@ -20,8 +20,45 @@ description:
     no longer start.
   - This needs Proxmox VE 9.2 or newer.
   - The token needs C(Mapping.Modify) on C(/mapping/cpu).
+options:
+  name:
+    description: Name of the model. VMs refer to it as C(custom-NAME); the prefix is optional here.
+    type: str
+    required: true
+  state:
+    description: V(present) creates the model or changes what differs, V(absent) deletes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  reported_model:
+    description: Model of QEMU that it is based on, such as V(Skylake-Server). Required for a new
+      model. By default, it is not changed.
+    type: str
+  flags:
+    description: Flags of the CPU, such as V(+aes) or V(-pcid), which replace those of the model.
+      An empty list removes them. By default, they are not changed.
+    type: list
+    elements: str
+  hidden:
+    description: Whether the guest does not see that it runs on KVM. By default, it is not changed.
+    type: bool
+  hv_vendor_id:
+    description: Vendor ID of Hyper-V, up to 12 letters and digits. An empty text removes it. By
+      default, it is not changed.
+    type: str
+  phys_bits:
+    description: Bits of physical addresses that the guest sees, from V(8) to V(64), or V(host).
+      An empty text removes it. By default, it is not changed.
+    type: str
+  guest_phys_bits:
+    description: Bits of physical addresses that the guest can use, from V(32) to V(64). An empty
+      text removes it. By default, it is not changed.
+    type: str
+  level:
+    description: Highest basic CPUID leaf, such as V(30) for Hyper-V on recent CPUs. An empty text
+      removes it. By default, it is not changed.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.cpu_model_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

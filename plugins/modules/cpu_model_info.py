@@ -17,8 +17,11 @@ author:
 description:
   - Returns one CPU model or all of them, as far as the token has a right of mappings on them. One
     request is made.
+options:
+  name:
+    description: Name of one model. By default, all are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.cpu_model_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -39,8 +39,58 @@ attributes:
     support: partial
     details:
       - A copy that exists is not restored again, and its guest is reported as failed.
+options:
+  run:
+    description: ID of the drill, as M(pve.fleet.drill_info) returns it.
+    type: str
+    required: true
+  tenant_prefix:
+    description: What a tenant's tag starts with.
+    type: str
+    default: tenant_
+  state:
+    description:
+      - V(started) restores a copy of each guest in O(guests), starts it,
+        and waits until it is up.
+      - V(absent) removes the copies of O(run), and copies of drills that
+        were interrupted, see O(abandoned_after).
+    type: str
+    choices: [started, absent]
+    default: started
+  guests:
+    description: The guests to restore, at most O(copies), such as one of
+      RV(pve.fleet.drill_info#module:rounds), whose other keys may stay. It
+      has no effect on O(state=absent).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      vmid:
+        description: VMID of the guest in the archive.
+        type: int
+        required: true
+      archive:
+        description: Volume of its archive.
+        type: str
+        required: true
+  wait_timeout:
+    description:
+      - Seconds to wait for the guest agent of a copy that has one in its
+        configuration.
+      - Environment variable E(PROXMOX_WAIT_TIMEOUT).
+    type: int
+    default: 300
+  settle:
+    description: Seconds during which a copy without a guest agent must stay
+      running.
+    type: int
+    default: 10
+  abandoned_after:
+    description: Age after which O(state=absent) also removes copies of other
+      drills. It must be longer than a round takes.
+    type: str
+    default: 12h
 extends_documentation_fragment:
-  - pve.fleet.drill_options
   - pve.fleet.drill_options.copies
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -21,8 +21,26 @@ description:
     even alone is in RV(refused), also a guest without a usable archive and a guest whose copy would
     use a device, a file or a program of its node.
   - Beside the requests of M(pve.fleet.backup_info), it takes some for each guest.
+options:
+  record:
+    description: The text of the record of earlier drills, C(drill.json) of the role
+      P(pve.fleet.drill#role). An empty text means that there was none.
+    type: str
+    default: ''
+  unproven_for:
+    description: Only guests without a proven restore in this time, such as V(30d).
+      By default, all guests are chosen.
+    type: str
+  sample:
+    description: Number of guests at most. Guests without a proven restore for the longest
+      time come first. By default, there is no limit.
+    type: int
+  storages:
+    description: Storages on which archives are searched. By default, all storages with
+      content V(backup).
+    type: list
+    elements: str
 extends_documentation_fragment:
-  - pve.fleet.drill_options.plan
   - pve.fleet.drill_options.copies
   - pve.fleet.backup_options.choice
   - pve.fleet.connection

@@ -22,8 +22,123 @@ description:
   - The guests to return are recorded in the notes of the node, which survive reboots and can be
     read by any controller. After an interruption, the same task continues.
   - While the maintenance of another node is not finished, nothing is moved.
+options:
+  node:
+    description: Node whose guests leave, or return.
+    type: str
+    required: true
+  state:
+    description:
+      - V(evacuated) checks that the cluster can lose the node, records its guests in the notes
+        of the node, and moves them to other nodes.
+      - V(recorded) does the same, and moves nothing. It is for what must happen between both,
+        such as the maintenance mode of the HA manager.
+      - V(complete) waits until the node is back and complete, and writes nothing. The node
+        is complete if it is online in a quorate cluster, and has the storages, services and
+        version that it had before.
+      - V(returned) waits for the same, returns the recorded guests in start order, and removes
+        the record.
+    type: str
+    choices: [evacuated, recorded, complete, returned]
+    default: evacuated
+  unmovable:
+    description:
+      - What happens to a guest that cannot leave, such as a VM with a device of its node.
+      - With V(fail), nothing is moved, and the error names each of them with its reason. V(leave)
+        leaves them, and V(shutdown) shuts them down; with O(state=returned) they are started
+        again.
+    type: str
+    choices: [fail, leave, shutdown]
+    default: fail
+  restart_containers:
+    description: Whether running containers may leave. They are stopped, moved and started again.
+    type: bool
+    default: false
+  move_stopped:
+    description: Whether guests that do not run leave as well. Templates stay.
+    type: bool
+    default: false
+  ha_maintenance:
+    description:
+      - Whether the HA manager moves the guests that it manages, because the node is in its
+        maintenance mode, or will be. This module waits for them then.
+      - Without it, guests under the HA manager are moved to nodes at which it leaves them;
+        a guest that it would return at once cannot leave.
+    type: bool
+    default: false
+  placement:
+    description:
+      - Rules about the nodes that the guests move to, see O(pve.fleet.vm#module:placement).
+      - C(anti_affinity) and C(affinity) apply to the guests of a tenant that match the same
+        entry.
+    type: dict
+  parallel:
+    description:
+      - The number of guests that move at the same time.
+      - Environment variable E(PROXMOX_PARALLEL).
+    type: int
+    default: 4
+  transfer_rate:
+    description: MiB per second that a move copies. The estimate of the time needs it.
+    type: int
+    default: 100
+  extra_votes:
+    description: Votes of a QDevice. Each node counts as one vote.
+    type: int
+    default: 0
+  windows:
+    description:
+      - Windows of time in which guests leave, such as V(22:00-05:00), with days on which they
+        begin as V(sat,sun 22:00-05:00). The time is the local time of the system that runs
+        the module.
+      - A node is not evacuated outside of them, and not if the moves take longer than the window
+        lasts. Guests return at any time.
+    type: list
+    elements: str
+  tenant_windows:
+    description: Windows that tenants have agreed to, by tenant. Outside of them, the tenant's
+      guests cannot leave.
+    type: dict
+  ceph_noout:
+    description: Whether Ceph has its flag C(noout) from the evacuation until the node is back.
+    type: bool
+    default: true
+  expected_version:
+    description:
+      - Version of Proxmox VE that the node must have with O(state=returned), such as V(9.2.12).
+      - Without it, the version must not be older than before.
+    type: str
+  rebooted:
+    description: Whether the node is complete only if it has rebooted since it was evacuated.
+    type: bool
+    default: false
+  next_node:
+    description: Node whose maintenance follows. With O(state=returned), this is recorded in
+      its notes.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
+  wait_timeout:
+    description:
+      - Seconds to wait until the node is back and complete.
+      - Environment variable E(PROXMOX_WAIT_TIMEOUT).
+    type: int
+    default: 900
+  task_timeout:
+    description:
+      - Seconds that the move of a guest may take.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 3600
+  shutdown_timeout:
+    description:
+      - Seconds that a guest may take to shut down.
+      - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
+    type: int
+    default: 180
 extends_documentation_fragment:
-  - pve.fleet.evacuation_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

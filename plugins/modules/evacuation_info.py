@@ -20,7 +20,6 @@ description:
   - The record of an offline node cannot be read.
   - The token needs C(Sys.Audit) on C(/).
 extends_documentation_fragment:
-  - pve.fleet.evacuation_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -30,8 +30,241 @@ description:
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups,
     on C(/nodes/NODE) and C(Sys.Audit) on C(/) for a node, C(VM.Audit) and C(VM.Config.Network)
     for a guest, and C(SDN.Allocate) for a VNet.
+options:
+  state:
+    description:
+      - Whether a security group must exist. V(absent) removes a group with its rules.
+      - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The
+        token then needs C(VM.Audit) on the guests, because one request is made for each of them.
+    type: str
+    choices: [present, absent]
+    default: present
+  comment:
+    description: Comment of a security group. An empty value removes it.
+    type: str
+  options:
+    description: Options of the scope. An option that is not set is not changed. Each scope has
+      some of them.
+    type: dict
+    suboptions:
+      enable:
+        description: Whether the firewall of the scope is on. It is switched on after its rules
+          are complete.
+        type: bool
+      ebtables:
+        description: Whether the cluster filters frames with ebtables.
+        type: bool
+      policy_in:
+        description: Decision about incoming packets that no rule matches. An empty value removes
+          it.
+        type: str
+        choices: ['', ACCEPT, REJECT, DROP]
+      policy_out:
+        description: Decision about outgoing packets that no rule matches. An empty value removes
+          it.
+        type: str
+        choices: ['', ACCEPT, REJECT, DROP]
+      policy_forward:
+        description: Decision about forwarded packets that no rule matches. An empty value removes
+          it.
+        type: str
+        choices: ['', ACCEPT, DROP]
+      log_ratelimit:
+        description: Limit of the log as V(enable=1,rate=1/second,burst=5). An empty value removes
+          it.
+        type: str
+      log_level_in:
+        description: Log level of incoming packets.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      log_level_out:
+        description: Log level of outgoing packets.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      log_level_forward:
+        description: Log level of forwarded packets.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      tcp_flags_log_level:
+        description: Log level of packets with illegal TCP flags.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      smurf_log_level:
+        description: Log level of smurf packets.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      nosmurfs:
+        description: Whether a node drops smurf packets.
+        type: bool
+      tcpflags:
+        description: Whether a node drops packets with illegal TCP flags.
+        type: bool
+      nf_conntrack_max:
+        description: Maximum number of tracked connections of a node.
+        type: int
+      nf_conntrack_tcp_timeout_established:
+        description: Seconds after which an idle TCP connection is no longer tracked.
+        type: int
+      nf_conntrack_tcp_timeout_syn_recv:
+        description: Seconds to wait for the end of a TCP handshake.
+        type: int
+      nf_conntrack_allow_invalid:
+        description: Whether packets with an invalid state are accepted.
+        type: bool
+      nf_conntrack_helpers:
+        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes
+          it.
+        type: str
+      protection_synflood:
+        description: Whether a node limits new TCP connections.
+        type: bool
+      protection_synflood_rate:
+        description: New TCP connections for each source and second.
+        type: int
+      protection_synflood_burst:
+        description: New TCP connections for each source at once.
+        type: int
+      log_nf_conntrack:
+        description: Whether a node logs tracked connections.
+        type: bool
+      nftables:
+        description: Whether a node uses the firewall with nftables.
+        type: bool
+      macfilter:
+        description: Whether a guest can send from its own MAC address only.
+        type: bool
+      dhcp:
+        description: Whether a guest can use DHCP.
+        type: bool
+      ndp:
+        description: Whether NDP is accepted.
+        type: bool
+      radv:
+        description: Whether a guest can send router advertisements.
+        type: bool
+      ipfilter:
+        description: Whether a guest can send from its own IP addresses only.
+        type: bool
+  rules:
+    description:
+      - The complete list of rules, in order. An empty list removes all rules. By default, rules
+        are not changed.
+      - Existing rules that are not listed are removed.
+    type: list
+    elements: dict
+    suboptions:
+      type:
+        description: Direction, or V(group) for the rules of a security group.
+        type: str
+        required: true
+        choices: [in, out, forward, group]
+      action:
+        description: V(ACCEPT), V(DROP) or V(REJECT), or with O(rules[].type=group) the name of
+          the security group.
+        type: str
+        required: true
+      enable:
+        description: Whether the rule is in force.
+        type: bool
+        default: true
+      macro:
+        description: Name of a macro of Proxmox VE, such as V(SSH).
+        type: str
+      iface:
+        description: Interface. For a guest this is its NIC, such as V(net0).
+        type: str
+      source:
+        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP
+          set.
+        type: str
+      dest:
+        description: Destination, in the form of O(rules[].source).
+        type: str
+      proto:
+        description: Protocol, such as V(tcp).
+        type: str
+      sport:
+        description: Source ports, such as V(1024:65535).
+        type: str
+      dport:
+        description: Destination ports, such as V(80,443,8000:8010).
+        type: str
+      icmp_type:
+        description: Type of ICMP packets, such as V(echo-request).
+        type: str
+      log:
+        description: Log level. V(nolog) is the default.
+        type: str
+        choices: [emerg, alert, crit, err, warning, notice, info, debug, nolog]
+      comment:
+        description: Comment of the rule.
+        type: str
+  aliases:
+    description: Aliases of the cluster or of a guest. Others stay, unless O(exact) is set.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the alias. Upper and lower case do not differ.
+        type: str
+        required: true
+      cidr:
+        description: Address or network.
+        type: str
+        required: true
+      comment:
+        description: Comment of the alias.
+        type: str
+  ip_sets:
+    description: IP sets of the cluster or of a guest. Other sets and members stay, unless O(exact)
+      is set.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the IP set.
+        type: str
+        required: true
+      comment:
+        description: Comment of the IP set.
+        type: str
+      members:
+        description: Members of the IP set.
+        type: list
+        elements: dict
+        suboptions:
+          cidr:
+            description: Address, network or alias.
+            type: str
+            required: true
+          nomatch:
+            description: Whether the address is excluded from the set.
+            type: bool
+            default: false
+          comment:
+            description: Comment of the member.
+            type: str
+  allow_lockout:
+    description:
+      - Whether rules of the cluster or a node may cut the access of this computer to the API,
+        or SSH or corosync between nodes. Such rules are refused by default, and reported in a
+        warning with V(true).
+    type: bool
+    default: false
+  caller_address:
+    description:
+      - Address from which Proxmox VE sees this computer. Set it behind NAT or a proxy.
+      - By default, the local address of the connection.
+    type: str
+  exact:
+    description:
+      - Whether aliases, IP sets and members that are not listed are removed, for each of O(aliases)
+        and O(ip_sets) that is set.
+      - Names of tenants in the firewall of the cluster stay. M(pve.fleet.tenant) creates and
+        removes them.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.firewall_options
   - pve.fleet.firewall_options.scope
   - pve.fleet.connection
   - pve.fleet.attributes

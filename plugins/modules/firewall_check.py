@@ -31,8 +31,76 @@ attributes:
       - Nothing is changed.
   idempotent:
     support: full
+options:
+  source:
+    description: The end that opens the connection. Set one of O(source.name), O(source.vmid),
+      O(source.node), or O(source.address) alone.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Exact name of a guest.
+        type: str
+      vmid:
+        description: VMID of a guest.
+        type: int
+      tenant:
+        description: Tenant of the guest. By default, the guest of any tenant.
+        type: str
+      nic:
+        description: NIC of the guest, such as V(net0). By default, its first one.
+        type: str
+      node:
+        description: Name of a node.
+        type: str
+      address:
+        description:
+          - IP address. Alone, it is outside of the cluster.
+          - By default, that of the node, or the static address in the configuration of the guest.
+        type: str
+  dest:
+    description: The other end, in the form of O(source).
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Exact name of a guest.
+        type: str
+      vmid:
+        description: VMID of a guest.
+        type: int
+      tenant:
+        description: Tenant of the guest. By default, the guest of any tenant.
+        type: str
+      nic:
+        description: NIC of the guest, such as V(net0). By default, its first one.
+        type: str
+      node:
+        description: Name of a node.
+        type: str
+      address:
+        description:
+          - IP address. Alone, it is outside of the cluster.
+          - By default, that of the node, or the static address in the configuration of the guest.
+        type: str
+  proto:
+    description: Protocol, such as V(tcp), V(udp), V(icmp) or V(icmpv6).
+    type: str
+    default: tcp
+  dport:
+    description: Destination port.
+    type: int
+  sport:
+    description: Source port. By default, a port that clients use, 50000.
+    type: int
+  icmp_type:
+    description: Type of an ICMP packet. By default, V(echo-request).
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
 extends_documentation_fragment:
-  - pve.fleet.firewall_options.check
   - pve.fleet.connection
   - pve.fleet.attributes
 seealso:

@@ -18,9 +18,15 @@ description:
   - Returns the firewall of one scope in the form in which module M(pve.fleet.firewall) declares it.
   - The token needs C(Sys.Audit) on C(/) for the cluster and security groups, on C(/nodes/NODE) for
     a node, C(VM.Audit) for a guest, and C(SDN.Audit) for a VNet.
+options:
+  effective:
+    description:
+      - Whether RV(effective) has the rules of all scopes that decide about the packets of a guest.
+      - The token then needs C(Sys.Audit) on C(/) too.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - pve.fleet.firewall_options.scope
-  - pve.fleet.firewall_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

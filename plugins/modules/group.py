@@ -20,8 +20,33 @@ description:
     M(pve.fleet.user), the roles of a group with M(pve.fleet.acl).
   - The token needs C(Group.Allocate) on C(/access/groups). To see which roles a group holds
     before it is deleted, it also needs C(Sys.Audit) on C(/access).
+options:
+  name:
+    description: Name of the group.
+    type: str
+    required: true
+  state:
+    description:
+      - V(present) creates the group if it does not exist, and changes what differs.
+      - V(absent) deletes it. A group that has users, or that holds roles, is only deleted with
+        O(force).
+    type: str
+    choices: [present, absent]
+    default: present
+  comment:
+    description: Comment on the group. An empty text removes it. By default, it is not changed.
+    type: str
+  force:
+    description: Whether O(state=absent) also deletes a group that is in use. Its users are not
+      deleted; they lose the rights that they have through it.
+    type: bool
+    default: false
+  allow_self:
+    description: Whether the deletion may take privileges away from the login of the task itself.
+      Without it, this is refused before the first write, and the message names the privileges.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.group_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

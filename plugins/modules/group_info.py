@@ -19,8 +19,11 @@ description:
   - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
     C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate)
     on C(/access/groups).
+options:
+  name:
+    description: Name of one group. By default, all groups are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.group_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -17,8 +17,11 @@ author:
 description:
   - Returns one resource of the HA manager or all of them. One request is made.
   - The token needs C(Sys.Audit) on C(/).
+options:
+  sid:
+    description: ID of one resource, such as V(vm:100). By default, all resources are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.ha_resource_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

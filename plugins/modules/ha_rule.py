@@ -23,8 +23,57 @@ description:
     can name.
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guests if
     O(tenant) is set.
+options:
+  name:
+    description: Name of the rule.
+    type: str
+    required: true
+  state:
+    description: V(present) creates the rule or changes what differs, V(absent) deletes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  type:
+    description:
+      - V(node-affinity) selects the nodes on which the resources run, V(resource-affinity) keeps
+        them together or apart.
+      - Required for a new rule. It cannot be changed.
+    type: str
+    choices: [node-affinity, resource-affinity]
+  resources:
+    description: HA resources of the rule, such as V(vm:100). By default, they are not changed.
+    type: list
+    elements: str
+  exact:
+    description: Whether resources that O(resources) does not list are taken out of the rule.
+    type: bool
+    default: false
+  nodes:
+    description: Nodes of a rule of type V(node-affinity), each with a priority if needed, such
+      as V(pve1:2). The list replaces the nodes of the rule. By default, it is not changed.
+    type: list
+    elements: str
+  strict:
+    description: Whether the resources of a rule of type V(node-affinity) run on O(nodes) only.
+      Otherwise they run on other nodes as well if none of O(nodes) is online. By default, it is
+      not changed.
+    type: bool
+  affinity:
+    description: Whether the resources of a rule of type V(resource-affinity) run on the same node
+      (V(positive)) or on different nodes (V(negative)). By default, it is not changed.
+    type: str
+    choices: [positive, negative]
+  disable:
+    description: Whether the rule has no effect. By default, it is not changed.
+    type: bool
+  comment:
+    description: Comment on the rule. An empty text removes it. By default, it is not changed.
+    type: str
+  tenant:
+    description: Tenant to which all guests of the rule must belong. A guest without exactly the
+      tag of this tenant is refused. By default, guests of every tenant are accepted.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.ha_rule_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

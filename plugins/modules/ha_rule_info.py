@@ -17,8 +17,11 @@ author:
 description:
   - Returns one rule of the HA manager or all of them. One request is made.
   - Needs Proxmox VE 9.0 or newer. The token needs C(Sys.Audit) on C(/).
+options:
+  name:
+    description: Name of one rule. By default, all rules are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.ha_rule_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -22,8 +22,64 @@ description:
   - Directories need Proxmox VE 8.4 or newer.
   - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a new
     one.
+options:
+  type:
+    description: 'Kind of the mapping: PCI devices, USB devices or directories.'
+    type: str
+    required: true
+    choices: [dir, pci, usb]
+  name:
+    description: Name of the mapping, which VMs refer to.
+    type: str
+    required: true
+  state:
+    description: V(present) creates the mapping or changes what differs, V(absent) deletes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  description:
+    description: Description of the mapping. An empty text removes it. By default, it is not
+      changed.
+    type: str
+  map:
+    description: Devices or directories of the nodes. The entries of a listed node replace those
+      of this node, other nodes keep theirs. Required for a new mapping. By default, they are
+      not changed.
+    type: list
+    elements: dict
+    suboptions:
+      node:
+        description: Name of the node.
+        type: str
+        required: true
+      path:
+        description: Address of a PCI device such as V(0000:01:00.0), port of a USB device such
+          as V(1-2), or a directory. Optional with V(usb).
+        type: str
+      id:
+        description: Vendor and device, such as V(8086:10fb). Required for PCI and USB devices.
+        type: str
+      iommugroup:
+        description: IOMMU group of a PCI device.
+        type: int
+      subsystem_id:
+        description: Subsystem of a PCI device, such as V(8086:0001).
+        type: str
+      description:
+        description: Description of the device.
+        type: str
+  exact:
+    description: Whether nodes that O(map) does not list lose their entries.
+    type: bool
+    default: false
+  mdev:
+    description: Whether a PCI device is shared as mediated devices. By default, it is not changed.
+    type: bool
+  live_migration_capable:
+    description: Whether a VM with this PCI device can be migrated while it runs. By default,
+      it is not changed.
+    type: bool
 extends_documentation_fragment:
-  - pve.fleet.mapping_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -18,8 +18,15 @@ description:
   - Returns the mappings of a type or of all types, with one request for each type.
   - A mapping is returned if the token has C(Mapping.Audit), C(Mapping.Use) or C(Mapping.Modify) on
     it.
+options:
+  type:
+    description: Kind of the mappings. By default, all kinds are returned.
+    type: str
+    choices: [dir, pci, usb]
+  name:
+    description: Name of one mapping. By default, all are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.mapping_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

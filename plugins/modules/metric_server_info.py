@@ -18,8 +18,11 @@ description:
   - Returns one metric server or all of them, without secrets. All of them take one request for the
     list, and one for each.
   - The token needs C(Sys.Audit) on C(/).
+options:
+  name:
+    description: Name of one metric server. By default, all are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.metric_server_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

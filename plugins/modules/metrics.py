@@ -37,8 +37,14 @@ attributes:
     support: none
     details:
       - The file has the time of the query, so that it changes in every run.
+options:
+  path:
+    description:
+      - Absolute path of the file, which must end in C(.prom) so that node_exporter reads it.
+      - A file that has other lines than metrics of this collection is not overwritten.
+    type: path
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.metrics_options.file
   - pve.fleet.metrics_options
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -20,8 +20,97 @@ description:
   - Only the parts that a task sets are read and changed, one request each.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
     wake-on-LAN, delay, ballooning and ACME. To read the hosts, it needs C(Sys.Audit) on C(/).
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
+  description:
+    description: Notes of the node, shown in the web interface. An empty text removes them.
+    type: str
+  startall_onboot_delay:
+    description: Seconds from the start of the node until its guests start, from 0 to 300. Proxmox
+      VE uses 0 if it is unset.
+    type: int
+  ballooning_target:
+    description: Usage of memory in percent that ballooning aims at. Proxmox VE uses 80 if it
+      is unset.
+    type: int
+  wakeonlan:
+    description: How other nodes wake this node. A key that is not set is not changed; an empty
+      text removes it.
+    type: dict
+    suboptions:
+      mac:
+        description: MAC address of the node. Required as long as another key is set.
+        type: str
+      bind_interface:
+        description: Interface of the sender. By default, the interface of its default route.
+        type: str
+      broadcast_address:
+        description: IPv4 address that the packet is sent to. By default, V(255.255.255.255).
+        type: str
+  acme:
+    description: Domains of the certificate that M(pve.fleet.acme_certificate) orders, as a whole.
+      An empty dictionary removes them. By default, they are not changed.
+    type: dict
+    suboptions:
+      account:
+        description: Name of the ACME account.
+        type: str
+        default: default
+      domains:
+        description: At most six domains.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          domain:
+            description: DNS name of the node.
+            type: str
+            required: true
+          plugin:
+            description: Plugin that proves the domain, see M(pve.fleet.acme_plugin).
+            type: str
+            default: standalone
+          alias:
+            description: Domain whose record proves this one. By default, its own.
+            type: str
+  dns:
+    description: DNS settings of the node. A key that is not set is not changed.
+    type: dict
+    suboptions:
+      search:
+        description: Domain that names are searched in. Proxmox VE requires one to change the
+          servers.
+        type: str
+      servers:
+        description: Addresses of at most three name servers, in their order. An empty list removes
+          them.
+        type: list
+        elements: str
+  hosts:
+    description:
+      - Entries of C(/etc/hosts). Addresses that are not listed, comments and empty lines are
+        kept.
+      - The entry with the node's own name cannot be removed.
+    type: list
+    elements: dict
+    suboptions:
+      address:
+        description: IP address of the entry.
+        type: str
+        required: true
+      names:
+        description: All names of the address, the first one being its canonical name. An empty
+          list removes the entry.
+        type: list
+        elements: str
+        default: []
+  timezone:
+    description: Time zone of the node, such as V(Europe/Vienna).
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.node_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -17,8 +17,12 @@ author:
 description:
   - Returns the own certificate of a node, without its key. One request is made.
   - Every login may read it.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.node_certificate_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -21,8 +21,47 @@ description:
     one more for each returned node that is online.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(missing) or RV(nodes[].error) has the reason, and a warning is shown.
+options:
+  node:
+    description: Only this node. It is an error if the cluster does
+      not have it.
+    type: str
+  details:
+    description:
+      - Whether to query each node for its CPU model, load, kernel and
+        version, and for current usage. Usage from the listing can be
+        ten seconds old.
+      - By default, only O(node) is queried.
+    type: bool
+  cpu_overcommit:
+    description:
+      - Overcommit factor for the cores of a node.
+      - This and the next three options have the same meaning as in
+        O(pve.fleet.vm#module:placement).
+    type: float
+    default: 4.0
+  memory_overcommit:
+    description: Overcommit factor for the memory of a node.
+    type: float
+    default: 1.0
+  min_free_memory:
+    description: Memory that must stay free on a node, such as V(4G).
+      A bare number is MiB.
+    type: raw
+  max_vms_per_node:
+    description: Maximum number of VMs on a node, as one number or as
+      a dictionary by node.
+    type: raw
+  memory_warn:
+    description: Memory usage in percent from which a node gets a warning.
+    type: int
+    default: 90
+  storage_warn:
+    description: Usage in percent from which a storage or root file
+      system gets a warning.
+    type: int
+    default: 90
 extends_documentation_fragment:
-  - pve.fleet.node_info_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

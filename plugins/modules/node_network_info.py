@@ -19,8 +19,12 @@ description:
     pending change. One request is made.
   - While there is a pending change, Proxmox VE shows the interfaces as they will be.
   - Bridges are only returned if the token has C(SDN.Audit) or C(SDN.Use) on them.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.node_network_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -18,8 +18,12 @@ description:
   - Returns the settings of a node as module M(pve.fleet.node) declares them. Four requests are
     made.
   - The token needs C(Sys.Audit) on C(/).
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.node_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

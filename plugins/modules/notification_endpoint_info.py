@@ -18,8 +18,15 @@ description:
   - Returns the endpoints of a type or of all types, without secrets, with one request for each
     type.
   - The token needs C(Mapping.Audit) on C(/mapping/notifications).
+options:
+  type:
+    description: Kind of the endpoints. By default, all kinds are returned.
+    type: str
+    choices: [gotify, sendmail, smtp, webhook]
+  name:
+    description: Name of one endpoint. By default, all are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.notify_endpoint_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

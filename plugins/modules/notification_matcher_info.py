@@ -17,8 +17,11 @@ author:
 description:
   - Returns one matcher or all of them. One request is made.
   - The token needs C(Mapping.Audit) on C(/mapping/notifications).
+options:
+  name:
+    description: Name of one matcher. By default, all are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.notify_matcher_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

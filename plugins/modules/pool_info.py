@@ -19,8 +19,11 @@ description:
   - One request reads one pool. All pools take one request for the list, and one more for each pool.
   - Needs Proxmox VE 8.1 or newer. The list has the pools on which the token has C(Pool.Audit).
     Proxmox VE shows a pool that is named to every user, with its members.
+options:
+  name:
+    description: Name of one pool, such as V(acme/web). By default, all pools are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.pool_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -23,8 +23,215 @@ description:
     check does not fail the task; RV(passed) is false if a required check failed. The role
     P(pve.fleet.preflight#role) fails in that case.
   - Lists what interrupted runs left unfinished about the VMs of O(tenant).
+options:
+  tasks:
+    description:
+      - What the playbook will do.
+      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone)
+        creates them from O(templates). V(container_create) creates containers from files
+        of templates, V(container_clone) from containers. V(vm_disks) adds, grows and
+        moves disks. V(vm_agent) reads addresses from guests, as O(pve.fleet.vm#module:wait_for)
+        does. V(vm_startup) sets O(pve.fleet.vm#module:startup), V(vm_mapping) attaches
+        devices of a node by their mapping, and V(tenant) creates users, roles, pools
+        and ACLs. V(storage_info) reads storages, which every choice of one needs. V(pool)
+        creates, changes and deletes pools, V(pool_members) puts VMs into them and takes
+        them out. V(group), V(user), V(role) and V(token) create, change and delete groups
+        of users, users, roles and API tokens. V(acl) gives and takes roles on O(pool)
+        or any pool.
+      - Tasks whose names begin with C(vm) are about containers as well, except V(vm_create),
+        V(vm_clone) and V(vm_update).
+      - The name of a module stands for all of its tasks. V(container) is V(container_create),
+        V(container_update), V(vm_disks), V(vm_power) and V(vm_delete). V(vm) and V(vms)
+        are V(vm_create), V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone)
+        is V(vm_clone), V(vm_update), V(vm_disks) and V(vm_power), V(storage_download)
+        is V(image_download), V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info),
+        and V(metrics_info) and V(report_info) are V(metrics).
+    type: list
+    elements: str
+    choices:
+      - acl
+      - acl_info
+      - acme_certificate
+      - acme_plugin
+      - acme_plugin_info
+      - apt_repository
+      - apt_repository_info
+      - audit_info
+      - backup
+      - backup_info
+      - backup_job
+      - backup_job_info
+      - clone
+      - cluster
+      - cluster_export_info
+      - cluster_info
+      - cluster_options
+      - cluster_options_info
+      - container
+      - container_clone
+      - container_create
+      - container_info
+      - container_update
+      - cpu_model
+      - cpu_model_info
+      - drift_info
+      - drill
+      - drill_info
+      - estate_info
+      - evacuation
+      - evacuation_info
+      - evacuation_node
+      - failover
+      - firewall
+      - firewall_check
+      - firewall_info
+      - group
+      - group_info
+      - ha
+      - ha_resource
+      - ha_resource_info
+      - ha_rule
+      - ha_rule_info
+      - image_download
+      - image_upload
+      - mapping
+      - mapping_info
+      - metric_server
+      - metric_server_info
+      - metrics
+      - metrics_info
+      - network
+      - node
+      - node_certificate
+      - node_certificate_info
+      - node_info
+      - node_network
+      - node_network_info
+      - node_settings_info
+      - notification_endpoint
+      - notification_endpoint_info
+      - notification_matcher
+      - notification_matcher_info
+      - pool
+      - pool_info
+      - pool_members
+      - power
+      - realm
+      - realm_info
+      - realm_sync
+      - rebalance
+      - replication
+      - replication_info
+      - report_info
+      - restore
+      - role
+      - role_info
+      - rollback
+      - sdn
+      - sdn_info
+      - snapshot
+      - snapshot_info
+      - storage
+      - storage_download
+      - storage_info
+      - subscription
+      - subscription_info
+      - task_info
+      - tenant
+      - tenant_info
+      - tidy
+      - token
+      - token_info
+      - user
+      - user_info
+      - vm
+      - vm_agent
+      - vm_clone
+      - vm_console
+      - vm_create
+      - vm_delete
+      - vm_disks
+      - vm_info
+      - vm_mapping
+      - vm_migrate
+      - vm_power
+      - vm_startup
+      - vm_template
+      - vm_update
+      - vms
+      - volume
+      - volume_info
+    default: []
+  vms:
+    description:
+      - VMs and containers that the tasks use, by exact name or VMID. They must exist.
+      - By default, the tasks must be possible on all VMs, or on those in O(pool).
+    type: list
+    elements: str
+    default: []
+  templates:
+    description:
+      - Templates, VMs and containers to clone, by exact name or VMID. They must exist.
+      - With V(container_create) in O(tasks), also files of container templates, as in
+        O(pve.fleet.container#module:source). Each of O(nodes), or else any node, must
+        have them.
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description:
+      - Nodes that the tasks use. They must be online.
+      - By default, all nodes are checked, and an offline node is reported without failing
+        the check.
+      - A node in maintenance is reported without failing the check.
+    type: list
+    elements: str
+    default: []
+  storages:
+    description: Storages that the tasks use.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the storage.
+        type: str
+        required: true
+      content:
+        description: Content type that it must allow, such as V(images) for disks of VMs,
+          V(rootdir) for volumes of containers, V(vztmpl) for container templates, V(iso),
+          V(import) or V(snippets). V(any) is for disks of both kinds, and only checks
+          that the storage is there.
+        type: str
+        default: images
+      node:
+        description: Node on which it must be available. By default, each of O(nodes),
+          or else any node.
+        type: str
+  bridges:
+    description: Bridges or VNets that the tasks use. They must exist on each of O(nodes),
+      or else on every node.
+    type: list
+    elements: str
+    default: []
+  pool:
+    description: Resource pool that the tasks use. It must exist.
+    type: str
+  min_version:
+    description: Oldest version of Proxmox VE that is accepted.
+    type: str
+    default: '8.0'
+  tenant:
+    description:
+      - Tenant of whose VMs everything is listed that interrupted runs left unfinished,
+        as M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
+      - This takes one request for each VM that has the tenant's tag or that of no tenant.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
 extends_documentation_fragment:
-  - pve.fleet.preflight_info_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

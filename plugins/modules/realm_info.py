@@ -19,8 +19,11 @@ description:
   - A realm is where the passwords of users are kept. It is the part of a user's name behind the
     C(@).
   - No privileges are needed.
+options:
+  name:
+    description: Name of one realm. By default, all realms are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.realm_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

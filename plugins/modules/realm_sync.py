@@ -33,8 +33,42 @@ attributes:
       - The difference has the names of users and groups, and the rights.
   idempotent:
     support: full
+options:
+  name:
+    description: Name of a realm of type C(ldap) or C(ad).
+    type: str
+    required: true
+  scope:
+    description: What is taken over. By default, as the realm has it; where it has nothing either,
+      that is an error.
+    type: str
+    choices: [users, groups, both]
+  remove_vanished:
+    description:
+      - What is removed of users and groups that the directory does not have any more. An empty
+        list removes nothing. By default, as the realm has it.
+      - V(entry) removes the user or group, with tokens and rights. V(acl) takes the rights away.
+        V(properties) also removes, from users and groups that stay, what the directory does not
+        have.
+    type: list
+    elements: str
+    choices: [acl, entry, properties]
+  enable_new:
+    description: Whether new users may log in. By default, as the realm has it, and else they
+      may.
+    type: bool
+  task_timeout:
+    description:
+      - Seconds to wait for the task. One that takes longer keeps running on the node.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
+  allow_self:
+    description: Whether the run may remove the user that the task logs in as, or its rights.
+      Without it, a dry run comes first if this user is in the realm, and such a run is refused.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.realm_options
   - pve.fleet.connection
   - pve.fleet.attributes
 seealso:

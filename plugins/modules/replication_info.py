@@ -17,8 +17,11 @@ author:
 description:
   - Returns one job or all of them, without those that are being deleted. One request is made.
   - The token needs C(VM.Audit) on the guests.
+options:
+  id:
+    description: ID of one job, such as V(100-0). By default, all jobs are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.replication_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -17,8 +17,11 @@ author:
 description:
   - Returns one role or all of them, each with its privileges. One request is made.
   - Every user and token may read all roles.
+options:
+  name:
+    description: Name of one role. By default, all roles are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.role_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

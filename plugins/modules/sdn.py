@@ -32,8 +32,295 @@ description:
   - Proxmox VE 8 has no lock. There, other changes at the same time are applied too.
   - The token needs C(SDN.Allocate) on C(/sdn), and C(Sys.Audit) on C(/). The removal of a VNet
     needs C(VM.Audit) on all guests.
+options:
+  zones:
+    description: Zones.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the zone, 2 to 8 letters and digits.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      type:
+        description: Type of the zone. A new zone needs it, and it cannot be changed.
+        type: str
+        choices: [simple, vlan, qinq, vxlan, evpn]
+      bridge:
+        description: Bridge of the nodes, for O(zones[].type=vlan) and V(qinq).
+        type: str
+      nodes:
+        description: Nodes of the zone. By default, and with an empty list, all nodes.
+        type: list
+        elements: str
+      tag:
+        description: Service VLAN of a zone with O(zones[].type=qinq).
+        type: int
+      vlan_protocol:
+        description: Protocol of the service VLAN.
+        type: str
+        choices: [802.1q, 802.1ad]
+      peers:
+        description: Addresses of the nodes, for O(zones[].type=vxlan).
+        type: list
+        elements: str
+      vxlan_port:
+        description: UDP port of VXLAN.
+        type: int
+      vrf_vxlan:
+        description: VXLAN ID of the VRF, for O(zones[].type=evpn).
+        type: int
+      controller:
+        description: Controller, for O(zones[].type=evpn).
+        type: str
+      exitnodes:
+        description: Nodes that route to other networks.
+        type: list
+        elements: str
+      exitnodes_primary:
+        description: Exit node that is preferred. An empty value removes it.
+        type: str
+      exitnodes_local_routing:
+        description: Whether exit nodes reach the VNets themselves.
+        type: bool
+      advertise_subnets:
+        description: Whether EVPN announces whole subnets.
+        type: bool
+      disable_arp_nd_suppression:
+        description: Whether ARP and ND packets are not suppressed.
+        type: bool
+      rt_import:
+        description: Route targets to import. An empty value removes them.
+        type: str
+      mac:
+        description: MAC address of the anycast gateway. An empty value removes it.
+        type: str
+      bridge_disable_mac_learning:
+        description: Whether bridges learn no MAC addresses.
+        type: bool
+      mtu:
+        description: MTU of the zone.
+        type: int
+      ipam:
+        description: IPAM of the zone. An empty value removes it.
+        type: str
+      dhcp:
+        description: DHCP server of the zone. An empty value removes it.
+        type: str
+        choices: ['', dnsmasq]
+      dns:
+        description: Name server of the zone. An empty value removes it.
+        type: str
+      reversedns:
+        description: Name server for reverse records. An empty value removes it.
+        type: str
+      dnszone:
+        description: Domain of the zone. An empty value removes it.
+        type: str
+  vnets:
+    description: VNets.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the VNet, 2 to 8 letters and digits.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      zone:
+        description: Zone of the VNet. A new VNet needs it.
+        type: str
+      tag:
+        description: VLAN tag or VXLAN ID.
+        type: int
+      alias:
+        description: Alias of the VNet. An empty value removes it.
+        type: str
+      vlanaware:
+        description: Whether guests can use VLANs within the VNet.
+        type: bool
+      isolate_ports:
+        description: Whether guests of the VNet cannot reach each other.
+        type: bool
+  subnets:
+    description: Subnets.
+    type: list
+    elements: dict
+    suboptions:
+      cidr:
+        description: Network, such as V(10.1.0.0/24).
+        type: str
+        required: true
+      vnet:
+        description: VNet of the subnet.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      gateway:
+        description: Address of the gateway. An empty value removes it.
+        type: str
+      snat:
+        description: Whether the node translates addresses of outgoing packets.
+        type: bool
+      dnszoneprefix:
+        description: Prefix of the domain. An empty value removes it.
+        type: str
+      dhcp_ranges:
+        description: Ranges of addresses for DHCP. An empty list removes them.
+        type: list
+        elements: dict
+        suboptions:
+          start_address:
+            description: First address.
+            type: str
+            required: true
+          end_address:
+            description: Last address.
+            type: str
+            required: true
+      dhcp_dns_server:
+        description: Name server that DHCP announces. An empty value removes it.
+        type: str
+  controllers:
+    description: Controllers.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the controller.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      type:
+        description: Type of the controller. A new one needs it.
+        type: str
+        choices: [evpn, bgp, isis]
+      asn:
+        description: Number of the autonomous system.
+        type: int
+      peers:
+        description: Addresses of the peers.
+        type: list
+        elements: str
+      node:
+        description: Node of the controller.
+        type: str
+      ebgp:
+        description: Whether peers belong to other autonomous systems.
+        type: bool
+      ebgp_multihop:
+        description: Number of hops to the peers.
+        type: int
+      loopback:
+        description: Interface with the address of the router. An empty value removes it.
+        type: str
+      bgp_multipath_as_path_relax:
+        description: Whether paths of the same length are used together.
+        type: bool
+      isis_domain:
+        description: Name of the IS-IS domain.
+        type: str
+      isis_ifaces:
+        description: Interfaces of IS-IS.
+        type: list
+        elements: str
+      isis_net:
+        description: Network entity title of IS-IS.
+        type: str
+  ipams:
+    description: IPAMs. They take effect at once, without an apply.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the IPAM.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      type:
+        description: Type of the IPAM. A new one needs it.
+        type: str
+        choices: [pve, netbox, phpipam]
+      url:
+        description: URL of its API.
+        type: str
+      token:
+        description: Token for its API.
+        type: str
+      section:
+        description: Section of phpIPAM.
+        type: int
+      fingerprint:
+        description: Fingerprint of its certificate. An empty value removes it.
+        type: str
+  dns:
+    description: Name servers. They take effect at once, without an apply.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the name server.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      type:
+        description: Type of the name server. A new one needs it.
+        type: str
+        choices: [powerdns]
+      url:
+        description: URL of its API.
+        type: str
+      key:
+        description: Key for its API.
+        type: str
+      ttl:
+        description: Time to live of records.
+        type: int
+      reversemaskv6:
+        description: Length of the prefix of reverse zones for IPv6.
+        type: int
+      fingerprint:
+        description: Fingerprint of its certificate. An empty value removes it.
+        type: str
+  exact:
+    description:
+      - Sections whose objects are removed if they are not listed. Each of them must be set.
+      - VNets of tenants, and their subnets, stay. M(pve.fleet.tenant) creates and removes them.
+    type: list
+    elements: str
+    choices: [zones, vnets, subnets, controllers, ipams, dns]
+  task_timeout:
+    description:
+      - Seconds to wait for the task of an apply, and for the zones of the nodes after it.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
 extends_documentation_fragment:
-  - pve.fleet.sdn_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

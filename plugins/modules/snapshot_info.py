@@ -19,8 +19,15 @@ description:
   - This takes one request for the list of VMs and two more for each selected VM.
   - A VM that cannot be read, such as one on an offline node, has C(error) instead, and a warning
     reports it. If it is the only selected VM, the task fails.
+options:
+  details:
+    description:
+      - Whether to read the sizes of disks and saved memory. This takes one request for each
+        snapshot and one for each storage with saved memory.
+      - Proxmox VE does not report the space that a snapshot itself uses.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.snapshot_options.info
   - pve.fleet.snapshot_options.choice
   - pve.fleet.connection
   - pve.fleet.attributes

@@ -19,8 +19,11 @@ description:
     state on each node. Two requests are made.
   - The figures are those that the nodes have reported last, some seconds ago.
   - The token needs C(Datastore.Audit) on the storages, and C(Datastore.Allocate) to name one.
+options:
+  name:
+    description: Name of one storage. By default, all storages are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.storage_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -19,8 +19,27 @@ description:
     key, and needs a connection to it; a key that the shop does not know has the status V(invalid)
     afterwards.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on the node.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
+  state:
+    description: V(present) sets the key of a node that has none, V(absent) removes the key.
+    type: str
+    choices: [present, absent]
+    default: present
+  key:
+    description: The key of the subscription, for at least as many sockets as the node has. Required
+      if the node has none. It is never returned.
+    type: str
+  update_secrets:
+    description: When O(key) is written to a node that has a subscription. V(on_create) does not
+      replace the key, V(always) writes it in each run.
+    type: str
+    choices: [on_create, always]
+    default: on_create
 extends_documentation_fragment:
-  - pve.fleet.subscription_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

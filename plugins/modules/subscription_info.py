@@ -17,8 +17,12 @@ author:
 description:
   - Returns the subscription of a node, without its key. One request is made.
   - Without C(Sys.Audit) on the node, Proxmox VE returns the status and the level only.
+options:
+  node:
+    description: Name of the node.
+    type: str
+    required: true
 extends_documentation_fragment:
-  - pve.fleet.subscription_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -17,8 +17,16 @@ author:
 description:
   - Returns the tenants of a cluster with their pools, users, tokens, roles, rights and VMs.
   - A tenant is found by the tag of a VM, by a role or by a user that has its name.
+options:
+  name:
+    description: Name of a tenant. By default, all tenants are returned that have a tag, a role or a
+      user by O(tenant_prefix).
+    type: str
+  tenant_prefix:
+    description: Prefix of the tags of tenants.
+    type: str
+    default: tenant_
 extends_documentation_fragment:
-  - pve.fleet.tenant_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

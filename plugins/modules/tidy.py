@@ -24,8 +24,22 @@ description:
   - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
     the task that created it again.
   - This takes one request for each guest that has the tenant's tag or that of no tenant.
+options:
+  tenant:
+    description: Tenant whose VMs and containers are listed and tidied up.
+    type: str
+    required: true
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
+  task_timeout:
+    description:
+      - Seconds to wait for each task of PVE. The task itself continues after that.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
 extends_documentation_fragment:
-  - pve.fleet.tidy_options
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full

@@ -19,8 +19,14 @@ description:
     is made.
   - The list has the tokens of users of groups on which the caller has C(User.Modify) or
     C(Sys.Audit), and those of all users where it has one of them on C(/access/groups).
+options:
+  owner:
+    description: User with its realm. By default, the tokens of all users are returned.
+    type: str
+  name:
+    description: Name of a token, without the user. By default, all tokens are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.token_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -19,8 +19,11 @@ description:
     is made.
   - The list has the users of groups on which the token has C(User.Modify) or C(Sys.Audit), and all
     users where it has one of them on C(/access/groups).
+options:
+  name:
+    description: Name of one user with its realm. By default, all users are returned.
+    type: str
 extends_documentation_fragment:
-  - pve.fleet.user_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -20,8 +20,42 @@ description:
     Proxmox VE. With O(name) each node with VMs is asked, with O(vmid) that of the VM. Otherwise, a
     VM that got the VMID of a removed one can have its name for about 10 seconds.
   - O(config) takes two more requests for each VM that matches.
+options:
+  name:
+    description: Only VMs with exactly this name.
+    type: str
+  vmid:
+    description: Only the VM with this VMID.
+    type: int
+  node:
+    description: Only VMs on this node.
+    type: str
+  tenant:
+    description:
+      - Only VMs with this tenant's tag and without the tag of another tenant.
+      - By default, VMs of all tenants are returned. An empty value is therefore an error.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
+  tags:
+    description: Only VMs that have all of these tags.
+    type: list
+    elements: str
+  pool:
+    description: Only VMs in this resource pool.
+    type: str
+  template:
+    description: Only templates (V(true)) or only other VMs (V(false)).
+    type: bool
+  config:
+    description:
+      - Whether to read the configuration. Without it RV(vms[].config) is null, and status and name
+        can be about 10 seconds old, because they come from the listing of Proxmox VE.
+    type: bool
+    default: false
 extends_documentation_fragment:
-  - pve.fleet.vm_info_options
   - pve.fleet.vm_options.guest
   - pve.fleet.connection
   - pve.fleet.attributes

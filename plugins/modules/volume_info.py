@@ -19,8 +19,23 @@ description:
     Two requests are made.
   - The token needs C(Datastore.Audit) on the storage. Proxmox VE leaves out volumes of guests on
     which the token has no privileges.
+options:
+  storage:
+    description: Storage whose volumes are returned.
+    type: str
+    required: true
+  node:
+    description: Node that lists the volumes. By default, the default node of the connection, or
+      else the first online node with the storage.
+    type: str
+  content:
+    description: Content type of the volumes. By default, all volumes are returned.
+    type: str
+    choices: [backup, images, import, iso, rootdir, snippets, vztmpl]
+  vmid:
+    description: Guest whose volumes are returned. By default, those of all guests are.
+    type: int
 extends_documentation_fragment:
-  - pve.fleet.volume_options.info
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info

@@ -31,14 +31,13 @@ NEW = Path(__file__).resolve().parent / "new_resource"
 ADDED = {
     "plugins/action/realm_sync_job.py",
     "plugins/action/realm_sync_job_info.py",
-    "plugins/doc_fragments/realm_sync_job_options.py",
     "plugins/module_utils/_spec/generated/realm_sync_job.py",
     "plugins/modules/realm_sync_job.py",
     "plugins/modules/realm_sync_job_info.py",
 }
 CHANGED = {
     "meta/runtime.yml",
-    "plugins/doc_fragments/preflight_info_options.py",
+    "plugins/modules/preflight_info.py",
     "plugins/module_utils/_entry/generated/administrative.py",
     "plugins/module_utils/_preflight/generated/tasks.py",
     "plugins/module_utils/_spec/generated/preflight_info.py",
@@ -177,7 +176,6 @@ def test_documentation_is_whole(copy: Copy) -> None:
     assert list(returned) == ["realm_sync_job", "plan", "done", "error"]
     assert returned["done"]["sample"] == ["Create realm sync job 'nightly'"]
     assert yaml.safe_load(names["DOCUMENTATION"])["extends_documentation_fragment"] == [
-        "pve.fleet.realm_sync_job_options",
         "pve.fleet.connection",
         "pve.fleet.attributes",
         "pve.fleet.attributes.full",

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from tests.tools.written import in_one_line
+
 DECLARATIONS = Path(__file__).resolve().parent / "options"
 
 # The facts of an option in a declaration, by their reader.
@@ -70,6 +72,26 @@ def load(folder: Path = DECLARATIONS) -> Declarations:
         for section in declaration["sections"].values():
             section["options"] = _completed(section["options"], name, declarations)
     return declarations
+
+
+def documentation(options: Options) -> Options:
+    """Return options as the documentation of a plugin has them."""
+    found: Options = {}
+    for name, option in options.items():
+        entry: dict[str, Any] = {"description": _description(option)}
+        entry.update({key: in_one_line(option[key]) for key in IN_DOCUMENTATION if key in option})
+        if "suboptions" in option:
+            entry["suboptions"] = documentation(option["suboptions"])
+        found[name] = entry
+    return found
+
+
+def _description(option: Mapping[str, Any]) -> str | list[str]:
+    text: str | list[str] = option["description"]
+    if "environment" not in option:
+        return text
+    paragraphs = [text] if isinstance(text, str) else list(text)
+    return [*paragraphs, f"Environment variable E({option['environment']})."]
 
 
 def about(noun: str, content: Any) -> Any:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.tools.declarations import LOADER, DeclarationError, Declarations
+from tests.tools.declarations import LOADER, DeclarationError, Declarations, Options, documentation
 from tests.tools.written import LICENSE, compact, dumped_by_key, fits_in_braces, in_braces
 
 # Returned values that several modules have.
@@ -116,7 +117,7 @@ def render_module(
     return MODULE.format(
         license=LICENSE.rstrip(),
         file=file,
-        documentation=dumped_by_key(_documentation(name, file, declaration)),
+        documentation=dumped_by_key(_documentation(name, file, declarations)),
         examples=module["examples"].strip("\n"),
         returned=dumped_by_key(values),
         imports=entry.imports(),
@@ -161,12 +162,17 @@ def _is_info(name: str) -> bool:
     return name.endswith("_info")
 
 
-def _documentation(name: str, file: str, declaration: Mapping[str, Any]) -> dict[str, Any]:
+def _documentation(name: str, file: str, declarations: Declarations) -> dict[str, Any]:
+    declaration = declarations[file]
     module = declaration["modules"][name]
-    fragments = module.get("fragments", _own_fragments(name, file, declaration))
-    fragments = [*fragments, "connection", "attributes"]
+    own = embedded(declarations)
+    fragments = [*_fragments(name, file, declaration), "connection", "attributes"]
     if "attributes" not in module:
         fragments.append("attributes.info" if _is_info(name) else "attributes.full")
+    options: Options = {}
+    for fragment in fragments:
+        if fragment in own:
+            options.update(documentation(options_of(fragment, declarations)))
     shown = {
         "module": name,
         "short_description": module["short_description"],
@@ -175,20 +181,46 @@ def _documentation(name: str, file: str, declaration: Mapping[str, Any]) -> dict
         "description": module["description"],
         "requirements": module.get("requirements"),
         "attributes": module.get("attributes"),
-        "extends_documentation_fragment": [f"pve.fleet.{fragment}" for fragment in fragments],
+        "options": options,
+        "extends_documentation_fragment": [
+            f"pve.fleet.{fragment}" for fragment in fragments if fragment not in own
+        ],
         "seealso": list(map(_reference, module.get("seealso", []))),
     }
     return {key: value for key, value in shown.items() if value}
 
 
-def _own_fragments(name: str, file: str, declaration: Mapping[str, Any]) -> list[str]:
-    """Return the fragment with the options of the section that is called as the module."""
+def embedded(declarations: Declarations) -> set[str]:
+    """Return the fragments that only one module has: its documentation contains their options."""
+    users: Counter[str] = Counter()
+    for name, (file, _module) in modules_of(declarations).items():
+        users.update(_fragments(name, file, declarations[file]))
+    return {fragment for fragment, count in users.items() if count == 1}
+
+
+def options_of(fragment: str, declarations: Declarations) -> Options:
+    """Return the options of a fragment such as `backup_options.info`, or none."""
+    found: Options = {}
+    for file, declaration in declarations.items():
+        for section in declaration["sections"].values():
+            if fragment_of(section, file, declaration) == fragment:
+                found.update(section["options"])
+    return found
+
+
+def fragment_of(section: Mapping[str, Any], file: str, declaration: Mapping[str, Any]) -> str:
+    """Return the name of the fragment with the options of a section."""
+    whole: str = declaration.get("fragment_file", f"{file}_options")
+    attribute = section["fragment"]
+    return whole if attribute == "documentation" else f"{whole}.{attribute}"
+
+
+def _fragments(name: str, file: str, declaration: Mapping[str, Any]) -> list[str]:
+    """Return the fragments of a module: by default of the section that is called as the module."""
     section = declaration["sections"].get(name)
-    if section is None:
-        return []
-    fragment = section["fragment"]
-    whole = declaration.get("fragment_file", f"{file}_options")
-    return [whole if fragment == "documentation" else f"{whole}.{fragment}"]
+    by_name = [fragment_of(section, file, declaration)] if section else []
+    given: list[str] = declaration["modules"][name].get("fragments", by_name)
+    return given
 
 
 def _reference(given: Any) -> Any:

@@ -2,8 +2,9 @@
 there.
 
 A declaration becomes the argument specification (`_spec/generated/<name>.py`), the documentation
-fragment (`plugins/doc_fragments/<name>_options.py`), the tables by which an option becomes one of
-Proxmox VE (`_spec/generated/vm_rules.py`) and the variables of roles that pass the option on.
+of its modules (with a fragment, `plugins/doc_fragments/<name>_options.py`, for options that several
+plugins have), the tables by which an option becomes one of Proxmox VE
+(`_spec/generated/vm_rules.py`) and the variables of roles that pass the option on.
 
 Run it with `make options`; a test fails while a file is stale.
 """
@@ -21,16 +22,16 @@ import yaml
 
 from tests.tools.declarations import (
     DECLARATIONS,
-    IN_DOCUMENTATION,
     IN_ROLE,
     IN_SPECIFICATION,
     LOADER,
     DeclarationError,
     Declarations,
     Options,
+    documentation,
     load,
 )
-from tests.tools.make_modules import RUNTIME, module_files, render_runtime
+from tests.tools.make_modules import RUNTIME, embedded, fragment_of, module_files, render_runtime
 from tests.tools.make_rows import (
     ADMINISTRATIVE,
     NEEDS,
@@ -72,26 +73,6 @@ def specification(options: Options) -> Options:
     return found
 
 
-def documentation(options: Options) -> Options:
-    """Return options as the documentation of a plugin has them."""
-    found: Options = {}
-    for name, option in options.items():
-        entry: dict[str, Any] = {"description": _description(option)}
-        entry.update({key: in_one_line(option[key]) for key in IN_DOCUMENTATION if key in option})
-        if "suboptions" in option:
-            entry["suboptions"] = documentation(option["suboptions"])
-        found[name] = entry
-    return found
-
-
-def _description(option: Mapping[str, Any]) -> str | list[str]:
-    text: str | list[str] = option["description"]
-    if "environment" not in option:
-        return text
-    paragraphs = [text] if isinstance(text, str) else list(text)
-    return [*paragraphs, f"Environment variable E({option['environment']})."]
-
-
 def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
     """Return the file with the argument specification of each section."""
     functions = []
@@ -130,15 +111,23 @@ def _unchecked(options: Options) -> dict[str, Options]:
     }
 
 
-def render_fragment(name: str, declaration: Mapping[str, Any]) -> str:
-    """Return the documentation fragment: one text for each attribute that sections name."""
+def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[str]) -> str:
+    """Return the documentation fragment: one text for each attribute that sections name, without
+    the fragments that are part of the documentation of their module (`own`).
+
+    Returns an empty text if none is left.
+    """
     texts: dict[str, Options] = {}
     for section in declaration["sections"].values():
+        if fragment_of(section, name, declaration) in own:
+            continue
         options = documentation(section["options"])
         texts.setdefault(section["fragment"].upper(), {}).update(options)
         if "ini_section" in section:
             texts["PLUGIN"] = _with_ini(options, section["ini_section"])
             texts["VARIABLES"] = _with_variables(options, section["variable_prefix"])
+    if not texts:
+        return ""
     shared = {key: declaration[key] for key in ("requirements", "notes") if key in declaration}
     text = (
         f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
@@ -372,13 +361,16 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
     """Return the text of every file that is written, by its path within the repository."""
     declarations = load(folder)
     _choose(declarations)
+    own = embedded(declarations)
     found: dict[Path, str] = {}
     for name, declaration in declarations.items():
         found[Path(f"plugins/module_utils/_spec/generated/{name}.py")] = render_specification(
             name, declaration
         )
         fragment = declaration.get("fragment_file", f"{name}_options")
-        found[Path(f"plugins/doc_fragments/{fragment}.py")] = render_fragment(name, declaration)
+        text = render_fragment(name, declaration, own)
+        if text:
+            found[Path(f"plugins/doc_fragments/{fragment}.py")] = text
     for name in GUESTS.keys() & declarations.keys():
         found[GENERATED / f"{name}_rules.py"] = render_rules(name, declarations[name])
     found.update(module_files(declarations))

@@ -93,10 +93,8 @@ def test_every_time_limit_and_every_number_at_once_has_a_variable(repo: Path) ->
 
 @pytest.mark.parametrize("module", ["vms", "snapshot", "storage_download"])
 def test_the_variables_are_documented(module: str) -> None:
-    fragment = importlib.import_module(
-        f"{PACKAGE}.doc_fragments.{module}_options"
-    ).ModuleDocFragment
-    documented = yaml.safe_load(fragment.DOCUMENTATION)["options"]
+    source = importlib.import_module(f"{PACKAGE}.modules.{module}")
+    documented = yaml.safe_load(source.DOCUMENTATION)["options"]
     assert NAMES.keys() & documented.keys()
     for option in NAMES.keys() & documented.keys():
         assert f"Environment variable E({NAMES[option]})." in documented[option]["description"]
