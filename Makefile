@@ -132,9 +132,9 @@ bench: $(STAMP) ## Measure beside community.proxmox, about 30 minutes; ARGS="--o
 	$(PY) -m tests.bench $(ARGS)
 
 schema: $(STAMP) ## Write the facts about VM options anew from the official API schema
-	$(PY) -m tests.tools.pack_schema
-	$(PY) -m tests.tools.make_schema
-	$(PY) -m tests.tools.make_answers
+	$(PY) -m tests.tools.facts.pack_schema
+	$(PY) -m tests.tools.facts.make_schema
+	$(PY) -m tests.tools.facts.make_answers
 
 options: $(STAMP) ## Write modules, specifications and documentation from the declarations, tests/tools/options
 	$(PY) -m tests.tools.make_options

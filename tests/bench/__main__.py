@@ -15,7 +15,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench import (
+from tests.bench import report, results
+from tests.bench.command import other_work
+from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
+from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
+from tests.bench.sides import both
+from tests.bench.workloads import (
     backups,
     containers,
     evacuations,
@@ -23,16 +28,10 @@ from tests.bench import (
     infrastructure,
     inventories,
     networks,
-    report,
-    results,
     single_tasks,
     slices,
     soak,
 )
-from tests.bench.command import other_work
-from tests.bench.environment import NotMeasured, bench_python, stage_ours, versions
-from tests.bench.parts import LATENCY_MS, PART, TASK_MS, Bench
-from tests.bench.sides import both
 from tests.simulator.process import SimulatorError
 from tests.tools import tables
 from tests.tools.stage import REPO

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.keys import KEYS
-from tests.bench.soak import soak
+from tests.bench.workloads.soak import soak
 
 
 @pytest.mark.long

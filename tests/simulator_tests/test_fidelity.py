@@ -23,7 +23,7 @@ from tests.simulator.fidelity.replay import Answer, Verdict, figures_of, judge
 from tests.simulator.fidelity.sets import PACKED, RecordedSet, load_packed, load_shared
 from tests.simulator.process import CLUSTERS, Simulator
 from tests.simulator_tests.stories import Story
-from tests.tools import pack_recordings
+from tests.tools.facts import pack_recordings
 
 
 @pytest.fixture(scope="module")

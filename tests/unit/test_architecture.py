@@ -44,7 +44,7 @@ BELOW_GUESTS = ("_core", "_schema", "_spec", "_api", "_cluster", "_resource")
 OPTIONAL = ("yaml", "cryptography", "prometheus_client", "_eligibility: ansible")
 MOST_FILES = 14
 # Ansible has the first two folders so. The others are still to be split.
-CROWDED = {"plugins/action", "plugins/modules", "tests/bench", "tests/tools"}
+CROWDED = {"plugins/action", "plugins/modules", "tests/tools"}
 # Files with a `reason` of another kind: that of a failed connection.
 READS_REASONS = ("module_utils/_api/http/transport.py",)
 

@@ -35,7 +35,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import 
     deciding_versions,
 )
 from tests import needs
-from tests.tools import make_answers, make_schema
+from tests.tools.facts import make_answers, make_schema
 
 
 @needs.tool("ruff")

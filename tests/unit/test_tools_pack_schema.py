@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from tests.simulator.schema.definition import DATA, load_paths
-from tests.tools import pack_schema
+from tests.tools.facts import pack_schema
 
 
 def test_the_packed_schema_is_fresh() -> None:

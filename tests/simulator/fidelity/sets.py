@@ -13,7 +13,7 @@ from typing import Any
 from ..process import ROOT
 
 SHARED = ROOT.parent / "shared" / "pve"
-# Written by `python -m tests.tools.pack_recordings`.
+# Written by `python -m tests.tools.facts.pack_recordings`.
 PACKED = Path(__file__).parents[1] / "data" / "recordings.json.gz"
 
 Line = dict[str, Any]

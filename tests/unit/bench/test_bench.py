@@ -19,8 +19,8 @@ from tests.bench.__main__ import PARTS
 from tests.bench.command import other_work, run
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import OURS, PEER, Figure, Measured, Row, ratio
-from tests.bench.fleets import desired_made_up_vms
 from tests.bench.keys import KEYS
+from tests.bench.workloads.fleets import desired_made_up_vms
 
 AROUND: dict[str, Any] = {
     "date": "2026-01-02T03:04+00:00",

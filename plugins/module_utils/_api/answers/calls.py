@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The form of each call's answer (pure).
 
-The forms are generated from `returns` in the API's schema, see tests/tools/make_answers.py. Without
-its needed keys, a row does not identify an object or its kind.
+The forms are generated from `returns` in the API's schema, see tests/tools/facts/make_answers.py.
+Without its needed keys, a row does not identify an object or its kind.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 """The macros of the firewall: protocol, destination and source ports of each of their rules.
 
-Written by tests/tools/firewall_macros.py from Firewall.pm of pve-firewall 6.0.4: do not edit.
+Written by tests/tools/facts/firewall_macros.py from Firewall.pm of pve-firewall 6.0.4: do not edit.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tests.bench.figures import Measured, ratio
-from tests.bench.fleets import ALL, FEW, FLEET, desired_made_up_vms
 from tests.bench.parts import (
     NODES,
     SLOTS,
@@ -17,6 +16,7 @@ from tests.bench.parts import (
     tasks_cluster,
     ways,
 )
+from tests.bench.workloads.fleets import ALL, FEW, FLEET, desired_made_up_vms
 from tests.simulator.process import Simulator
 
 PEERS = "community.proxmox.proxmox"

@@ -1,6 +1,6 @@
 """Parts about firewalls and networks: writes and requests, and the time of an evaluation.
 
-`python -m tests.bench.networks GUESTS` prints the seconds of an evaluation.
+`python -m tests.bench.workloads.networks GUESTS` prints the seconds of an evaluation.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def sdn50(bench: Bench) -> Measured:
 def isolation1000(bench: Bench) -> Measured:
     """The audit's evaluation of 1,000 guests of 20 tenants, without the requests."""
     measured = Measured()
-    command = [sys.executable, "-m", "tests.bench.networks", str(GUESTS)]
+    command = [sys.executable, "-m", "tests.bench.workloads.networks", str(GUESTS)]
     seconds = []
     for _turn in range(bench.few):
         done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)

@@ -2,8 +2,8 @@
 recorded hosts.
 
 `make fidelity` compares the simulator with them if ../shared is absent. Run `python -m
-tests.tools.pack_recordings` when the recordings in ../shared have changed; a test fails while the
-file is stale. Left out:
+tests.tools.facts.pack_recordings` when the recordings in ../shared have changed; a test fails while
+the file is stale. Left out:
 
 - tickets, secrets, certificates, and every other value that the comparison looks at by its type
   alone, such as versions of the kernel, models of processors, loads, sizes and times;

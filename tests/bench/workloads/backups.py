@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from tests.bench.figures import Figure, Measured
-from tests.bench.fleets import FEW, FLEET, MANY
 from tests.bench.parts import (
     CLUSTER,
     NODES,
@@ -24,6 +23,7 @@ from tests.bench.parts import (
     server_seconds,
     tasks_cluster,
 )
+from tests.bench.workloads.fleets import FEW, FLEET, MANY
 from tests.simulator.process import Simulator
 
 _NODES = tuple(f"pve{number}" for number in range(1, NODES + 1))

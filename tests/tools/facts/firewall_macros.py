@@ -4,7 +4,7 @@
 
 """Writes the table of the firewall's macros from src/PVE/Firewall.pm of pve-firewall.
 
-python -m tests.tools.firewall_macros Firewall.pm
+python -m tests.tools.facts.firewall_macros Firewall.pm
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parents[2] / "plugins/module_utils/_firewall/evaluate/macros.py"
+TARGET = Path(__file__).parents[3] / "plugins/module_utils/_firewall/evaluate/macros.py"
 _HEADER = '''# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The macros of the firewall: protocol, destination and source ports of each of their rules.
 
-Written by tests/tools/firewall_macros.py from Firewall.pm of pve-firewall 6.0.4: do not edit.
+Written by tests/tools/facts/firewall_macros.py from Firewall.pm of pve-firewall 6.0.4: do not edit.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import OURS, Figure, Measured, Row, ratio
-from tests.bench.fleets import must_be_there
 from tests.bench.parts import NODES, SLOTS, Bench, server_seconds, tasks_cluster
 from tests.bench.sides import Side
+from tests.bench.workloads.fleets import must_be_there
 from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 if TYPE_CHECKING:

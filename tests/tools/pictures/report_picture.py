@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Take the picture of the report in the documentation, `docs/report.png`: ``python -m
-tests.tools.report_picture``. It needs the browser of the tests.
+tests.tools.pictures.report_picture``. It needs the browser of the tests.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulator.schema.definition import load_formats, load_release
-from tests.tools.pack_schema import paths_of
+from tests.tools.facts.pack_schema import paths_of
 
 VERSION = "9.2"
 # Older versions, and the names of their schemas: the oldest last.
 OLDER = {"9.1": "9.1.11", "8.4": "8.4"}
 # The schema of 8.4 here has no containers: `_schema/versions.py` has its differences.
 LXC_OLDER = ("9.1",)
-FOLDER = Path(__file__).resolve().parents[2] / "plugins" / "module_utils" / "_schema" / "generated"
+FOLDER = Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_schema" / "generated"
 TARGET, OLDER_TARGET = FOLDER / "qemu.py", FOLDER / "older.py"
 LXC_TARGET = FOLDER / "lxc.py"
 GUESTS_TARGET = FOLDER.parents[1] / "_api" / "generated" / "guests.py"

@@ -21,7 +21,7 @@ from tests.bench.parts import (
     server_seconds,
     tasks_cluster,
 )
-from tests.bench.single_tasks import KVM, ours_vm, peers_vm
+from tests.bench.workloads.single_tasks import KVM, ours_vm, peers_vm
 from tests.simulator.initial.build import simulation
 from tests.simulator.options import Options
 from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
@@ -29,7 +29,7 @@ from tests.simulator.volumes.drives import parse_net
 
 FEW, MANY, ALL = 20, 100, 1000
 FLEET = "pve.fleet.vms"
-_MODULE = Path(__file__).resolve().parents[2] / "plugins" / "modules" / "vms.py"
+_MODULE = Path(__file__).resolve().parents[3] / "plugins" / "modules" / "vms.py"
 
 
 def fleet20(bench: Bench) -> Measured:

@@ -1,6 +1,7 @@
-"""Many runs in one process: whether memory and open sockets stay as they are.
+"""Many runs in one process: memory and open sockets must not grow.
 
-`python -m tests.bench.soak RUNS` prints what was measured as JSON, in a process of its own.
+`python -m tests.bench.workloads.soak RUNS` measures in its own process and prints the figures as
+JSON.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Soaked:
 
 def soak(runs: int = RUNS) -> Soaked:
     """Return what many runs in a process of their own came to."""
-    command = [sys.executable, "-m", "tests.bench.soak", str(runs)]
+    command = [sys.executable, "-m", "tests.bench.workloads.soak", str(runs)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
     return Soaked(**json.loads(done.stdout.splitlines()[-1]))
 

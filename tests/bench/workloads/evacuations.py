@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.bench.environment import NotMeasured
 from tests.bench.figures import Measured
-from tests.bench.fleets import FLEET
 from tests.bench.parts import (
     NODES,
     SLOTS,
@@ -15,6 +14,7 @@ from tests.bench.parts import (
     row_of_plays,
     tasks_cluster,
 )
+from tests.bench.workloads.fleets import FLEET
 from tests.simulator.process import Simulator
 
 _NODE, _GUESTS = "pve1", 60

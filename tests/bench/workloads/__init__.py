@@ -1,0 +1,1 @@
+"""The work that is measured, one function for each part."""
