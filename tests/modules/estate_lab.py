@@ -91,6 +91,34 @@ def open_lab(*arguments: str) -> Iterator[Lab]:
             yield Lab(simulator, client)
 
 
+@contextlib.contextmanager
+def watched_tasks(lab: Lab, kind: str, *nodes: str) -> Iterator[list[int]]:
+    """Yield the numbers of running tasks of this type on all of these nodes, seen again and again.
+
+    The list grows until the end.
+    """
+    seen: list[int] = []
+    over = threading.Event()
+
+    def running() -> int:
+        rows: list[dict[str, Any]] = []
+        for node in nodes:
+            rows += lab.client.get("nodes", node, "tasks", source="active")
+        return sum(row["type"] == kind and not row.get("endtime") for row in rows)
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            seen.append(running())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
+
+
 def run_at_once(lab: Lab, all_wanted: list[dict[str, Any]]) -> list[dict[str, Any] | FleetError]:
     """Converge all desired VMs at the same time, and return what each run came to."""
     gate = threading.Barrier(len(all_wanted))

@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._fleet import reservatio
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._guest.flow import apply as converge
 from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
-from tests.modules.estate_lab import Lab, first_number, open_lab
+from tests.modules.estate_lab import Lab, first_number, open_lab, watched_tasks
 from tests.modules.test_tenants import after_request, is_listing
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "memory": "1G"}
@@ -237,25 +237,7 @@ def test_names_and_numbers_of_the_list_do_not_meet(quiet: Lab) -> None:
 
 def test_bounds_hold_and_are_used(slow: Lab) -> None:
     """Six clones of one template: as many at once as is allowed, and no more."""
-    most: list[int] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.02):
-            running = slow.client.get("nodes", "pve1", "tasks", source="active")
-            most.append(
-                len(
-                    [
-                        task
-                        for task in running
-                        if task["type"] == "qmclone" and not task.get("endtime")
-                    ]
-                )
-            )
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
+    with watched_tasks(slow, "qmclone", "pve1") as most:
         done(slow.run("vms", **WEB, vms=named(*"abcdef"), parallel_per_template=2))
         two, most[:] = max(most), []
         done(
@@ -267,9 +249,6 @@ def test_bounds_hold_and_are_used(slow: Lab) -> None:
         done(slow.run("vms", **WEB, vms=named("m", "n"), parallel=1))
         one, most[:] = max(most), []
         done(slow.run("vms", **WEB, vms=named("o", "p", "q"), parallel_per_storage=1))
-    finally:
-        over.set()
-        watcher.join()
     assert (two, three, one, max(most)) == (2, 3, 1, 1)
 
 

@@ -2,17 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Work on several things side by side, within bounds."""
+"""Work on several things side by side, within limits that are lowered while Proxmox VE
+struggles.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from .errors import TaskTimeout
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+
+Resource = tuple[str, str]
+"""A resource that a task uses: its kind (all, node, storage, template) and its name."""
+
+# Seconds in which several failures of one resource count as one: all running tasks may then fail.
+CALM = 2.0
 
 # Signals with a handler in Python: Ansible's own, and the signal of its keyword `timeout`.
 _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
@@ -56,3 +68,170 @@ def all_at_once(work: Callable[[], None], workers: int) -> None:
     An exception of one call is raised at once.
     """
     side_by_side(lambda _number: work(), range(workers), workers)
+
+
+@dataclass(frozen=True)
+class ConcurrencyLimits:
+    """The maximum of concurrent tasks by kind of resource; 0 sets no limit.
+
+    `ahead` is the number of VMs that are read again while they wait for room, so that their first
+    task starts as soon as another task ends. With 0, a VM is read when it has room.
+    """
+
+    all: int = 32
+    node: int = 4
+    storage: int = 0
+    template: int = 4
+    ahead: int = 0
+
+
+class _Gate:
+    """The limit of one resource, at most `maximum`; 0 sets none."""
+
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.limit = maximum
+        self.busy = 0
+        self._successes = 0  # since the limit was last changed
+        self._halved_at = float("-inf")
+
+    @property
+    def is_full(self) -> bool:
+        return self.maximum > 0 and self.busy >= self.limit
+
+    def count(self, well: bool) -> None:
+        """Count a task that ended; a limit that was lowered grows after enough successes."""
+        if not well:
+            self._successes = 0
+            return
+        self._successes += 1
+        if self.limit < self.maximum and self._successes >= self.limit:
+            self.limit += 1
+            self._successes = 0
+
+    def halve(self, now: float) -> None:
+        """Halve the limit, once in a while."""
+        self._successes = 0
+        is_calm = now - self._halved_at > CALM
+        if not self.maximum or not is_calm:
+            return
+        self._halved_at = now
+        in_use = max(self.busy, 1)
+        self.limit = max(1, min(self.limit, in_use) // 2)
+
+
+class ConcurrencyLimiter:
+    """Room for tasks.
+
+    A task takes all its resources at once or none, so no two block each other.
+    """
+
+    def __init__(self, limits_by_kind: ConcurrencyLimits, now: Callable[[], float]) -> None:
+        self._limits_by_kind = limits_by_kind
+        self._now = now
+        self._limiter: dict[Resource, _Gate] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def first(self, waiting: list[tuple[Any, frozenset[Resource]]]) -> Any:
+        """Return the first that waits and has room, after waiting for room, or None at the end.
+
+        It is removed from the list; its resources are held until `leave`.
+        """
+        with self._changed:
+            while waiting and not self._closed:
+                for at, (one, resources) in enumerate(waiting):
+                    if self._take(resources):
+                        del waiting[at]
+                        return one
+                self._changed.wait()
+            return None
+
+    def enter(self, resources: frozenset[Resource]) -> None:
+        """Wait until there is room, and take it. Raises TaskTimeout when the run is given up."""
+        with self._changed:
+            while not self._closed and not self._take(resources):
+                self._changed.wait()
+            if self._closed:
+                raise TaskTimeout(
+                    attempted="No further task was started", answer="the run was given up"
+                )
+
+    def leave(self, resources: frozenset[Resource], *, well: bool = True) -> None:
+        """Return the room. The limit grows by one after as many successful tasks as it allows."""
+        with self._changed:
+            for resource in resources:
+                gate = self._gate(resource)
+                gate.busy -= 1
+                gate.count(well)
+            self._changed.notify_all()
+
+    def back_off(self, resources: frozenset[Resource]) -> None:
+        """Halve the limits: Proxmox VE did not answer, or a lock was not free in time."""
+        with self._changed:
+            for resource in resources:
+                self._gate(resource).halve(self._now())
+
+    def limits(self) -> Mapping[Resource, int]:
+        """Return the present limit of each resource that was used so far."""
+        with self._changed:
+            found: dict[Resource, int] = {}
+            for resource, gate in self._limiter.items():
+                if gate.maximum:
+                    found[resource] = gate.limit
+            return found
+
+    def close(self) -> None:
+        """Admit no further task."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _take(self, resources: frozenset[Resource]) -> bool:
+        gates = list(map(self._gate, resources))
+        for gate in gates:
+            if gate.is_full:
+                return False
+        for gate in gates:
+            gate.busy += 1
+        return True
+
+    def _gate(self, resource: Resource) -> _Gate:
+        if resource not in self._limiter:
+            self._limiter[resource] = _Gate(getattr(self._limits_by_kind, resource[0]))
+        return self._limiter[resource]
+
+
+def within_limits(
+    work: Callable[[Item], Outcome],
+    items: Sequence[tuple[Item, frozenset[Resource]]],
+    limits: ConcurrencyLimits,
+    now: Callable[[], float],
+) -> list[Outcome]:
+    """Return the result of `work` for each item, in their order.
+
+    An item starts as soon as each of its resources has room. An exception ends the work.
+    """
+    limiter = ConcurrencyLimiter(limits, now)
+    outcomes: dict[int, Outcome] = {}
+    waiting: list[tuple[Any, frozenset[Resource]]] = []
+    for at, (item, resources) in enumerate(items):
+        waiting.append(((at, item, resources), resources))
+
+    def worker() -> None:
+        while True:
+            first = limiter.first(waiting)
+            if first is None:
+                return
+            at, item, resources = first
+            try:
+                outcomes[at] = work(item)
+            finally:
+                limiter.leave(resources)
+
+    try:
+        all_at_once(worker, min(limits.all or len(items), len(items)))
+    except BaseException:
+        limiter.close()
+        raise
+    return [outcomes[at] for at in range(len(items))]

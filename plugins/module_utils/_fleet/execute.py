@@ -17,16 +17,22 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import node_of
 from .._core.clock import Stoppable
 from .._core.errors import FleetError, GuestNotReady, TaskTimeout
-from .._core.parallel import all_at_once, side_by_side
+from .._core.parallel import (
+    ConcurrencyLimiter,
+    ConcurrencyLimits,
+    Resource,
+    all_at_once,
+    side_by_side,
+)
 from .._core.poll import poll
 from .._core.result import Result
 from .._guest.flow.apply import apply_plan, preview, with_view
 from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
 from .._resource.execute import after_writes
-from .pace.concurrency import ConcurrencyLimiter, ConcurrencyLimits, Resource, resources_of
 from .pace.progress import RunProgress
 from .pace.reboots import RebootCandidate, RebootQueue, takes_down
+from .pace.resources import resources_of
 from .plan import READERS, Planned
 from .reservations import LiveView, Reservations
 

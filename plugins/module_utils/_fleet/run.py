@@ -14,14 +14,13 @@ from .._backup.job.maintain import JobsOutcome
 from .._cluster.state import VmRow
 from .._core import validate
 from .._core.errors import FleetError
-from .._core.parallel import side_by_side
+from .._core.parallel import ConcurrencyLimits, side_by_side
 from .._core.result import Result
 from .._kinds.registry import LISTS
 from .backup_jobs import kept_jobs, planned_jobs, with_jobs
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
 from .kept import KeptWork, PlacementKeeper
-from .pace.concurrency import ConcurrencyLimits
 from .plan import (
     Planned,
     Planner,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from .._cluster.state import fetch_cluster_state
 from .._core.errors import FleetError
+from .._core.parallel import ConcurrencyLimits
 from .._core.poll import poll
 from .._fleet.execute import Executor, VmOutcome
-from .._fleet.pace.concurrency import ConcurrencyLimits
 from .._fleet.reservations import Reservations
 from .._kinds.registry import LISTS
 from .model import Decision, Wanted

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import TaskTimeout
-from ansible_collections.pve.fleet.plugins.module_utils._fleet.pace.concurrency import (
+from ansible_collections.pve.fleet.plugins.module_utils._core.parallel import (
     ConcurrencyLimiter,
     ConcurrencyLimits,
     Resource,
-    resources_of,
+    within_limits,
 )
 from tests.fake_clock import FakeClock
 
@@ -143,21 +143,28 @@ def test_a_run_that_is_given_up_lets_no_task_in() -> None:
     assert gates.first([("a", frozenset())]) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "data", "used"),
-    [
-        (
-            ("nodes", "n1", "qemu", 9000, "clone"),
-            {"newid": 1},
-            {ALL, NODE1, ("template", "9000"), ("storage", "s")},
-        ),
-        (("nodes", "n1", "qemu"), {"vmid": 1}, {ALL, NODE1, ("storage", "s")}),
-        (("nodes", "n2", "qemu", 1, "status", "start"), {}, {ALL, NODE2}),
-        (("nodes", "n2", "qemu", 1, "move_disk"), {"storage": "t"}, {ALL, NODE2, ("storage", "t")}),
-        (("cluster", "ha"), {}, {ALL}),
-    ],
-)
-def test_what_a_task_uses(
-    path: tuple[str | int, ...], data: dict[str, object], used: set[Resource]
-) -> None:
-    assert resources_of(path, data, frozenset({("storage", "s")})) == used
+def test_work_within_limits_uses_every_free_node() -> None:
+    """Three guests of one node and one of another: the other node does not wait for the first."""
+    limits = ConcurrencyLimits(all=2, node=1, storage=2)
+    nodes = {"a": NODE1, "b": NODE1, "c": NODE1, "d": NODE2}
+    items = [(name, frozenset({ALL, node})) for name, node in nodes.items()]
+    met = threading.Barrier(2)
+    order: list[str] = []
+
+    def work(name: str) -> str:
+        if name in "ad":
+            met.wait(300)
+        order.append(name)
+        return name.upper()
+
+    assert within_limits(work, items, limits, time.monotonic) == ["A", "B", "C", "D"]
+    assert set(order[:2]) == {"a", "d"}
+
+
+def test_an_error_ends_the_work_within_limits() -> None:
+    def work(_name: str) -> None:
+        raise TaskTimeout(attempted="x", answer="over")
+
+    items = [(str(number), frozenset({NODE1})) for number in range(9)]
+    with pytest.raises(TaskTimeout):
+        within_limits(work, items, ConcurrencyLimits(node=1), time.monotonic)
