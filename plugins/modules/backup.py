@@ -16,11 +16,12 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Backs up one or several guests, and removes old archives by a retention.
-  - Guests on different nodes are processed in parallel. A guest that fails does not stop
-    the others; the task fails at the end, and RV(guests) has the outcome of each guest.
-  - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit) and
-    C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with hours, days
-    or longer periods needs C(Sys.Audit) on the nodes.
+  - Guests on different nodes are processed in parallel, within O(parallel) and
+    O(parallel_per_storage). A guest that fails does not stop the others; the task
+    fails at the end, and RV(guests) has the outcome of each guest.
+  - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit)
+    and C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with
+    hours, days or longer periods needs C(Sys.Audit) on the nodes.
 attributes:
   check_mode:
     support: full
@@ -116,6 +117,13 @@ options:
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 4
+  parallel_per_storage:
+    description:
+      - Maximum number of concurrent backups to O(storage) from all nodes together; a storage
+        that is not shared is counted on each node. 0 means that only O(parallel) limits them.
+      - Environment variable E(PROXMOX_PARALLEL_PER_STORAGE).
+    type: int
+    default: 0
   task_timeout:
     description:
       - Seconds to wait for each backup. A backup that takes longer keeps running on the node.
@@ -204,7 +212,7 @@ guests:
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
 report:
   description: 'Lines for people: the number of guests by outcome, and the steps that were executed,
-    in check mode those of the plan.'
+    in check mode the limits and the steps of the plan.'
   returned: always, unless the options are rejected
   type: list
   elements: str

@@ -11,7 +11,7 @@ import pytest
 
 from tests.modules.access_lab import do, limited, refused, requests
 from tests.modules.backup_lab import add_archive, add_nas, archives_of, container
-from tests.modules.estate_lab import Lab
+from tests.modules.estate_lab import Lab, watched_tasks
 from tests.modules.snapshot_lab import machine
 from tests.modules.tenant_lab import made
 
@@ -174,6 +174,29 @@ def test_a_failure_is_of_one_guest(lab: Lab) -> None:
     assert archives_of(lab, locked) == [old]
 
 
+NODES = ("pve1", "pve2", "pve3")
+
+
+@pytest.mark.parametrize(("storage", "at_once"), [("nas", 2), ("local", 3)])
+def test_backups_to_one_storage_are_limited_over_all_nodes(
+    lab: Lab, storage: str, at_once: int
+) -> None:
+    """Two guests on each of three nodes; storage local is another one on each node.
+
+    Proxmox VE itself limits a node, not a storage (pve-manager: PVE/VZDump.pm, getlock).
+    """
+    vmids = [machine(lab, node=node)["vmid"] for node in NODES * 2]
+    goal: dict[str, Any] = {"storage": storage, "vms": vmids, "parallel_per_storage": 2}
+    lab.simulator.steer("/settings", {"task_ms": "vzdump=300,default=20"})
+    shown = do(lab, "backup", check=True, **goal)
+    limits = f"At most 4 at the same time, 1 on a node, 2 to storage {storage}"
+    assert shown["report"][:2] == ["Preview: backed up 6", limits]
+    with watched_tasks(lab, "vzdump", *NODES) as numbers:
+        result = do(lab, "backup", **goal)
+    assert [row["vmid"] for row in result["guests"] if row["volume"]] == sorted(vmids)
+    assert max(numbers) == at_once
+
+
 def test_a_guest_that_moves_is_followed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     web = machine(lab, disk="ceph:1")
     from ansible_collections.pve.fleet.plugins.module_utils._backup.make import run as work
@@ -233,6 +256,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_age": "soon"}, "max_age"),
     ({"fleecing": {"enabled": True}}, "fleecing"),
     ({"parallel": 0}, "parallel"),
+    ({"parallel_per_storage": -1}, "parallel_per_storage"),
 ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.errors import ValidationFailed
+from ..._core.parallel import ConcurrencyLimits
 from ..._snapshot.names import seconds
 from ..._snapshot.select import Owner, owner_of
 from ..job.table import FLEECING, fleecing, retention
@@ -38,9 +39,16 @@ class DesiredBackup:
     data: Mapping[str, Any]
     keep: Mapping[str, str] | None
     max_age: int | None
-    parallel: int
+    limits: ConcurrencyLimits
     timeout: int
     now: float
+
+    def shown_limits(self) -> str:
+        """Return the limits of concurrent backups in words."""
+        text = f"At most {self.limits.all} at the same time, {self.limits.node} on a node"
+        if self.limits.storage:
+            text += f", {self.limits.storage} to storage {self.storage}"
+        return text
 
 
 def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
@@ -70,9 +78,22 @@ def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
         data=data,
         keep=_read_keep(params.get("keep")),
         max_age=None if max_age is None else seconds(str(max_age), "max_age"),
-        parallel=validate.count(params.get("parallel"), 4, "parallel"),
+        limits=_read_limits(params),
         timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
         now=now,
+    )
+
+
+def _read_limits(params: Mapping[str, Any]) -> ConcurrencyLimits:
+    """Return the limits of concurrent backups; PVE itself runs one at a time on a node.
+
+    Source: pve-manager, PVE/VZDump.pm, getlock. Raises ValidationFailed.
+    """
+    per_storage = params.get("parallel_per_storage") or 0
+    return ConcurrencyLimits(
+        all=validate.count(params.get("parallel"), 4, "parallel"),
+        node=1,
+        storage=validate.number(per_storage, 0, 1000, "parallel_per_storage"),
     )
 
 

@@ -14,7 +14,7 @@ from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_sta
 from ..._cluster.tenant import tenant_of
 from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, PermissionDenied
 from ..._core.failures.several import Failed, failure_of_several
-from ..._core.parallel import side_by_side
+from ..._core.parallel import Resource, within_limits
 from ..._core.result import Result
 from ..._protection.privileges import Privileges
 from ..._tasks.read import read_removals
@@ -37,7 +37,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Back up the guests; check mode plans and writes nothing.
 
     A guest that fails does not stop the others: the result reports all of them, with the failure.
-    Guests of one node follow each other, because PVE runs one backup at a time on a node.
+    Guests of one node follow each other, because PVE runs one backup at a time on a node. A guest
+    starts when its node and the storage have room.
     """
     desired = read_desired(params, client.clock.time())
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
@@ -82,20 +83,21 @@ def _work(
         offsets=_offsets(client, desired, used, nodes),
     )
 
-    def work(group: Sequence[VmRow]) -> list[GuestOutcome]:
-        found: list[GuestOutcome] = []
-        for row in group:
-            on_node = [one for one in reading.archives if one.place in ("", row.node)]
-            plan = plan_guest(context, row, on_node)
-            if check_mode:
-                found.append(GuestOutcome(label_of(row), row, plan))
-            else:
-                found.append(execute(context, plan))
-        return found
+    def work(row: VmRow) -> GuestOutcome:
+        on_node = [one for one in reading.archives if one.place in ("", row.node)]
+        plan = plan_guest(context, row, on_node)
+        if check_mode:
+            return GuestOutcome(label_of(row), row, plan)
+        return execute(context, plan)
 
-    groups = [[row for row in rows if row.node == node] for node in sorted(nodes)]
-    results = side_by_side(work, groups, desired.parallel)
-    return [outcome for group in results for outcome in group]
+    places = {row.node: row.place for row in used}
+    items = [(row, _resources(row, places[row.node])) for row in rows]
+    return within_limits(work, items, desired.limits, client.clock.monotonic)
+
+
+def _resources(row: VmRow, place: str) -> frozenset[Resource]:
+    """Return the resources of the backup of a guest; a local storage is one of its node (pure)."""
+    return frozenset((("all", ""), ("node", row.node), ("storage", place)))
 
 
 def _removals(
@@ -176,7 +178,7 @@ def _report(desired: DesiredBackup, outcomes: Sequence[GuestOutcome], check_mode
             after[key] = ["new archive"] if row["backed_up"] else []
     return Result(
         changed=any(row["changed"] for row in rows),
-        values={"guests": rows, "report": _lines(rows, check_mode)},
+        values={"guests": rows, "report": _lines(desired, rows, check_mode)},
         diff={"before": before, "after": after},
         warnings=tuple(warnings),
         failure=_failure(outcomes),
@@ -216,8 +218,10 @@ def _describe(desired: DesiredBackup, one: GuestOutcome, check_mode: bool) -> di
     return described
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], check_mode: bool) -> list[str]:
-    """Return the number of guests by outcome, then the steps."""
+def _lines(
+    desired: DesiredBackup, rows: Sequence[Mapping[str, Any]], check_mode: bool
+) -> list[str]:
+    """Return the number of guests by outcome, in check mode the limits, then the steps."""
     counts: Counter[str] = Counter()
     steps: list[str] = []
     for row in rows:
@@ -229,7 +233,10 @@ def _lines(rows: Sequence[Mapping[str, Any]], check_mode: bool) -> list[str]:
     names = ("backed up", "unchanged", "failed")
     total = ", ".join(f"{name} {counts[name]}" for name in names if counts[name])
     headline = total or "there is no guest to work on"
-    return [f"Preview: {headline}" if check_mode else headline, *steps]
+    if not check_mode:
+        return [headline, *steps]
+    limits = [desired.shown_limits()] if counts["backed up"] > 1 else []
+    return [f"Preview: {headline}", *limits, *steps]
 
 
 def _failure(outcomes: Sequence[GuestOutcome]) -> FleetError | None:

@@ -57,6 +57,11 @@ def backup_spec() -> Spec:
             },
         },
         "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "parallel_per_storage": {
+            "type": "int",
+            "default": 0,
+            "fallback": from_environment("PROXMOX_PARALLEL_PER_STORAGE"),
+        },
         "task_timeout": {
             "type": "int",
             "default": 10800,
