@@ -145,6 +145,17 @@ def test_a_login_that_cannot_write_jobs_is_refused_before_the_first_guest(
     assert lab.client.get("cluster", "backup") == []
 
 
+def test_a_changed_job_needs_the_privilege_on_its_storage(lab: Lab) -> None:
+    """pve-manager: API2/Backup.pm, assert_param_permission_update, also without a new storage."""
+    do(lab, "vms", **estate())
+    roles = {"/": "Administrator", "/storage": "PVEDatastoreUser"}
+    login = limited(lab, "mary", roles)
+    guests = [*estate()["vms"], {"name": "late", **SMALL, "backup": NIGHTLY}]
+    result = refused(lab, "vms", **{**estate(), "vms": guests}, **login)
+    assert result["error"]["privilege"] == "Datastore.Allocate"
+    assert result["error"]["acl_path"] == "/storage/nas"
+
+
 @pytest.mark.parametrize(
     ("backup", "text"),
     [

@@ -16,7 +16,7 @@ from ..schema.named_hashes import HASHES
 from ..schema.validate import split_property_string
 from ..volumes.drives import drives_of, is_cdrom
 from ..volumes.mounts import mounts_of, source_of
-from .vzdump import check_choice, check_root_only
+from .vzdump import check_choice, check_rights
 
 BASE = "/cluster/backup"
 _PROPERTY_STRINGS = ("prune-backups", "performance", "fleecing")
@@ -49,14 +49,20 @@ def _schedule(p: dict[str, Any], *, required: bool) -> None:
 
 
 def _check_rights(ctx: Ctx, p: dict[str, Any]) -> None:
-    check_root_only(ctx, p)
-    if any(p.get(name) is not None for name in ("bwlimit", "ionice", "performance")):
-        ctx.need("/", "Sys.Modify")
+    check_rights(ctx, p)
     pool = p.get("pool")
     if pool:
         if pool not in ctx.cluster.pools:
             raise PermError(f"pool '{pool}' does not exist")
         ctx.need(f"/pool/{pool}", "VM.Backup")
+
+
+def _check_storage(ctx: Ctx, p: dict[str, Any], delete: list[str]) -> None:
+    """Source: API2/Backup.pm, assert_param_permission_update."""
+    if p.get("storage"):
+        ctx.need(f"/storage/{p['storage']}", "Datastore.Allocate")
+    elif "storage" in delete:
+        ctx.need("/storage/local", "Datastore.Allocate")
 
 
 def _written(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +95,8 @@ def listing(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
 def create(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add a job."""
     _check_rights(ctx, p)
-    if p.get("storage"):
-        ctx.need(f"/storage/{p['storage']}", "Datastore.Allocate")
+    if not p.get("dumpdir"):
+        ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.Allocate")
     _schedule(p, required=True)
     name = p.pop("id", None) or ctx.cluster.uuid()
     if name in _file(ctx).entries:
@@ -112,12 +118,15 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     name = p.pop("id")
     delete = split_list(p.pop("delete", None) or "")
     _check_rights(ctx, p)
+    _check_storage(ctx, p, delete)
     _schedule(p, required=False)
     if not p and not delete:
         raise PveError("no options specified")
     if name not in _file(ctx).entries:
         raise PveError("no such vzdump job")
     job = dict(_file(ctx).entries[name])
+    if not job.get("dumpdir"):
+        ctx.need(f"/storage/{job.get('storage') or 'local'}", "Datastore.Allocate")
     for option in delete:
         if option not in ctx.method.props and option not in _DELETABLE:
             text = ParamError({"delete": f"unknown option '{option}'"}).text

@@ -14,7 +14,9 @@ from ..core.api import Ctx, api
 from ..core.state import Archive, ArchivedDisk, Guest, Run, Storage, Vm, Volume, config_lines
 from ..errors import ApiError, ParamError, PermError, PveError
 from ..schema.formats import split_list
+from ..schema.named_hashes import HASHES
 from ..schema.units import human
+from ..schema.validate import split_property_string
 from ..volumes.drives import drives_of, is_cdrom, is_unused, split_volid
 from ..volumes.mounts import mounts_of
 from ..volumes.volumes import check_enabled, find_volume, parse_volname, storage_path
@@ -32,7 +34,9 @@ _PACKED = 3
 def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
     """Back up guests of the node; guests of other nodes are skipped."""
     check_choice(p)
-    check_root_only(ctx, p)
+    check_rights(ctx, p)
+    if p.get("prune-backups") and not p.get("dumpdir"):
+        ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.Allocate")
     if p.get("stop") and not any(p.get(name) for name in ("vmid", "all", "pool")):
         return "OK"
     if not p.get("dumpdir"):
@@ -58,11 +62,18 @@ def check_choice(p: dict[str, Any]) -> None:
         raise ParamError({"vmid": "property is missing"})
 
 
-def check_root_only(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Source: API2/VZDump.pm, vzdump; a real Proxmox VE was seen to answer so."""
-    for name in ("dumpdir", "script", "tmpdir"):
+def check_rights(ctx: Ctx, p: dict[str, Any]) -> None:
+    """Source: API2/Backup.pm, assert_param_permission_common; API2/VZDump.pm, vzdump. A real
+    Proxmox VE was seen to answer so.
+    """
+    for name in ("tmpdir", "dumpdir", "script", "job-id"):
         if p.get(name) and ctx.who != "root@pam":
             raise ParamError({name: "Only root may set this option."})
+    if any(p.get(name) is not None for name in ("bwlimit", "ionice", "performance")):
+        ctx.need("/", "Sys.Modify")
+    fleecing = split_property_string(HASHES["backup-fleecing"], str(p.get("fleecing") or ""))
+    if fleecing.get("storage"):
+        ctx.need(f"/storage/{fleecing['storage']}", "Datastore.AllocateSpace")
     if p.get("stdout"):
         raise ParamError({"stdout": "option is only allowed on the command line interface."})
 

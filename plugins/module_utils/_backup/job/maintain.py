@@ -168,11 +168,18 @@ def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: l
 
 
 def _require_privileges(held: Privileges, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
-    """Raise PermissionDenied if the login may not write the jobs (pve-manager: API2/Backup.pm)."""
+    """Raise PermissionDenied if the login may not write the jobs.
+
+    A changed job needs the privilege on its present storage too (pve-manager: API2/Backup.pm,
+    assert_param_permission_update).
+    """
     needed = {"/": "Sys.Modify"}
     for job in planned:
-        if job.present and job.keys["name"] not in jobs:
-            needed[f"/storage/{job.values['storage']}"] = "Datastore.Allocate"
+        if not job.present:
+            continue
+        for values in (job.values, jobs.get(job.keys["name"], {})):
+            if "storage" in values:
+                needed[f"/storage/{values['storage']}"] = "Datastore.Allocate"
     for path, privilege in needed.items():
         if privilege not in held.on(path):
             raise PermissionDenied(
