@@ -231,6 +231,16 @@ options:
     description: Prefix of a tenant's tag.
     type: str
     default: tenant_
+  estate:
+    description:
+      - The estate whose backup jobs are checked, as the options of M(pve.fleet.vms),
+        such as C(vms), C(containers), C(defaults), C(classes) and C(tenant_settings).
+      - Each storage that O(pve.fleet.vms#module:backup) of a guest, class or tenant names
+        must have content V(backup). The caller must have the privileges to write these
+        jobs; a missing one is reported with the guests that need it.
+      - Nothing else of the estate is checked, and nothing at all with C(backup_jobs=false)
+        in it.
+    type: dict
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
@@ -275,6 +285,16 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ item.name }} ({{ item.vmid }}): {{ item.detail }}. {{ item.next_step }}"
   loop: "{{ left.unfinished }}"
+
+- name: Check that the backup jobs of an estate can be written
+  pve.fleet.preflight_info:
+    estate:
+      tenant: acme
+      classes:
+        db: {backup: {schedule: "02:30", storage: local, keep: {keep_daily: 7}}}
+      vms:
+        - {name: db1, class: db}
+  register: jobs
 
 - name: Show the table
   ansible.builtin.debug:
@@ -341,12 +361,13 @@ unfinished:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.backups import estate_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     preflight_info_spec,
 )
 
-ENTRY = Entry(run, preflight_info_spec(), name="preflight_info")
+ENTRY = Entry(run, preflight_info_spec(), secrets=estate_secrets, name="preflight_info")
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.modules.access_lab import limited, refused
+from tests.modules.backup_lab import add_nas
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
@@ -439,3 +441,58 @@ def test_a_cluster_that_does_not_tell_what_it_has(lab: Lab) -> None:
         lab.simulator.clear_faults()
     assert [row["check"] for row in result["failed_checks"]] == ["listing"]
     assert result["checks"][-1]["status"] == "skipped"
+
+
+NIGHTLY = {"schedule": "02:30", "storage": "nas", "keep": {"keep_daily": 7}}
+ESTATE: dict[str, Any] = {
+    "tenant_settings": {"acme": {"backup": NIGHTLY}, "globex": {}},
+    "classes": {"db": {"backup": {**NIGHTLY, "storage": "local"}}},
+    "vms": [
+        {"name": "web1", "tenant": "acme"},
+        {"name": "db1", "tenant": "globex", "class": "db"},
+        {"name": "own", "tenant": "globex", "backup": {**NIGHTLY, "storage": "ceph"}},
+        {"name": "gone", "tenant": "acme", "state": "absent"},
+    ],
+    "containers": [{"name": "box", "tenant": "acme", "backup": {"schedule": ""}}],
+}
+
+
+def test_privileges_for_the_backup_jobs_of_an_estate_are_named(unused: Lab) -> None:
+    """pve-manager: API2/Backup.pm, assert_param_permission_create and the checks of the methods."""
+    add_nas(unused)
+    root = preflight(unused, estate=ESTATE)
+    assert statuses(root, "storage") == {
+        "ceph (backup)": "fail",
+        "local (backup)": "pass",
+        "nas (backup)": "pass",
+    }
+    assert set(statuses(root, "privilege").values()) == {"pass"}
+    login = limited(unused, "mary", {"/": "PVEAuditor", "/storage/nas": "PVEDatastoreAdmin"})
+    rows = {row["subject"]: row for row in preflight(unused, estate=ESTATE, **login)["checks"]}
+    assert rows["Datastore.Allocate on /storage/nas"]["status"] == "pass"
+    assert (
+        rows["Datastore.Allocate on /storage/nas"]["detail"] == "for the backup jobs of acme/web1"
+    )
+    lacking = rows["Datastore.Allocate on /storage/local"]
+    who = login["token_id"]
+    assert lacking["status"] == "fail"
+    assert lacking["detail"] == (
+        f"{who} lacks Datastore.Allocate on /storage/local, for the backup jobs of globex/db1"
+    )
+    everyone = rows["Sys.Modify on /"]
+    assert everyone["status"] == "fail"
+    assert everyone["detail"].endswith("of acme/web1, globex/db1, globex/own, acme/box")
+    assert refused(unused, "vms", **ESTATE, **login)["error"]["category"]
+
+
+def test_an_estate_that_leaves_its_jobs_to_others_needs_no_privileges(lab: Lab) -> None:
+    for estate in ({**ESTATE, "backup_jobs": False}, {"vms": [{"name": "web1"}]}, {}):
+        result = preflight(lab, estate=estate)
+        assert statuses(result, "privilege") == {}
+        assert statuses(result, "storage") == {}
+
+
+def test_a_mistake_in_the_estate_is_refused_before_any_request(lab: Lab) -> None:
+    for estate in ({"vmss": []}, {"vms": [{"name": "x", "backup": {"schedule": "02:30"}}]}):
+        error = refused(lab, "preflight_info", estate=estate)
+        assert "vmss" in error["msg"] or "backup.storage" in error["msg"]

@@ -23,6 +23,7 @@ from .._core.result import Result
 from .._facts.partial_read import PartialRead, listed_states, standing
 from .._kinds.words import TYPES
 from .._spec.generated.preflight_info import storages_item_spec
+from .backups import BackedUp, job_questions, job_storages, read_backups
 from .checks import (
     ANY_CONTENT,
     FAIL,
@@ -41,7 +42,7 @@ from .checks import (
     vm_rows,
 )
 from .need import TEMPLATE, TEMPLATE_STORAGE, VM
-from .needs import Held, Question, Subjects, questions, tasks_of
+from .needs import Held, Question, Subjects, merged, questions, tasks_of
 from .orphans import find_orphans
 from .template_files import CONTENT, FoundFile, file_rows, find_file, missing_row
 
@@ -66,10 +67,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     params = {**params, "storages": _storages(params)}
     _validate(params)
+    backups = read_backups(params)
     rows, version = _first_contact(params, client)
     orphans: list[dict[str, Any]] = []
     if version is not None:
-        more, orphans = _checks(params, client, version)
+        more, orphans = _checks(params, backups, client, version)
         rows += more
     failed = [one for one in rows if one["status"] == FAIL and one["required"]]
     values = {
@@ -168,7 +170,7 @@ def _parse_version(text: str) -> Version:
 
 
 def _checks(
-    params: Mapping[str, Any], client: Client, version: Version
+    params: Mapping[str, Any], backups: BackedUp, client: Client, version: Version
 ) -> tuple[list[Row], list[dict[str, Any]]]:
     """Return the rows of everything that needs the listing of the cluster, and the tenant's
     unfinished VMs.
@@ -194,6 +196,7 @@ def _checks(
     rows = [quorum_row(status["quorate"], unread.get("cluster status", ""))]
     rows += node_rows(states, nodes, maintained)
     rows += storage_rows(cluster, storages, nodes)
+    rows += storage_rows(cluster, job_storages(backups), ())
     found_bridges, vnets = _bridges(params, read, states)
     rows += found_bridges
     templates, cluster = _find_all(client, cluster, _given(params, "templates"), find_template)
@@ -207,7 +210,7 @@ def _checks(
         rows.append(_pool_row(read, cluster, pool))
     subjects = replace(_subjects(params, vms, templates, files), zones=_zones(read, vnets))
     requested = questions(_given(params, "tasks"), subjects, version)
-    rows += _privileges(client, requested)
+    rows += _privileges(client, merged([*requested, *job_questions(backups, version)]))
     orphans: list[dict[str, Any]] = []
     if params.get("tenant"):
         found, orphans = find_orphans(params, client, cluster)

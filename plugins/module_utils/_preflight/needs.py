@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -84,18 +84,23 @@ _LOCAL = "localnetwork"  # the zone of the bridges of nodes
 
 def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> list[Question]:
     """Return each question about the caller's privileges once, with the tasks that need it."""
-    tasks_by_question: dict[Question, list[str]] = {}
+    found: list[Question] = []
     for task in tasks_of(tasks):
         for need in TASKS[task]:
-            if not need.since <= version < need.until:
-                continue
-            for question in _questions_of(need, subjects):
-                tasks_by_question.setdefault(question, []).append(task)
-    found = []
-    for question in sorted(tasks_by_question, key=lambda one: (one.path, one.privileges)):
-        needed_by = dict.fromkeys(tasks_by_question[question])
-        found.append(replace(question, tasks=tuple(needed_by)))
-    return found
+            if need.since <= version < need.until:
+                of_need = _questions_of(need, subjects)
+                found += [replace(question, tasks=(task,)) for question in of_need]
+    return merged(found)
+
+
+def merged(found: Iterable[Question]) -> list[Question]:
+    """Return each question once, with the tasks of all that are equal, sorted by path."""
+    tasks_by_question: dict[Question, dict[str, None]] = {}
+    for question in found:
+        bare = replace(question, tasks=())
+        tasks_by_question.setdefault(bare, {}).update(dict.fromkeys(question.tasks))
+    in_order = sorted(tasks_by_question, key=lambda one: (one.path, one.privileges))
+    return [replace(one, tasks=tuple(tasks_by_question[one])) for one in in_order]
 
 
 def _questions_of(need: Need, subjects: Subjects) -> list[Question]:

@@ -145,6 +145,7 @@ def preflight_info_spec() -> Spec:
         "min_version": {"type": "str", "default": "8.0"},
         "tenant": {"type": "str"},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "estate": {"type": "dict"},
     }
 
 

@@ -112,6 +112,7 @@ FAMILIES: Mapping[str, Family] = {
         {
             "preflight_bridges": {"type": "list", "elements": "str"},
             "preflight_connection": {"type": "dict"},
+            "preflight_estate": {"type": "dict"},
             "preflight_fail": {"type": "bool"},
             "preflight_hosts": {"type": "raw"},
             "preflight_min_version": {"type": "str"},

@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The backup jobs that an estate needs: their storages, and the privileges to write them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .._core.arguments.options import check_options
+from .._core.shown import first_of
+from .._fleet.items import VmItem, read_estate
+from .._fleet.secrets import fleet_secrets
+from .._spec.fleet import fleet_spec, with_defaults
+from .needs import Question, Subjects, Version, questions
+
+BackedUp = Mapping[str, Sequence[str]]
+"""The guests of an estate with the option C(backup), by the storage of their job. Guests that the
+estate takes out of the jobs are under an empty text.
+"""
+
+_TASK = "backup_job"
+_CONTENT = "backup"
+_SHOWN = 5
+_WITHOUT_JOBS = ("absent", "template")
+
+
+def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the secrets in the estate, before anything is checked."""
+    estate = arguments.get("estate")
+    return fleet_secrets(estate) if isinstance(estate, Mapping) else set()
+
+
+def read_backups(params: Mapping[str, Any]) -> BackedUp:
+    """Return the guests that are in jobs by O(estate), with the options of their class and tenant.
+
+    Empty if the estate leaves the jobs to another run. Raises FleetError for a mistake in the
+    estate.
+    """
+    given = params.get("estate") or {}
+    options = check_options(fleet_spec(), given, "The option estate was refused")
+    site = params.get("site")
+    sites = ["", str(site)] if site else None
+    estate = read_estate(with_defaults(fleet_spec(), options), None, sites)
+    found: dict[str, list[str]] = {}
+    if estate.params.get("backup_jobs") is False:
+        return found
+    for item in estate.items:
+        if _is_in_jobs(item):
+            found.setdefault(_storage_of(item), []).append(item.label)
+    return found
+
+
+def _is_in_jobs(item: VmItem) -> bool:
+    return item.backup is not None and item.desired.guest.state not in _WITHOUT_JOBS
+
+
+def _storage_of(item: VmItem) -> str:
+    if item.backup is None:
+        return ""
+    return str(item.backup.values.get("storage", ""))
+
+
+def job_storages(backups: BackedUp) -> list[dict[str, Any]]:
+    """Return the storages of the jobs as items of O(storages)."""
+    return [{"name": name, "content": _CONTENT} for name in sorted(backups) if name]
+
+
+def job_questions(backups: BackedUp, version: Version) -> list[Question]:
+    """Return the questions of module backup_job for these jobs, each with the guests that need it.
+
+    Every write of a job checks the privilege on its storage (pve-manager: API2/Backup.pm,
+    assert_param_permission_update).
+    """
+    if not backups:
+        return []
+    everyone = [label for labels in backups.values() for label in labels]
+    storages = tuple(name for name in sorted(backups) if name)
+    found: list[Question] = []
+    for question in questions([_TASK], Subjects(storages=storages), version):
+        above, _slash, name = question.path.rpartition("/")
+        labels = backups.get(name, ()) if above == "/storage" else everyone
+        if labels:
+            shown = first_of(labels, _SHOWN)
+            found.append(replace(question, tasks=(f"the backup jobs of {shown}",)))
+    return found
