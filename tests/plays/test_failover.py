@@ -17,6 +17,8 @@ import yaml
 
 from tests.demo.lab import Lab
 from tests.modules.backup_lab import share_archives
+from tests.plays.commands import start
+from tests.plays.interrupting import End, await_that, end
 from tests.plays.provision_helpers import Played, Player, machine, writes
 
 FAILOVER = "pve.fleet.failover"
@@ -41,7 +43,8 @@ def vienna(tmp_path: Path) -> Iterator[Lab]:
         yield lab
 
 
-def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) -> Played:
+def options(player: Player, sites: dict[str, Lab], **more: Any) -> dict[str, Any]:
+    """Return the variables of a failover from Vienna to Munich."""
     listed = [{"name": name, **lab.connection} for name, lab in sites.items()]
     given = {
         "failover_directory": str(player.directory / "failover"),
@@ -53,7 +56,11 @@ def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) ->
         **more,
     }
     given["failover_connection"]["site"] = "munich"
-    return player.play(FAILOVER, *arguments, **given)
+    return given
+
+
+def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) -> Played:
+    return player.play(FAILOVER, *arguments, **options(player, sites, **more))
 
 
 def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path) -> None:
@@ -103,6 +110,51 @@ def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path
     again = play(player, sites, failover_lost=True).expect()
     assert again.changed == 0
     assert writes(munich, mark) == []
+
+
+def test_a_failover_that_is_killed_is_completed_by_the_next(
+    vienna: Lab, lab: Lab, tmp_path: Path
+) -> None:
+    """SIGKILL ends ansible-playbook and its worker while the second of three start orders is
+    restored. The guest of the first one runs, and is not touched again.
+    """
+    munich, sites = lab, {"vienna": vienna, "munich": lab}
+    player = Player(tmp_path, {})
+    munich.call("POST", "/storage", **NAS)
+    share_archives(vienna.simulator, munich.simulator)
+    os.kill(vienna.simulator.pid, signal.SIGKILL)
+    munich.simulator.steer("/settings", {"task_ms": "default=10,qmrestore=2000"})
+    given = options(player, sites, failover_lost=True)
+    command = ["ansible-playbook", FAILOVER, "-e", json.dumps(given)]
+    process = start(command, tmp_path, player.environment)
+    await_that(lambda: len(restores(munich)) == 2)
+    end(process, End(signal.SIGKILL, worker_too=True))
+    process.communicate()
+    assert not (tmp_path / "failover/failover.json").exists()
+    assert [one.status for one in munich.machines() if one.name == "db"] == ["running"]
+
+    munich.simulator.steer("/settings", {"task_ms": "default=10"})
+    mark = munich.mark()
+    play(player, sites, failover_lost=True).expect()
+    found = {one.name: one for one in munich.machines()}
+    assert {name: one.status for name, one in found.items()} == dict.fromkeys(GUESTS, "running")
+    assert not [row for row in writes(munich, mark) if f"/{found['db'].vmid}/" in row]
+    assert sorted(set(restores(munich))) == sorted(one.vmid for one in found.values())
+    record = json.loads((tmp_path / "failover/failover.json").read_text(encoding="utf-8"))
+    outcomes = {row["name"]: row["outcome"] for row in record["guests"]}
+    assert outcomes == {"db": "unchanged", "web": "up", "mail": "up"}
+    for name in GUESTS:
+        notes = munich.call("GET", f"/nodes/{found[name].node}/qemu/{found[name].vmid}/config")
+        assert " run=" not in notes["description"]
+
+
+def restores(lab: Lab) -> list[int]:
+    """Return the VMIDs of the restores that PVE has accepted."""
+    found: list[int] = []
+    for row in lab.simulator.writes():
+        if row["path"].endswith("/qemu") and "archive" in row["params"] and row["status"] == 200:
+            found.append(int(row["params"]["vmid"]))
+    return found
 
 
 def test_wrong_variables_are_refused(lab: Lab, tmp_path: Path) -> None:
