@@ -17,7 +17,8 @@ description:
   - It sends no request. The role P(pve.fleet.image#role) creates and removes the templates.
 options:
   _input:
-    description: The guests of the cluster, as M(pve.fleet.vm_info) returns them.
+    description: The guests of that kind, as M(pve.fleet.vm_info) or M(pve.fleet.container_info)
+      returns them.
     type: list
     elements: dict
     required: true
@@ -43,6 +44,10 @@ options:
     type: list
     elements: str
     required: true
+  kind:
+    description: Kind of the templates, V(vm) or V(container).
+    type: str
+    default: vm
   keep:
     description: Number of versions that each node keeps. 0 keeps all.
     type: int
@@ -102,7 +107,8 @@ def image_places(
     """Return the places of an image, and the templates that are not kept."""
     keep = int(options.get("keep") or 0)
     try:
-        wanted = wanted_of(name, version, options.get("nodes") or (), options["storages"])
+        nodes, kind = options.get("nodes") or (), options.get("kind") or "vm"
+        wanted = wanted_of(name, version, nodes, options["storages"], kind)
         places = places_of(wanted, cluster, guests)
     except FleetError as error:
         raise AnsibleFilterError(error.message) from error

@@ -183,7 +183,10 @@ def test_the_environment_limits_the_tasks(lab: Lab, player: Player, web: str) ->
     """The download, and the import of the image, for which module vm has a shorter default."""
     said: dict[str, Any] = {"image_name": "slow", "image_url": f"{web}/slow.qcow2"}
     player.environment["PROXMOX_TASK_TIMEOUT"] = "1"
-    for task, step in (("download", "Download the file"), ("qmcreate", "Create a virtual machine")):
+    for task, step in (
+        ("download", "Download the file"),
+        ("qmcreate", "Change the virtual machine"),
+    ):
         lab.simulator.steer("/settings", {"task_ms": {task: 8000}})
         try:
             played = player.play(IMAGE, **said).expect(2)

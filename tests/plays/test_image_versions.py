@@ -22,6 +22,7 @@ VERSIONS: dict[str, Any] = {
     "image_storages": ["nowhere", "local-lvm"],
     "image_disk_size": "2G",
 }
+NO_LINK = [{"name": "net0", "bridge": "vmbr0", "link_down": True}]
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,48 @@ def test_a_shared_storage_gets_one_template(lab: Lab, player: Player, web: str) 
     assert "shared-golden@1 on pve1 was kept" in kept.output
     assert len([name for name in names(lab) if "/shared" in name]) == 2
     player.play(IMAGE, **newer, image_ensure=True).expect()
+
+
+def containers(lab: Lab) -> dict[str, int]:
+    """Return the VMIDs of the containers by node, name and version."""
+    found = {}
+    for row in lab.call("GET", "/cluster/resources"):
+        if row["type"] == "lxc":
+            versions = [tag for tag in row.get("tags", "").split(";") if "version-" in tag]
+            found["@".join([f"{row['node']}/{row['name']}", *versions])] = row["vmid"]
+    return found
+
+
+def test_container_templates(lab: Lab, player: Player, web: str) -> None:
+    """Versions, the test boot and pruning work for containers as for VMs."""
+    said: dict[str, Any] = {
+        **VERSIONS,
+        "image_kind": "container",
+        "image_name": "cgolden",
+        "image_version": "1",
+        "image_url": f"{web}/golden-standard_1-1_amd64.tar.zst",
+        "image_test": "address",
+    }
+    mark = lab.mark()
+    foreseen = player.play(IMAGE, "--check", **said).expect()
+    assert "cgolden@1 would be published on pve2 (storage local-lvm)" in foreseen.output
+    assert writes(lab, mark) == []
+    # The boot of the test has no address: nothing is published, and the clone is removed.
+    player.play(IMAGE, **said, image_test_timeout=1, image_test_vm={"nics": NO_LINK}).expect(2)
+    assert list(containers(lab)) == ["pve1/candidate-cgolden-1-pve1"]
+    player.play(IMAGE, **said).expect()
+    assert sorted(containers(lab)) == ["pve1/cgolden@version-1", "pve2/cgolden@version-1"]
+    mark = lab.mark()
+    assert player.play(IMAGE, **said).expect().changed == 0
+    assert writes(lab, mark) == []
+    vmid = containers(lab)["pve2/cgolden@version-1"]
+    config = lab.call("GET", f"/nodes/pve2/lxc/{vmid}/config")
+    assert config["template"] == 1
+    assert config["rootfs"] == f"local-lvm:base-{vmid}-disk-0,size=2G"
+    # Only the nodes of the run get the newer version and lose the older one.
+    second = {**said, "image_version": "2", "image_nodes": ["pve1"], "image_keep": 1}
+    player.play(IMAGE, **second).expect()
+    assert sorted(containers(lab)) == ["pve1/cgolden@version-2", "pve2/cgolden@version-1"]
 
 
 def test_refusals(lab: Lab, player: Player, web: str) -> None:

@@ -15,6 +15,8 @@ from .._core import validate
 from .._core.errors import ConfigurationError
 
 Row = Mapping[str, Any]
+CONTENTS = {"vm": "images", "container": "rootdir"}
+"""The content type of a storage for the disks of each kind of guest."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,18 @@ class Wanted:
     image: Image
     nodes: tuple[str, ...]
     storages: tuple[str, ...]
+    content: str
 
 
-def wanted_of(name: str, version: str, nodes: Iterable[str], storages: Iterable[str]) -> Wanted:
+def wanted_of(
+    name: str, version: str, nodes: Iterable[str], storages: Iterable[str], kind: str = "vm"
+) -> Wanted:
     """Return the checked options. Raises ValidationFailed."""
+    if kind not in CONTENTS:
+        raise validate.refused("kind", kind, "is not a kind of guest", "Use vm or container")
     image = Image(validate.dns_name(name, "image_name"), parse_version(version, "image_version"))
     validate.dns_name(candidate_name(image, ""), "image_name")
-    return Wanted(image, tuple(nodes), tuple(storages))
+    return Wanted(image, tuple(nodes), tuple(storages), CONTENTS[kind])
 
 
 def candidate_name(image: Image, node: str) -> str:
@@ -86,14 +93,18 @@ def _nodes(wanted: Wanted, cluster: Row) -> list[str]:
 
 
 def _storage_on(node: str, wanted: Wanted, cluster: Row) -> Row:
-    """Return the first of the storages that a node has."""
+    """Return the first of the storages that a node has and that takes the disks of the kind."""
     rows = {row["storage"]: row for row in cluster["storages"]}
     for name in wanted.storages:
         row = rows.get(name)
-        if row is not None and node in row["nodes"] and node not in row["unavailable_on"]:
+        if row is None or wanted.content not in row["content"]:
+            continue
+        if node in row["nodes"] and node not in row["unavailable_on"]:
             return row
     names = ", ".join(wanted.storages)
-    raise _misplaced(wanted.image, f"node {node} has none of the storages {names}")
+    raise _misplaced(
+        wanted.image, f"node {node} has none of the storages {names} with content {wanted.content}"
+    )
 
 
 def _misplaced(image: Image, answer: str) -> ConfigurationError:

@@ -89,6 +89,7 @@ FAMILIES: Mapping[str, Family] = {
             "image_hosts": {"type": "raw"},
             "image_keep": {"type": "int"},
             "image_keep_file": {"type": "bool"},
+            "image_kind": {"type": "str", "choices": ["vm", "container"]},
             "image_name": {"type": "str"},
             "image_node": {"type": "str"},
             "image_nodes": {"type": "list", "elements": "str"},

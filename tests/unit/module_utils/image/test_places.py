@@ -14,12 +14,19 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.pve.fleet.plugins.filter.image_places import image_places
 
 NODES = ("pve1", "pve2", "pve3")
-LOCAL = {"storage": "local-lvm", "shared": False, "nodes": [*NODES], "unavailable_on": []}
-SHARED = {"storage": "ceph", "shared": True, "nodes": ["pve1", "pve2"], "unavailable_on": []}
+LOCAL = {
+    "storage": "local-lvm",
+    "shared": False,
+    "content": ["images", "rootdir"],
+    "nodes": [*NODES],
+    "unavailable_on": [],
+}
+SHARED = {**LOCAL, "storage": "ceph", "shared": True, "nodes": ["pve1", "pve2"]}
+DISKS_ONLY = {**LOCAL, "storage": "nfs", "content": ["images"]}
 CLUSTER: dict[str, Any] = {
     "nodes": [{"node": node, "status": "online"} for node in NODES]
     + [{"node": "pve4", "status": "offline"}],
-    "storages": [LOCAL, SHARED],
+    "storages": [LOCAL, SHARED, DISKS_ONLY],
 }
 
 
@@ -42,6 +49,12 @@ def test_each_node_uses_its_first_storage() -> None:
     assert places([], "local-lvm", nodes=["pve2"]) == expected[1:2]
 
 
+def test_a_storage_must_take_the_disks_of_the_kind() -> None:
+    expected = [(node, "local-lvm", None, False) for node in NODES]
+    assert places([], "nfs", "local-lvm", kind="container") == expected
+    assert places([], "nfs", "local-lvm")[0][1] == "nfs"
+
+
 def test_existing_templates_are_found() -> None:
     guests = [
         guest(1, "pve1", version="1"),
@@ -62,6 +75,11 @@ def test_existing_templates_are_found() -> None:
     [
         ({"nodes": ["pve4"]}, "node pve4 is unknown or offline; online are pve1, pve2, pve3"),
         ({"nodes": ["pve3"], "storages": ["ceph"]}, "node pve3 has none of the storages ceph"),
+        (
+            {"kind": "container", "storages": ["nfs"]},
+            "node pve1 has none of the storages nfs with content rootdir",
+        ),
+        ({"kind": "jail"}, "is not a kind of guest"),
         ({"version": "a_b"}, "is not the version of an image"),
         ({"name": "a_b"}, "is not a DNS name"),
         ({"name": "a" * 60}, "is too long"),
