@@ -284,6 +284,7 @@ class Cluster:
         self.kernel = "6.14.11-4-pve"
         self.qemu = "7.2.22"  # of the cluster that the facts were observed on
         self.lag = 0.0
+        self.processes_in: str | None = None  # where commands of all guests run as processes
         self.list_time = 0.0
         self.cleanup = 0.0
         self.due: dict[int, float] = {}

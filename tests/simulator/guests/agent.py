@@ -248,13 +248,19 @@ def execute(ctx: Ctx, p: dict[str, Any]) -> dict[str, int]:
     """Run a program in the guest; it echoes its command line, unless it is a real process."""
     vm = ready(ctx, p)
     command = p["command"] if isinstance(p["command"], list) else [p["command"]]
-    if vm.processes_in:
-        return {"pid": commands.start(vm, vm.processes_in, command, p.get("input-data"))}
+    directory = _directory(ctx, vm)
+    if directory:
+        return {"pid": commands.start(vm, directory, command, p.get("input-data"))}
     if vm.execs is None:
         vm.execs = {}
     pid = 1001 + len(vm.execs)
     vm.execs[pid] = {"command": command, "input": p.get("input-data")}
     return {"pid": pid}
+
+
+def _directory(ctx: Ctx, vm: Vm) -> str | None:
+    """The directory in which commands of the guest are real processes."""
+    return vm.processes_in or ctx.cluster.processes_in
 
 
 @api(f"GET {BASE}/exec-status")
@@ -280,7 +286,7 @@ def set_password(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 def file_read(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """Read a file that was written before."""
     vm = ready(ctx, p)
-    text = _content(vm, p["file"])
+    text = _content(ctx, vm, p["file"])
     start = p.get("offset", 0)
     part = text[start : start + p["count"]] if p.get("count") else text[start:]
     answer: dict[str, Any] = {"content": part.decode("utf-8", "replace"), "bytes-read": len(part)}
@@ -296,17 +302,19 @@ def file_write(ctx: Ctx, p: dict[str, Any]) -> None:
     """Write a file in the guest."""
     vm = ready(ctx, p)
     content = commands.content_of(p)
-    if vm.processes_in:
-        commands.write(vm.processes_in, p["file"], content)
+    directory = _directory(ctx, vm)
+    if directory:
+        commands.write(directory, p["file"], content)
         return
     if vm.execs is None:
         vm.execs = {}
     vm.execs.setdefault(0, {})[p["file"]] = content
 
 
-def _content(vm: Vm, name: str) -> bytes:
-    if vm.processes_in:
-        return commands.read(vm.processes_in, name)
+def _content(ctx: Ctx, vm: Vm, name: str) -> bytes:
+    directory = _directory(ctx, vm)
+    if directory:
+        return commands.read(directory, name)
     files: dict[str, bytes] = (vm.execs or {}).get(0, {})
     if name not in files:
         raise PveError(

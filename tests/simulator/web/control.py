@@ -34,7 +34,15 @@ class Refused(Exception):
     """The control request makes no sense; the text says why."""
 
 
-_SETTINGS = ("latency_ms", "lag_s", "list_ms", "cleanup_s", "task_ms", "auth_delay_s")
+_SETTINGS = (
+    "latency_ms",
+    "lag_s",
+    "list_ms",
+    "cleanup_s",
+    "task_ms",
+    "auth_delay_s",
+    "processes_in",
+)
 
 
 def _task_durations(value: Any) -> dict[str, float]:
@@ -464,6 +472,8 @@ class Control:
                 server.sim.cluster.tasks.durations.update(_task_durations(value))
             elif key == "auth_delay_s":
                 server.options.auth_delay_s = float(value)
+            elif key == "processes_in":
+                server.sim.cluster.processes_in = value
             else:
                 raise Refused(f"unknown key '{key}'; known are {', '.join(_SETTINGS)}")
         return {"ok": True}
