@@ -38,8 +38,10 @@ options:
         version that it had before.
       - V(returned) waits for the same, returns the recorded guests in start order, and removes
         the record.
+      - V(next) records that the maintenance of the node follows, and moves nothing. It hands
+        a round over to a node of another cluster, which O(next_node) cannot.
     type: str
-    choices: [evacuated, recorded, complete, returned]
+    choices: [evacuated, recorded, complete, returned, next]
     default: evacuated
   unmovable:
     description:
@@ -113,8 +115,8 @@ options:
     type: bool
     default: false
   next_node:
-    description: Node whose maintenance follows. With O(state=returned), this is recorded in
-      its notes.
+    description: Node of the same cluster whose maintenance follows. With O(state=returned),
+      this is recorded in its notes.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.

@@ -401,6 +401,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         machine(True),
         before=(("evacuation", _EVACUATION),),
     ),
+    Scenario("name the next node", "evacuation", {**_EVACUATION, "state": "next"}, machine()),
     Scenario(
         "move a guest to use the nodes evenly",
         "rebalance",

@@ -241,6 +241,21 @@ def test_the_next_node_is_recorded_before_the_record_goes(lab: Lab) -> None:
     assert lab.run("evacuation_info")["maintenances"] == []
 
 
+def test_a_node_of_another_cluster_is_recorded_as_the_next_one(lab: Lab) -> None:
+    lab.simulator.reset_log()
+    checked = evacuate(lab, check=True, state="next")
+    assert lab.simulator.writes() == []
+    done = do(lab, state="next")
+    assert done["plan"] == checked["plan"] == done["done"] != []
+    assert done["evacuation"]["phase"] == "pending"
+    assert not do(lab, state="next")["changed"]
+    populate(lab)
+    do(lab)
+    started = do(lab, state="next")
+    assert (started["changed"], started["evacuation"]["phase"]) == (False, "evacuated")
+    do(lab, state="returned")
+
+
 def test_notes_of_people_are_kept(lab: Lab) -> None:
     populate(lab)
     lab.run("node", node=NODE, description="Rack 4")

@@ -17,6 +17,7 @@ import yaml
 
 from tests.demo.lab import Lab, Machine
 from tests.plays.commands import run
+from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 PROVISION = "pve.fleet.provision"
 DEPROVISION = "pve.fleet.deprovision"
@@ -181,3 +182,14 @@ def diffs(output: str) -> list[str]:
         output,
         re.M | re.S,
     )
+
+
+def site_of(name: str, simulator: Simulator) -> dict[str, Any]:
+    """Return a site as the connection options take it."""
+    return {
+        "name": name,
+        "host": simulator.url,
+        "ca_path": str(simulator.ca),
+        "token_id": TOKEN_ID,
+        "token_secret": TOKEN_SECRET,
+    }

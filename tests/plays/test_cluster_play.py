@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from tests.demo.lab import Lab
-from tests.plays.provision_helpers import Player, writes
-from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
+from tests.plays.provision_helpers import Player, site_of, writes
+from tests.simulator.process import Simulator
 
 CLUSTER, EXPORT, DRIFT = "pve.fleet.cluster", "pve.fleet.export", "pve.fleet.drift"
 GIVEN = ("-e", "@cluster.yml")
@@ -99,13 +99,3 @@ def test_the_same_file_for_several_sites(lab: Lab, player: Player) -> None:
         output = player.play(DRIFT, *arguments).expect(2).output
         assert output.count("groups editors: drifted") == 1
         assert "in 1 resources: groups editors" in output
-
-
-def site_of(name: str, simulator: Simulator) -> dict[str, Any]:
-    return {
-        "name": name,
-        "host": simulator.url,
-        "ca_path": str(simulator.ca),
-        "token_id": TOKEN_ID,
-        "token_secret": TOKEN_SECRET,
-    }

@@ -20,7 +20,7 @@ import yaml
 from tests.maintenance_lab import places, populate, put_vm
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
-from tests.plays.provision_helpers import Played, Player
+from tests.plays.provision_helpers import Played, Player, site_of
 
 PLAYBOOK = "pve.fleet.maintenance"
 NODES = ["pve1", "pve2", "pve3"]
@@ -133,6 +133,76 @@ def test_without_ssh_and_with_tasks_of_the_user(night: Night, tmp_path: Path) ->
     assert (tmp_path / "mine").exists()
     assert night.ssh.calls("pve2") == []
     assert places(night.lab) == before
+
+
+@pytest.fixture
+def munich() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as lab:
+        yield lab
+
+
+def play_sites(night: Night, munich: Lab, *arguments: str, **variables: Any) -> Played:
+    """Play a round over two nodes of vienna, then one of munich, without SSH."""
+    sites = [site_of("vienna", night.lab.simulator), site_of("munich", munich.simulator)]
+    places = (("vienna", "pve1"), ("vienna", "pve2"), ("munich", "pve1"))
+    hosts = {
+        f"{site}_{node}": {"proxmox_site": site, "proxmox_node": node} for site, node in places
+    }
+    inventory = {"kind_node": {"hosts": hosts}}
+    text = yaml.safe_dump(inventory, sort_keys=False)
+    (night.player.directory / "hosts.yml").write_text(text)
+    options = {"maintenance_ha_mode": False, "maintenance_reboot": "never", "maintenance_tasks": ""}
+    connection = {"maintenance_connection": {"sites": sites}}
+    return night.play(*arguments, **options, **connection, **variables)
+
+
+def test_a_round_over_several_sites(night: Night, munich: Lab) -> None:
+    """A failure at the first site stops the round, the next run continues there, and the second
+    site is the last one.
+    """
+    at_home = populate(night.lab, stuck=True)
+    put_vm(munich, 201, {"memory": "512"}, node="pve1")
+    before = places(munich)
+    night.lab.simulator.reset_log()
+    munich.simulator.reset_log()
+    stopped = play_sites(night, munich).expect(2).output
+    told = " ".join(stopped.split())
+    assert "The round stopped at node vienna pve2: 1 guest cannot leave node pve2" in told
+    assert "Not touched: munich pve1. The next run continues here." in told
+    assert munich.simulator.writes() == []
+    assert found_records(night.lab) == [("pve2", "pending")]
+    shut = {"maintenance_unmovable": "shutdown"}
+    shown = play_sites(night, munich, "--check", **shut).expect().output
+    assert "node pve2: pending" in shown
+    assert "vm201 (201) moves to node" in shown
+    assert munich.simulator.writes() == []
+    done = play_sites(night, munich, **shut).expect().output
+    assert "Node vienna pve1 was completed before" in done
+    assert places(night.lab) == at_home
+    assert places(munich) == before
+    moves = [one["path"] for one in munich.simulator.writes() if one["path"].endswith("/migrate")]
+    assert len(moves) == 2
+    assert found_records(night.lab) == found_records(munich) == []
+
+
+def test_a_round_continues_at_the_second_site(night: Night, munich: Lab) -> None:
+    """The first site was completed before the interruption; an unreachable site stops all."""
+    munich.run("evacuation", node="pve1", state="next")
+    night.lab.simulator.reset_log()
+    output = play_sites(night, munich).expect().output
+    for node in ("pve1", "pve2"):
+        assert f"Node vienna {node} was completed before the round was interrupted at" in output
+    assert night.lab.simulator.writes() == []
+    assert found_records(munich) == []
+    munich.simulator.stop()
+    output = " ".join(play_sites(night, munich).expect(2).output.split())
+    assert "The round stopped at node vienna pve1" in output
+    assert night.lab.simulator.writes() == []
+
+
+def found_records(lab: Lab) -> list[tuple[str, str]]:
+    rows = lab.run("evacuation_info")["maintenances"]
+    return [(row["node"], row["phase"]) for row in rows]
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The states complete and returned: wait for a complete node, then return its guests."""
+"""The states complete and returned: wait for a complete node, then return its guests; and the
+state next, which names the node that follows.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
 from .._node.record import PENDING, RETURNING, Record
+from .._resource.engine import apply_plan
 from .carry_out import TYPES, execute, set_noout
 from .guests import fingerprint, returning_item
-from .keep import keep_record
+from .keep import KeptRecord, keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
@@ -64,6 +67,20 @@ def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
     if check_mode:
         return result_of(progress)
     return _carry_out(_Work(client, wanted, warnings=list(warnings)), record, progress)
+
+
+def run_next(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+    """Record that the maintenance of the node follows, unless it has started. Raises FleetError."""
+    kept = _next_record(client, wanted.node)
+    plan = tuple(kept.plan.summaries)
+    record = apply_plan(kept, check_mode)
+    done = () if check_mode else plan
+    return result_of(Progress(wanted, record.phase if record else "none", plan=plan, done=done))
+
+
+def _next_record(client: Client, node: str) -> KeptRecord:
+    fresh = Record(PENDING, int(client.clock.time()))
+    return KeptRecord(client, node, lambda one: one or fresh, _handing_over(node))
 
 
 def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Record | None:
@@ -199,7 +216,7 @@ def _plan_of(wanted: Wanted, record: Record, decisions: Sequence[Decision]) -> t
         if one.planned is not None and one.planned.vm_plan is not None:
             steps += one.planned.vm_plan.plan.summaries
     if wanted.next_node:
-        steps.append(_handing_over(wanted))
+        steps.append(_handing_over(wanted.next_node))
     return (*steps, _ending(wanted))
 
 
@@ -207,8 +224,8 @@ def _beginning(wanted: Wanted) -> str:
     return f"Record that the guests of node {wanted.node} return"
 
 
-def _handing_over(wanted: Wanted) -> str:
-    return f"Record that node {wanted.next_node} is the next one"
+def _handing_over(node: str) -> str:
+    return f"Record that node {node} is the next one"
 
 
 def _ending(wanted: Wanted) -> str:
@@ -283,9 +300,7 @@ def _finish(work: _Work) -> None:
     """Hand over to the next node, then remove the record: one of both is always there."""
     client, wanted = work.client, work.wanted
     if wanted.next_node:
-        fresh = Record(PENDING, int(client.clock.time()))
-        summary = _handing_over(wanted)
-        keep_record(client, wanted.next_node, lambda one: one or fresh, summary)
-        work.done.append(summary)
+        apply_plan(_next_record(client, wanted.next_node), False)
+        work.done.append(_handing_over(wanted.next_node))
     keep_record(client, wanted.node, lambda _before: None, _ending(wanted))
     work.done.append(_ending(wanted))

@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.state import VmRow
 from .._fleet.plan import Planned
 
-RECORDED, COMPLETE, RETURNED = "recorded", "complete", "returned"
+NEXT, RECORDED, COMPLETE, RETURNED = "next", "recorded", "complete", "returned"
 FAIL, LEAVE, SHUTDOWN = "fail", "leave", "shutdown"
 # The actions on a guest.
 MIGRATE, RESTART, STOP, HA, STAY, START = "migrate", "restart", "shutdown", "ha", "stay", "start"

@@ -13,8 +13,8 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .evacuate import run_evacuation
-from .give_back import run_return
-from .model import COMPLETE, RETURNED
+from .give_back import run_next, run_return
+from .model import COMPLETE, NEXT, RETURNED
 from .options import read_wanted
 from .read import read_members, read_record
 
@@ -27,6 +27,8 @@ _READERS = 8
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Evacuate a node, or return its guests; check mode writes nothing. Raises FleetError."""
     wanted = read_wanted(params)
+    if wanted.state == NEXT:
+        return run_next(wanted, client, check_mode)
     if wanted.state in (COMPLETE, RETURNED):
         return run_return(wanted, client, check_mode)
     return run_evacuation(wanted, client, check_mode)

@@ -22,7 +22,7 @@ def evacuation_spec() -> Spec:
         "node": {"type": "str", "required": True},
         "state": {
             "type": "str",
-            "choices": ["evacuated", "recorded", "complete", "returned"],
+            "choices": ["evacuated", "recorded", "complete", "returned", "next"],
             "default": "evacuated",
         },
         "unmovable": {"type": "str", "choices": ["fail", "leave", "shutdown"], "default": "fail"},
