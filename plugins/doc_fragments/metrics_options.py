@@ -48,6 +48,12 @@ options:
         on the storage. Without these, the disk use of a tenant is unknown.
     type: bool
     default: true
+  versions:
+    description:
+      - Whether to read the version of Proxmox VE on each node, which
+        no listing has. This takes one request for each online node.
+    type: bool
+    default: true
   drift:
     description: What M(pve.fleet.drift_info) returned as C(drift).
       Without it, there are no metrics about drift.

@@ -23,7 +23,8 @@ description:
     its figures are left out, so that a value is never older than the file. RV(missing) has
     the reasons, and warnings are shown.
   - The file is replaced as a whole. Counters in it continue from run to run.
-  - This takes four requests for each site, and those of O(snapshots), O(backups) and O(volumes).
+  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes)
+    and O(versions).
 requirements:
   - prometheus_client
 attributes:

@@ -20,7 +20,8 @@ description:
   - If sites are defined, and neither O(host) nor O(site) is given, all sites are returned.
   - A site or a node that does not answer does not fail the task. Its figures are left out,
     RV(missing) has the reasons, and warnings are shown.
-  - This takes four requests for each site, and those of O(snapshots), O(backups) and O(volumes).
+  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes)
+    and O(versions).
 requirements:
   - prometheus_client
 extends_documentation_fragment:

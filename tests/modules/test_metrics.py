@@ -23,7 +23,7 @@ from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import machine, refused, settle, take
 from tests.modules.test_drift_info import ESTATE
 
-SMALL = {"snapshots": False, "backups": False, "volumes": False}
+SMALL = {"snapshots": False, "backups": False, "volumes": False, "versions": False}
 BACKUP = "local:backup/vzdump-qemu-{vmid}-2026_11_20-01_00_00.vma.zst"
 
 
@@ -145,6 +145,8 @@ def test_requests_do_not_grow_with_vms_but_for_snapshots(lab: Lab) -> None:
         machine(lab, node="pve2")
     assert requests(**SMALL) == small
     assert sum(small.values()) == 4
+    version = "GET /nodes/{node}/version"
+    assert requests(**{**SMALL, "versions": True}) == {**small, version: 3}
     many = requests()
     snapshot = "GET /nodes/{node}/qemu/{vmid}/snapshot"
     assert {key for key in many if many[key] != few.get(key)} == {snapshot}
@@ -249,6 +251,19 @@ def test_a_node_in_maintenance(lab: Lab) -> None:
     nodes = {node: found.get("proxmox_node_maintenance", node=node) for node in ("pve1", "pve2")}
     lab.simulator.steer("/nodes/pve2", {"maintenance": False})
     assert nodes == {"pve1": 0, "pve2": 1}
+
+
+def test_nodes_of_different_versions(lab: Lab) -> None:
+    """A version that cannot be read is left out, and named."""
+    version = lab.client.get("version")["version"]
+    lab.simulator.steer("/nodes/pve2", {"version": "9.2.9"})
+    lab.simulator.fault(method="GET", path="/nodes/pve3/version", status=500, times=None)
+    found, result = read(lab, **{**SMALL, "versions": True})
+    lab.simulator.steer("/nodes/pve2", {"version": version})
+    assert found.has("proxmox_node_info", node="pve1", version=version)
+    assert found.get("proxmox_node_info", node="pve2", version="9.2.9") == 1
+    assert not found.has("proxmox_node_info", node="pve3")
+    assert [(row["part"], row["subject"]) for row in result["missing"]] == [("node", "pve3")]
 
 
 def test_an_offline_node_is_unknown(lab: Lab) -> None:

@@ -48,6 +48,7 @@ FAMILIES: Mapping[str, MetricFamily] = {
     "proxmox_node_maintenance": _gauge(
         "Whether a node is in the maintenance mode of the HA manager (1) or not (0)."
     ),
+    "proxmox_node_info": _gauge("Version of Proxmox VE on a node, always 1."),
     "proxmox_node_cores": _gauge("Number of cores of a node."),
     "proxmox_node_cpu_usage_ratio": _gauge("Load of a node's cores, 1 if all are busy."),
     "proxmox_node_memory_bytes": _gauge("Memory of a node."),

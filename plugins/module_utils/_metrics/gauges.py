@@ -58,6 +58,9 @@ def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
             samples.put("proxmox_node_up", up, node=node["node"], **label)
         samples.put("proxmox_node_maintenance", node["maintenance"], node=node["node"], **label)
     for node in online:
+        if node["version"]:
+            labels = {"node": node["node"], "version": node["version"], **label}
+            samples.put("proxmox_node_info", 1, **labels)
         for name, value in _figures_of(node).items():
             samples.put(f"proxmox_node_{name}", value, node=node["node"], **label)
 

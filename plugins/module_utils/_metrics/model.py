@@ -34,6 +34,7 @@ class MetricsOptions:
     snapshots: bool
     backups: bool
     disks: bool
+    versions: bool
     drift: Mapping[str, Any] | None
     proofs: Mapping[GuestKey, Proof] | None = None
 

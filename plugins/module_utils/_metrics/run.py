@@ -122,6 +122,7 @@ def read_wanted(params: Mapping[str, Any]) -> MetricsOptions:
         snapshots=bool(params["snapshots"]),
         backups=bool(params["backups"]),
         disks=bool(params["volumes"]),
+        versions=bool(params["versions"]),
         drift=read_report(params.get("drift")),
         proofs=read_proofs(params.get("drills")),
     )

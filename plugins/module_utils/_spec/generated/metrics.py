@@ -27,6 +27,7 @@ def metrics_spec() -> Spec:
         "snapshots": {"type": "bool", "default": True},
         "backups": {"type": "bool", "default": True},
         "volumes": {"type": "bool", "default": True},
+        "versions": {"type": "bool", "default": True},
         "drift": {"type": "dict"},
         "drills": {"type": "str", "default": ""},
         "cpu_overcommit": {"type": "float", "default": 4.0},

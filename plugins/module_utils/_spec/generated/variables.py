@@ -332,6 +332,7 @@ FAMILIES: Mapping[str, Family] = {
             "metrics_path": {"type": "str"},
             "metrics_result": {"type": "raw"},
             "metrics_snapshots": {"type": "bool"},
+            "metrics_versions": {"type": "bool"},
             "metrics_volumes": {"type": "bool"},
         },
         common=True,
