@@ -139,14 +139,17 @@ cluster:
         disk: 0, vmids: []}}
     ha:
       description:
-        - C(quorate), C(master), C(fencing), the C(nodes) with their state, and
-          the C(services) with C(sid), C(node), C(state), C(request_state) and C(status).
-          Null if it could not be read.
+        - C(quorate), C(master), C(fencing), C(resource_mode), the C(nodes) with
+          their state, and the C(services) with C(sid), C(node), C(state), C(request_state)
+          and C(status). Null if it could not be read.
+        - C(fencing) is the state of M(pve.fleet.ha_state). A disarmed HA manager
+          is a reason of C(health).
       type: dict
       sample:
         quorate: true
         master: pve1
         fencing: armed
+        resource_mode: null
         nodes:
           pve1: online
         services: []

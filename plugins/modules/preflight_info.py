@@ -92,6 +92,7 @@ options:
       - ha_resource_info
       - ha_rule
       - ha_rule_info
+      - ha_state
       - image_download
       - image_upload
       - mapping

@@ -597,6 +597,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     ha("create an HA rule", "ha_rule", _RESOURCE, **_PLACE),
     ha("change an HA rule", "ha_rule", _RESOURCE, _RULE, name="faulty", comment="c"),
     ha("delete an HA rule", "ha_rule", _RESOURCE, _RULE, name="faulty", state="absent"),
+    access("disarm the HA manager", "ha_state", armed_state="disarmed", resource_mode="freeze"),
+    access(
+        "arm the HA manager",
+        "ha_state",
+        {"armed_state": "disarmed", "resource_mode": "ignore"},
+        armed_state="armed",
+    ),
     access(
         "change the network of a node",
         "node_network",

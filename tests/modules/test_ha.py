@@ -182,6 +182,43 @@ def test_older_version(old: Lab) -> None:
     assert done(old, "ha_resource", sid="vm:320", state="absent")["changed"]
 
 
+def test_manager_is_disarmed_and_armed(lab: Lab) -> None:
+    """PVE carries a command out in a later round (pve-ha-manager: CRM.pm, Manager.pm)."""
+    lab.simulator.steer("/settings", {"task_ms": "ha=100"})
+    frozen = {"armed_state": "disarmed", "resource_mode": "freeze"}
+    made = done(lab, "ha_state", **frozen)
+    assert (made["plan"], made["ha_state"]) == (
+        ["Disarm the HA manager with resource mode freeze"],
+        frozen,
+    )
+    result = refused(lab, "ha_state", armed_state="disarmed", resource_mode="ignore")
+    assert "Proxmox VE ignores another mode" in result["msg"]
+    shown = lab.run("cluster_info")["cluster"]
+    assert (shown["ha"]["fencing"], shown["ha"]["resource_mode"]) == ("disarmed", "freeze")
+    assert any("HA manager is disarmed" in reason for reason in shown["health"]["reasons"])
+    armed = done(lab, "ha_state", armed_state="armed")["ha_state"]
+    assert armed == {"armed_state": "armed", "resource_mode": None}
+
+
+def test_disarming_of_another_run_is_waited_for(lab: Lab) -> None:
+    lab.simulator.steer("/settings", {"task_ms": "ha=100"})
+    call = ("cluster", "ha", "status", "disarm-ha")
+    lab.client.write("POST", *call, data={"resource-mode": "ignore"})
+    task: dict[str, Any] = {"armed_state": "disarmed", "resource_mode": "ignore"}
+    assert lab.run("ha_state", **task)["ha_state"] == task
+    assert not lab.run("ha_state", **task)["changed"]
+
+
+def test_state_of_the_manager_is_refused(lab: Lab, old: Lab) -> None:
+    result = refused(lab, "ha_state", armed_state="armed", resource_mode="freeze")
+    assert result["error"]["reason"] == "resource_mode"
+    result = refused(lab, "ha_state", armed_state="disarmed")
+    assert "resource_mode" in result["msg"]
+    result = refused(old, "ha_state", armed_state="disarmed", resource_mode="freeze")
+    assert result["error"]["category"] == "NotSupported"
+    assert "came with Proxmox VE 9.2, and this is 8.4" in result["msg"]
+
+
 KEPT: dict[str, Any] = {
     "tenant": "acme",
     "memory": "128M",

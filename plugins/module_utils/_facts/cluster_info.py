@@ -199,6 +199,7 @@ def ha_of(current: Iterable[Row] | None, states: Mapping[str, str]) -> dict[str,
         "quorate": bool(quorum.get("quorate")),
         "master": master.get("node"),
         "fencing": fencing.get("armed-state"),
+        "resource_mode": fencing.get("resource_mode"),
         "nodes": dict(states),
         "services": sorted(services, key=lambda row: str(row["sid"])),
     }
@@ -257,6 +258,8 @@ def _service_faults(ha: Row | None) -> list[str]:
     faults: list[str] = []
     if ha is None:
         return faults
+    if ha["fencing"] in ("disarming", "disarmed"):
+        faults.append("the HA manager is disarmed: it does not restart guests of a failed node")
     for service in ha["services"]:
         state = service["state"]
         if state in _BAD_SERVICES:

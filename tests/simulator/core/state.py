@@ -272,6 +272,8 @@ class Cluster:
         self.ha_rules: dict[str, dict[str, Any]] = {}
         self.ha_groups: dict[str, dict[str, Any]] = {}
         self.ha_awake = False
+        # the mode and the state of the HA manager while it is disarmed or on its way to that
+        self.ha_disarm: dict[str, str] | None = None
         # the home nodes of machines that the manager moved away for a maintenance
         self.ha_homes: dict[int, str] = {}
         self.pool_of: dict[int, str] = {}

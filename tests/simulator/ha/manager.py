@@ -35,15 +35,25 @@ def request_stop(ctx: Ctx, vmid: int, timeout: int) -> None:
             ctx.cluster.revision += 1
             _act(ctx, vmid, timeout)
 
-    _in_next_round(ctx, stop)
+    _work(ctx, stop)
 
 
 def enforce(ctx: Ctx, vmid: int) -> None:
     """Let the manager start or stop the machine as its state asks for."""
-    _in_next_round(ctx, lambda: _act(ctx, vmid, 60))
+    _work(ctx, lambda: _act(ctx, vmid, 60))
 
 
-def _in_next_round(ctx: Ctx, act: Callable[[], object]) -> None:
+def _work(ctx: Ctx, act: Callable[[], object]) -> None:
+    """Act on guests in the next round, unless the manager is disarmed then."""
+
+    def armed() -> None:
+        if ctx.cluster.ha_disarm is None:
+            act()
+
+    in_next_round(ctx, armed)
+
+
+def in_next_round(ctx: Ctx, act: Callable[[], object]) -> None:
     """The manager works in rounds (CRM.pm, LRM.pm): it acts after the duration that is set for
     tasks of type `ha`.
     """
@@ -98,16 +108,14 @@ def request_move(ctx: Ctx, vmid: int, target: str) -> None:
         return
     if vmid in ctx.cluster.containers:
         for move_container in OTHER_MOVES:
-            _in_next_round(ctx, partial(move_container, ctx, vmid, target))
+            _work(ctx, partial(move_container, ctx, vmid, target))
         return
     vm = ctx.cluster.vms[vmid]
 
     async def move(task: Task) -> None:
         await migrate(ctx, vm, target, {}, True, task)
 
-    _in_next_round(
-        ctx, lambda: ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move)
-    )
+    _work(ctx, lambda: ctx.cluster.tasks.start(vm.node, "qmigrate", vmid, "root@pam", move))
 
 
 def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
@@ -116,8 +124,8 @@ def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
     """
     cluster = ctx.cluster
     info = cluster.nodes[node]
-    if info.maintenance == wanted:
-        return
+    if info.maintenance == wanted or (wanted and cluster.ha_disarm):
+        return  # a disarmed manager ignores the command (Manager.pm, update_crm_commands)
     info.maintenance = wanted
     cluster.ha_awake = True
     cluster.revision += 1

@@ -28,7 +28,13 @@ def is_configured(cluster: Cluster, vmid: int) -> bool:
 
 
 def is_managed(cluster: Cluster, vmid: int) -> bool:
-    """Whether the HA manager acts on the guest."""
+    """Whether other requests leave the guest to the HA manager (vm_is_ha_managed of Config.pm)."""
+    disarm = cluster.ha_disarm
+    return is_tracked(cluster, vmid) and not (disarm and disarm["mode"] == "ignore")
+
+
+def is_tracked(cluster: Cluster, vmid: int) -> bool:
+    """Whether the HA manager has a state of the guest; it keeps that while it is disarmed."""
     resource = cluster.ha_resources.get(sid_of(cluster, vmid))
     return resource is not None and resource.get("state", "started") != "ignored"
 

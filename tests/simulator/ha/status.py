@@ -14,7 +14,7 @@ from typing import Any
 from ..core.api import Ctx, api
 from ..core.state import Cluster, NodeInfo
 from .groups import has_groups
-from .records import at_work, is_managed, sid_of
+from .records import at_work, is_managed, is_tracked, sid_of
 
 _DEAD_AFTER = 30  # seconds after which a timestamp counts as old
 
@@ -50,17 +50,20 @@ def _service(cluster: Cluster, sid: str) -> dict[str, Any] | None:
     """A machine's entry in the manager's status."""
     vmid = int(sid.partition(":")[2])
     vm = cluster.guest(vmid)
-    if vm is None or not is_managed(cluster, vmid):
+    if vm is None or not is_tracked(cluster, vmid):
         return None
     wanted = cluster.ha_resources[sid].get("state", "started")
     state = "started" if wanted in ("started", "enabled") else "stopped"
+    disarm = cluster.ha_disarm
+    if disarm and disarm["mode"] == "freeze":
+        state = "freeze"
     token = hashlib.md5(f"{sid} {state} {vm.node}".encode(), usedforsecurity=False).digest()
     entry: dict[str, Any] = {
         "node": vm.node,
         "state": state,
         "uid": base64.b64encode(token).decode().rstrip("="),
     }
-    if state == "started" and vm.run is not None:
+    if state == "started" and vm.run is not None and not disarm:
         entry["running"] = 1
     if vmid in cluster.ha_homes:
         entry["maintenance_node"] = cluster.ha_homes[vmid]
@@ -96,13 +99,20 @@ def _services(cluster: Cluster) -> dict[str, dict[str, Any]]:
     return {sid: entry for sid, entry in found.items() if entry is not None}
 
 
+def _mode(cluster: Cluster, node: NodeInfo) -> str:
+    """The mode of a node's daemon (LRM.pm, update_service_status)."""
+    if node.maintenance:
+        return "maintenance"
+    return "disarm" if cluster.ha_disarm else "active"
+
+
 def _local(cluster: Cluster, node: str, services: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The last record of the node's own HA daemon."""
     info = cluster.nodes[node]
     busy = any(entry["node"] == node and entry["state"] != "stopped" for entry in services.values())
-    mode = "maintenance" if info.maintenance else "active"
+    mode = _mode(cluster, info)
     return {
-        "state": mode if busy else "wait_for_agent_lock",
+        "state": mode if busy and mode != "disarm" else "wait_for_agent_lock",
         "mode": mode,
         "results": {},
         "timestamp": _written(cluster) if info.online else int(info.down_at),
@@ -142,7 +152,8 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
                 "id": "master",
                 "type": "master",
                 "node": _master(cluster),
-                "status": f"{_master(cluster)} ({word}, {_clock(_written(cluster))})",
+                "status": f"{_master(cluster)} ({word}, {_clock(_written(cluster))})"
+                + _extra(cluster),
                 "timestamp": _written(cluster),
             }
         )
@@ -153,15 +164,26 @@ def status_current(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
     return result + [_service_row(ctx, sid) for sid in sorted(cluster.ha_resources)]
 
 
+def _extra(cluster: Cluster) -> str:
+    """The end of the master's status: whether the manager is disarmed."""
+    disarm = cluster.ha_disarm
+    return f" - {disarm['state']}, resource mode: {disarm['mode']}" if disarm else ""
+
+
 def _fencing_row(cluster: Cluster, active: bool) -> dict[str, Any]:
-    armed = "armed" if active else "standby"
-    return {
+    row = {
         "id": "fencing",
         "type": "fencing",
         "node": _master(cluster) if awake(cluster) else cluster.local,
-        "armed-state": armed,
-        "status": f"{armed} (CRM watchdog {'active' if active else 'standby'})",
     }
+    if disarm := cluster.ha_disarm:
+        state, mode = disarm["state"], disarm["mode"]
+        watchdog = "released" if state == "disarmed" else "active"
+        status = f"{state}, resource mode: {mode} (CRM watchdog {watchdog})"
+        return {**row, "armed-state": state, "resource_mode": mode, "status": status}
+    armed = "armed" if active else "standby"
+    status = f"{armed} (CRM watchdog {'active' if active else 'standby'})"
+    return {**row, "armed-state": armed, "status": status}
 
 
 def _node_row(ctx: Ctx, node: str, services: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -170,9 +192,13 @@ def _node_row(ctx: Ctx, node: str, services: dict[str, dict[str, Any]]) -> dict[
     word = local["state"] if local["state"] != "wait_for_agent_lock" else "idle"
     if local["mode"] == "maintenance":
         word = "maintenance mode"
+    elif local["mode"] == "disarm":
+        word = "disarm mode"
     elif not alive:
         word = "old timestamp - dead?"
     guard = "active" if alive and local["state"] in ("active", "maintenance") else "standby"
+    if guard == "standby" and local["mode"] == "disarm":
+        guard = "released"
     return {
         "id": f"lrm:{node}",
         "type": "lrm",
@@ -190,6 +216,9 @@ def _service_row(ctx: Ctx, sid: str) -> dict[str, Any]:
     state = resource.get("state", "started")
     entry = _service(cluster, sid)
     shown = state if cluster.ha_active or state == "ignored" else "queued"
+    if disarm := cluster.ha_disarm:
+        frozen = entry["state"] if entry else shown
+        shown = "ignore" if disarm["mode"] == "ignore" else frozen
     row: dict[str, Any] = {
         "id": f"service:{sid}",
         "type": "service",
@@ -229,6 +258,8 @@ def manager_status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
     asked = {name: {"maintenance": 1} for name, node in cluster.nodes.items() if node.maintenance}
     if asked:
         own["node_request"] = asked
+    if cluster.ha_disarm:
+        own["disarm"] = dict(cluster.ha_disarm)
     return {
         "manager_status": own,
         "quorum": quorum,

@@ -45,6 +45,7 @@ MODULES = (
     "guests.power",
     "guests.snapshots",
     "guests.suspend",
+    "ha.arming",
     "ha.groups",
     "ha.resources",
     "ha.rules",

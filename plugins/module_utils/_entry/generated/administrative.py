@@ -26,6 +26,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "group": "groups of users",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",
+    "ha_state": "the state of the HA manager",
     "mapping": "mappings",
     "metric_server": "metric servers",
     "node": "settings of nodes",

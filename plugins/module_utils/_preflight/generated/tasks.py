@@ -148,6 +148,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "ha_resource_info": (Need("datacenter", ("Sys.Audit",)),),
     "ha_rule": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
     "ha_rule_info": (Need("datacenter", ("Sys.Audit",)),),
+    "ha_state": (Need("datacenter", ("Sys.Audit", "Sys.Console"), since=(9, 2)),),
     "image_download": (
         Need("image storage", ("Datastore.AllocateTemplate", "Datastore.Audit")),
         Need("node", ("Sys.AccessNetwork",), instead=("Sys.Audit", "Sys.Modify")),

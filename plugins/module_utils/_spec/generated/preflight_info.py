@@ -64,6 +64,7 @@ def preflight_info_spec() -> Spec:
                 "ha_resource_info",
                 "ha_rule",
                 "ha_rule_info",
+                "ha_state",
                 "image_download",
                 "image_upload",
                 "mapping",

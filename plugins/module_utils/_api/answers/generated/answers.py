@@ -185,7 +185,7 @@ READS: Mapping[str, Form] = {
         ByType(
             quorum=Record({}, {"quorate": flag}),
             master=Record({}, {"node": text}),
-            fencing=Record({}, {"armed-state": text}),
+            fencing=Record({}, {"armed-state": text, "resource_mode": text}),
             service=Record(
                 {"sid": name}, {"node": text, "state": text, "request_state": text, "status": text}
             ),
