@@ -17,7 +17,8 @@ from ..errors import ApiError, PveError
 from ..schema.formats import split_list
 
 # The files that an apply takes over.
-APPLIED = ("zones", "vnets", "subnets", "controllers")
+_SEEN = ("zones", "vnets", "subnets", "controllers")
+APPLIED = (*_SEEN, "fabrics", "fabric_nodes")
 _WRONG_TOKEN = "invalid lock token provided! at /usr/share/perl5/PVE/Network/SDN.pm line 291."
 Entries = dict[str, dict[str, Any]]
 
@@ -60,8 +61,10 @@ class Sdn:
 
     @property
     def has_pending(self) -> bool:
-        """Whether anything is configured that does not run."""
-        return any("pending" in row for name in APPLIED for row in self.pending(name).values())
+        """Whether anything is configured that does not run. PVE does not look at fabrics (SDN.pm,
+        has_pending_changes).
+        """
+        return any("pending" in row for name in _SEEN for row in self.pending(name).values())
 
     def pending(self, name: str) -> Entries:
         """The running state, with its differences from the configuration."""

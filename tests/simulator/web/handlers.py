@@ -58,6 +58,7 @@ MODULES = (
     "sdn.listing",
     "sdn.lock",
     "sdn.objects",
+    "sdn.fabrics",
     "sdn.subnets",
     "sdn.vnets",
     "storage.content",
