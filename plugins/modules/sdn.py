@@ -15,8 +15,8 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Declares zones, VNets, subnets, controllers, IPAMs and name servers, or any part of them.
-    What is not set is not changed.
+  - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part
+    of them. Sections and options that are not set stay unchanged.
   - The plan is the difference to the running configuration. With Proxmox VE 9, the task locks
     the configuration, writes, reads what an apply would change on each node, applies, waits
     for the nodes, and releases the lock.
@@ -26,12 +26,14 @@ description:
     there are some.
   - The next run of the same user on the same computer takes over the lock of a run that was
     interrupted, and rolls its changes back before it writes its own.
-  - Overlapping subnets of a zone, unknown nodes and bridges, other types of zones, tags that
-    a zone cannot have, and the removal of a VNet that guests use are refused before the first
-    write.
-  - Proxmox VE 8 has no lock. There, other changes at the same time are applied too.
+  - Overlapping subnets of a zone, overlapping fabrics, unknown nodes, bridges and interfaces,
+    other types of zones, tags that a zone cannot have, and the removal of a VNet that guests
+    use are refused before the first write.
+  - Proxmox VE 8 has no lock and no fabrics. There, other changes at the same time are applied
+    too.
   - The token needs C(SDN.Allocate) on C(/sdn), and C(Sys.Audit) on C(/). The removal of a VNet
-    needs C(VM.Audit) on all guests.
+    needs C(VM.Audit) on all guests, and changes of O(fabric_nodes) need C(Sys.Modify) on these
+    nodes.
 options:
   zones:
     description: Zones.
@@ -66,9 +68,16 @@ options:
         type: str
         choices: [802.1q, 802.1ad]
       peers:
-        description: Addresses of the nodes, for O(zones[].type=vxlan).
+        description: Addresses of the nodes, for O(zones[].type=vxlan). An empty list removes
+          them.
         type: list
         elements: str
+      fabric:
+        description:
+          - Fabric that connects the nodes, in place of O(zones[].peers). An empty value removes
+            it.
+          - Proxmox VE has fabrics since 9.0.
+        type: str
       vxlan_port:
         description: UDP port of VXLAN.
         type: int
@@ -194,6 +203,92 @@ options:
       dhcp_dns_server:
         description: Name server that DHCP announces. An empty value removes it.
         type: str
+  fabrics:
+    description:
+      - Fabrics, networks of routes between the nodes. Proxmox VE has them since 9.0.
+      - Fabrics with other protocols, which later versions have, are returned and stay unchanged.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: ID of the fabric, 2 to 8 letters, digits and hyphens.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist. The nodes of a fabric are removed with it.
+        type: str
+        choices: [present, absent]
+        default: present
+      protocol:
+        description: Protocol of the fabric. A new fabric needs it, and it cannot be changed.
+        type: str
+        choices: [openfabric, ospf]
+      ip_prefix:
+        description:
+          - Network of the IPv4 addresses of the nodes. An empty value removes it.
+          - If it changes, the nodes of the fabric are removed and created again in the same
+            transaction.
+        type: str
+      ip6_prefix:
+        description: Network of the IPv6 addresses of the nodes, for V(openfabric). An empty
+          value removes it.
+        type: str
+      hello_interval:
+        description: Seconds between hello packets, 1 to 600, for V(openfabric).
+        type: int
+      csnp_interval:
+        description: Seconds between complete sequence number packets, 1 to 600, for V(openfabric).
+        type: int
+      area:
+        description: Area, a number or an IPv4 address, for V(ospf), which needs it.
+        type: str
+  fabric_nodes:
+    description: Nodes of fabrics.
+    type: list
+    elements: dict
+    suboptions:
+      fabric:
+        description: Fabric of the node.
+        type: str
+        required: true
+      node:
+        description: Name of the node.
+        type: str
+        required: true
+      state:
+        description: Whether the object must exist.
+        type: str
+        choices: [present, absent]
+        default: present
+      ip:
+        description: IPv4 address of the node within O(fabrics[].ip_prefix). An empty value
+          removes it.
+        type: str
+      ip6:
+        description: IPv6 address of the node within O(fabrics[].ip6_prefix). An empty value
+          removes it.
+        type: str
+      interfaces:
+        description: Interfaces that lead to other nodes of the fabric. An empty list removes
+          them.
+        type: list
+        elements: dict
+        suboptions:
+          name:
+            description: Name of the interface.
+            type: str
+            required: true
+          ip:
+            description: IPv4 address with the length of its prefix. By default, the interface
+              has none of its own.
+            type: str
+          ip6:
+            description: IPv6 address with the length of its prefix, for V(openfabric).
+            type: str
+          hello_multiplier:
+            description: Number of missed hello packets, 2 to 100, after which a neighbour is
+              gone, for V(openfabric).
+            type: int
   controllers:
     description: Controllers.
     type: list
@@ -216,9 +311,15 @@ options:
         description: Number of the autonomous system.
         type: int
       peers:
-        description: Addresses of the peers.
+        description: Addresses of the peers. An empty list removes them.
         type: list
         elements: str
+      fabric:
+        description:
+          - Fabric that connects the nodes, in place of O(controllers[].peers), for V(evpn).
+            An empty value removes it.
+          - Proxmox VE has fabrics since 9.0.
+        type: str
       node:
         description: Node of the controller.
         type: str
@@ -313,7 +414,7 @@ options:
       - VNets of tenants, and their subnets, stay. M(pve.fleet.tenant) creates and removes them.
     type: list
     elements: str
-    choices: [zones, vnets, subnets, controllers, ipams, dns]
+    choices: [zones, vnets, subnets, fabrics, fabric_nodes, controllers, ipams, dns]
   task_timeout:
     description:
       - Seconds to wait for the task of an apply, and for the zones of the nodes after it.
@@ -359,6 +460,18 @@ EXAMPLES = r"""
       - {name: apps, zone: routed, tag: 11000}
     subnets:
       - {cidr: 10.50.0.0/24, vnet: apps, gateway: 10.50.0.1, snat: true}
+
+- name: Connect two nodes with a fabric, and create a VXLAN zone over it
+  pve.fleet.sdn:
+    fabrics:
+      - {name: under, protocol: openfabric, ip_prefix: 10.99.1.0/24}
+    fabric_nodes:
+      - {fabric: under, node: pve1, ip: 10.99.1.1, interfaces: [{name: vmbr0}]}
+      - {fabric: under, node: pve2, ip: 10.99.1.2, interfaces: [{name: vmbr0}]}
+    zones:
+      - {name: across, type: vxlan, fabric: under, nodes: [pve1, pve2]}
+    vnets:
+      - {name: far, zone: across, tag: 6000}
 
 - name: Create a network with DHCP on each node
   pve.fleet.sdn:

@@ -14,10 +14,17 @@ from typing import Any
 from .._core.errors import ValidationFailed
 from .._core.propstring import keyed_parts
 from .model import (
+    ADDRESS,
+    FABRIC_NODES,
+    FABRIC_SECTIONS,
+    FABRICS,
     FIELDS,
     FLAG,
+    INTERFACES,
     KEYS,
     LIST,
+    NETWORK,
+    NOUNS,
     NUMBER,
     RANGES,
     SECRETS,
@@ -33,6 +40,9 @@ from .model import (
 
 _ID = re.compile(r"[a-zA-Z][a-zA-Z0-9]{1,7}")
 _SHORT = (ZONES, VNETS)
+_FABRIC_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]")
+_LISTS_OF_KEYS = {"dhcp-range", "interfaces"}
+_INTERFACE_KEYS = ("name", "ip", "ip6", "hello_multiplier")
 _SEPARATOR = ";"
 _ZONE_ROWS = ("network", "sdn")
 
@@ -77,14 +87,29 @@ def _section(
         label = f"{kind}[{place}]"
         if kind == SUBNETS and row.get("state") == "absent" and row["vnet"] not in zones:
             continue  # it went with its VNet
-        name = _subnet_id(label, row, zones) if kind == SUBNETS else str(row["name"])
-        if kind in _SHORT and not _ID.fullmatch(name):
-            answer = f"'{name}' must have 2 to 8 letters and digits, and begin with a letter"
-            raise refused(f"{label} was refused", answer)
+        name = _subnet_id(label, row, zones) if kind == SUBNETS else _declared_name(kind, row)
+        _require_id(kind, name, label)
         if name in found:
             raise refused(f"{label} was refused", f"'{name}' is listed twice")
-        found[name] = None if row.get("state") == "absent" else _entry(kind, row)
+        found[name] = None if row.get("state") == "absent" else _entry(kind, row, label)
     return found
+
+
+def _declared_name(kind: str, row: Mapping[str, Any]) -> str:
+    return f"{row['fabric']}_{row['node']}" if kind == FABRIC_NODES else str(row["name"])
+
+
+def _require_id(kind: str, name: str, label: str) -> None:
+    """Raise ValidationFailed for a name that Proxmox VE does not take.
+
+    Source: pve-network, SDN/Zones/Plugin.pm, SDN/VnetPlugin.pm and SDN/Fabrics.pm.
+    """
+    if kind in _SHORT and not _ID.fullmatch(name):
+        answer = f"'{name}' must have 2 to 8 letters and digits, and begin with a letter"
+        raise refused(f"{label} was refused", answer)
+    if kind == FABRICS and not _FABRIC_ID.fullmatch(name):
+        answer = f"'{name}' must have 2 to 8 letters, digits and hyphens, and no hyphen at an end"
+        raise refused(f"{label} was refused", answer)
 
 
 def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> str:
@@ -98,12 +123,17 @@ def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> 
     return f"{zones[row['vnet']]}-{network.network_address}-{network.prefixlen}"
 
 
-def _entry(kind: str, row: Mapping[str, Any]) -> Entry:
+def _entry(kind: str, row: Mapping[str, Any], label: str) -> Entry:
     entry: dict[str, str] = {}
     for option, (key, form) in FIELDS[kind].items():
         value = row.get(option)
-        if value is not None:
+        if value is None:
+            continue
+        try:
             entry[key] = _canonical(value, form)
+        except ValueError:
+            answer = f"'{value}' is not valid for {option}"
+            raise refused(f"{label} was refused", answer) from None
     return entry
 
 
@@ -115,7 +145,32 @@ def _canonical(value: Any, form: str) -> str:
         return ",".join(sorted(str(part) for part in parts if part))
     if form == RANGES:
         return _SEPARATOR.join(sorted(_range(one) for one in value))
+    if form == INTERFACES:
+        return _SEPARATOR.join(sorted(_interface(one) for one in value))
+    if form == NETWORK and value:
+        return str(ipaddress.ip_network(str(value), strict=False))
+    if form == ADDRESS and value:
+        return str(ipaddress.ip_address(str(value)))
     return str(value)
+
+
+def _interface(one: Any) -> str:
+    """Return an interface of a fabric node as a property string in canonical form."""
+    parts = keyed_parts(one) or {} if isinstance(one, str) else one
+    found = []
+    for key in _INTERFACE_KEYS:
+        value = parts.get(key)
+        if value in (None, ""):
+            continue
+        if key in ("ip", "ip6"):
+            value = ipaddress.ip_interface(str(value))
+        found.append(f"{key}={value}")
+    return ",".join(found)
+
+
+def interfaces_of(text: str) -> list[dict[str, str]]:
+    """Return the properties of each interface of a fabric node."""
+    return [dict(keyed_parts(part) or {}) for part in (text.split(_SEPARATOR) if text else ())]
 
 
 def _range(one: Any) -> str:
@@ -140,7 +195,28 @@ def ranges_of(text: str) -> list[tuple[str, str]]:
 
 def section_of(kind: str, rows: Iterable[Mapping[str, Any]] | None) -> Section:
     """Return the objects of an answer by their IDs."""
-    return {str(row[KEYS[kind]]): entry_of_row(kind, row) for row in rows or ()}
+    return {_name_of(kind, row): entry_of_row(kind, row) for row in rows or ()}
+
+
+def _name_of(kind: str, row: Mapping[str, Any]) -> str:
+    """Return the ID of an object in an answer. A new fabric has its ID among its pending properties
+    (pve-network: SDN.pm, pending_config).
+    """
+    if kind not in FABRIC_SECTIONS:
+        return str(row[KEYS[kind]])
+    ids = _with_ids(row)
+    own = str(ids[KEYS[kind]])
+    return f"{ids['fabric_id']}_{own}" if kind == FABRIC_NODES else own
+
+
+def _with_ids(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return row.get("pending") or {} if row.get("state") == "new" else row
+
+
+def has_id(kind: str, row: Mapping[str, Any]) -> bool:
+    """Return whether a row about a fabric or a node of it has its ID."""
+    keys = ("fabric_id", "node_id") if kind == FABRIC_NODES else ("id",)
+    return all(_with_ids(row).get(key) for key in keys)
 
 
 def entry_of_row(kind: str, row: Mapping[str, Any]) -> Entry:
@@ -150,10 +226,18 @@ def entry_of_row(kind: str, row: Mapping[str, Any]) -> Entry:
         value = row.get(key)
         if value is None:
             continue
-        text = _canonical(value, form)
+        text = _read(value, form)
         if text:
             entry[key] = text
     return entry
+
+
+def _read(value: Any, form: str) -> str:
+    """Return a property of an answer in canonical form. A form that is unknown here stays."""
+    try:
+        return _canonical(value, form)
+    except ValueError:
+        return _SEPARATOR.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def running_of(kind: str, rows: Sequence[Mapping[str, Any]]) -> Section:
@@ -163,7 +247,8 @@ def running_of(kind: str, rows: Sequence[Mapping[str, Any]]) -> Section:
 
 def pending_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each object with a pending change."""
-    return [f"{KEYS[kind]} {row[KEYS[kind]]} ({row['state']})" for row in rows if row.get("state")]
+    noun = NOUNS[kind] if kind in FABRIC_SECTIONS else KEYS[kind]
+    return [f"{noun} {_name_of(kind, row)} ({row['state']})" for row in rows if row.get("state")]
 
 
 def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
@@ -188,8 +273,8 @@ def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
 def data_of(entry: Entry) -> dict[str, Any]:
     """Return the parameters of a request."""
     data: dict[str, Any] = dict(entry)
-    if "dhcp-range" in data:
-        data["dhcp-range"] = str(data["dhcp-range"]).split(_SEPARATOR)
+    for key in _LISTS_OF_KEYS & data.keys():
+        data[key] = str(data[key]).split(_SEPARATOR)
     return data
 
 
@@ -209,6 +294,8 @@ def _view(kind: str, name: str, entry: Entry) -> dict[str, Any]:
     if kind == SUBNETS:
         _zone, network, mask = name.split("-", 2)
         row = {"cidr": f"{network}/{mask}"}
+    if kind == FABRIC_NODES:
+        row = {}
     for option, (key, form) in FIELDS[kind].items():
         if key in entry and option not in SECRETS:
             row[option] = _shown(entry[key], form)
@@ -224,4 +311,13 @@ def _shown(text: str, form: str) -> Any:
         return text.split(",")
     if form == RANGES:
         return [{"start_address": one, "end_address": other} for one, other in ranges_of(text)]
+    if form == INTERFACES:
+        return [_shown_interface(one) for one in interfaces_of(text)]
     return text
+
+
+def _shown_interface(one: Mapping[str, str]) -> dict[str, Any]:
+    shown: dict[str, Any] = dict(one)
+    if shown.get("hello_multiplier", "").isdigit():
+        shown["hello_multiplier"] = int(shown["hello_multiplier"])
+    return shown

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects of SDN: zones, VNets, subnets, controllers, IPAMs and name servers (data)."""
+"""The objects of SDN: zones, VNets, subnets, fabrics, controllers, IPAMs, name servers (data)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from typing import TypeAlias
 
 ZONES, VNETS, SUBNETS = "zones", "vnets", "subnets"
 CONTROLLERS, IPAMS, DNS = "controllers", "ipams", "dns"
-SECTIONS = (ZONES, VNETS, SUBNETS, CONTROLLERS, IPAMS, DNS)
-PENDING_SECTIONS = (ZONES, VNETS, SUBNETS, CONTROLLERS)
+FABRICS, FABRIC_NODES = "fabrics", "fabric_nodes"
+SECTIONS = (ZONES, VNETS, SUBNETS, FABRICS, FABRIC_NODES, CONTROLLERS, IPAMS, DNS)
+PENDING_SECTIONS = (ZONES, VNETS, SUBNETS, FABRICS, FABRIC_NODES, CONTROLLERS)
 """Sections that take effect with an apply; IPAMs and name servers do at once."""
+FABRIC_SECTIONS = (FABRICS, FABRIC_NODES)
+"""Sections that Proxmox VE has since 9.0. A reading of an older version lacks them."""
 TEXT, FLAG, LIST, NUMBER, RANGES = "text", "flag", "list", "number", "ranges"
+NETWORK, ADDRESS, INTERFACES = "network", "address", "interfaces"
 
 Entry: TypeAlias = "Mapping[str, str]"
 """The properties of an object by their names in Proxmox VE, in canonical form."""
@@ -26,6 +30,8 @@ NOUNS = {
     ZONES: "zone",
     VNETS: "VNet",
     SUBNETS: "subnet",
+    FABRICS: "fabric",
+    FABRIC_NODES: "fabric node",
     CONTROLLERS: "controller",
     IPAMS: "IPAM",
     DNS: "name server",
@@ -34,6 +40,8 @@ KEYS = {
     ZONES: "zone",
     VNETS: "vnet",
     SUBNETS: "subnet",
+    FABRICS: "id",
+    FABRIC_NODES: "node_id",
     CONTROLLERS: "controller",
     IPAMS: "ipam",
     DNS: "dns",
@@ -50,6 +58,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "tag": ("tag", NUMBER),
         "vlan_protocol": ("vlan-protocol", TEXT),
         "peers": ("peers", LIST),
+        "fabric": ("fabric", TEXT),
         "vxlan_port": ("vxlan-port", NUMBER),
         "vrf_vxlan": ("vrf-vxlan", NUMBER),
         "controller": ("controller", TEXT),
@@ -83,10 +92,26 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "dhcp_ranges": ("dhcp-range", RANGES),
         "dhcp_dns_server": ("dhcp-dns-server", TEXT),
     },
+    FABRICS: {
+        "protocol": ("protocol", TEXT),
+        "ip_prefix": ("ip_prefix", NETWORK),
+        "ip6_prefix": ("ip6_prefix", NETWORK),
+        "hello_interval": ("hello_interval", NUMBER),
+        "csnp_interval": ("csnp_interval", NUMBER),
+        "area": ("area", TEXT),
+    },
+    FABRIC_NODES: {
+        "fabric": ("fabric_id", TEXT),
+        "node": ("node_id", TEXT),
+        "ip": ("ip", ADDRESS),
+        "ip6": ("ip6", ADDRESS),
+        "interfaces": ("interfaces", INTERFACES),
+    },
     CONTROLLERS: {
         "type": ("type", TEXT),
         "asn": ("asn", NUMBER),
         "peers": ("peers", LIST),
+        "fabric": ("fabric", TEXT),
         "node": ("node", TEXT),
         "ebgp": ("ebgp", FLAG),
         "ebgp_multihop": ("ebgp-multihop", NUMBER),
@@ -137,9 +162,11 @@ class Reading:
 class Surroundings:
     """Names that objects refer to; None for names that were not read.
 
-    `bridges` has the bridges of each node, `used` has the guests that use each VNet.
+    `bridges` has the bridges of each node, `interfaces` has all its interfaces, `used` has the
+    guests that use each VNet.
     """
 
     nodes: frozenset[str] = frozenset()
     bridges: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    interfaces: Mapping[str, frozenset[str]] = field(default_factory=dict)
     used: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
