@@ -16,6 +16,9 @@ from .forms import data_of, view_of
 from .model import (
     CONTROLLERS,
     DNS,
+    FABRIC_NODES,
+    FABRIC_SECTIONS,
+    FABRICS,
     IPAMS,
     KEYS,
     NOUNS,
@@ -32,8 +35,11 @@ from .model import (
 LOCK, APPLY, RELEASE, OBJECT = "lock", "apply", "release", "object"
 ROOT = ("cluster", "sdn")
 _REMOVED_FIRST = (SUBNETS, VNETS, ZONES)
-_WRITTEN = (IPAMS, DNS, CONTROLLERS, ZONES, VNETS, SUBNETS)
-_REMOVED_LAST = (CONTROLLERS, IPAMS, DNS)
+_WRITTEN = (IPAMS, DNS, FABRICS, FABRIC_NODES, CONTROLLERS, ZONES, VNETS, SUBNETS)
+_REMOVED_LAST = (CONTROLLERS, FABRIC_NODES, FABRICS, IPAMS, DNS)
+PROTOCOLS = ("openfabric", "ospf")
+"""Protocols of fabrics that the module manages; later versions have more."""
+_PREFIXES = ("ip_prefix", "ip6_prefix")
 BUILT_IN = {IPAMS: ("pve",)}
 """Objects that Proxmox VE has by itself."""
 
@@ -52,7 +58,19 @@ def after_plan(running: Sections, desired: Desired) -> dict[str, dict[str, Entry
     after: dict[str, dict[str, Entry]] = {}
     for kind, section in running.items():
         after[kind] = _after(kind, section, desired, running)
+    if FABRICS in running:
+        nodes = after[FABRIC_NODES].items()
+        after[FABRIC_NODES] = {
+            name: entry
+            for name, entry in nodes
+            if name in (desired.sections.get(FABRIC_NODES) or ()) or _has_fabric(entry, after)
+        }
     return after
+
+
+def _has_fabric(node: Entry, sections: Sections) -> bool:
+    """Return whether the fabric of a node stays; its nodes are removed with a fabric."""
+    return node.get("fabric_id") in sections[FABRICS]
 
 
 def _after(
@@ -63,7 +81,7 @@ def _after(
         return dict(section)
     kept = dict(section)
     if kind in desired.exact:
-        stays = {*declared, *BUILT_IN.get(kind, ()), *_of_tenants(kind, running)}
+        stays = {*declared, *BUILT_IN.get(kind, ()), *_of_others(kind, running)}
         kept = {name: one for name, one in section.items() if name in stays}
     for name, entry in declared.items():
         if entry is None:
@@ -74,14 +92,28 @@ def _after(
     return kept
 
 
-def _of_tenants(kind: str, running: Sections) -> set[str]:
-    """Return the VNets of tenants or their subnets, which module tenant creates and removes."""
+def _of_others(kind: str, running: Sections) -> set[str]:
+    """Return the objects that an exact section keeps: VNets of tenants and their subnets, which
+    module tenant creates and removes, and fabrics with another protocol and their nodes.
+    """
+    if kind in FABRIC_SECTIONS:
+        fabrics = unmanaged_fabrics(running)
+        if kind == FABRICS:
+            return fabrics
+        nodes = running[FABRIC_NODES].items()
+        return {name for name, one in nodes if one.get("fabric_id") in fabrics}
     vnets = {
         name for name, entry in running[VNETS].items() if marked_tag(entry.get("alias")) is not None
     }
     if kind == SUBNETS:
         return {name for name, one in running[SUBNETS].items() if one.get("vnet") in vnets}
     return vnets if kind == VNETS else set()
+
+
+def unmanaged_fabrics(running: Sections) -> set[str]:
+    """Return the fabrics whose protocol the module does not manage."""
+    fabrics = running.get(FABRICS, {}).items()
+    return {name for name, one in fabrics if one.get("protocol") not in PROTOCOLS}
 
 
 def plan_sdn(
@@ -116,49 +148,99 @@ def object_steps(running: Sections, after: Sections) -> Iterator[ObjectStep]:
     """Yield the writes in the order that references between objects need."""
     for kind in _REMOVED_FIRST:
         yield from _removals(kind, running, after)
+    for name in _recreated(running, after):
+        yield _removal(FABRIC_NODES, name, running[FABRIC_NODES][name])
     for kind in _WRITTEN:
-        for name, entry in after.get(kind, {}).items():
-            origin = running[kind].get(name)
-            if origin is None:
-                yield _creation(kind, name, entry)
-            elif origin != entry:
-                yield _update(kind, name, origin, entry)
+        yield from _writes(kind, running, after)
     for kind in _REMOVED_LAST:
         yield from _removals(kind, running, after)
 
 
+def _recreated(running: Sections, after: Sections) -> list[str]:
+    """Return the fabric nodes that are removed and created again.
+
+    Proxmox VE checks the addresses of all nodes with each write of a fabric, so that its prefix
+    changes without nodes only (proxmox-ve-rs: proxmox-ve-config, src/sdn/fabric/mod.rs, validate).
+    """
+    moved = set()
+    for name, entry in after.get(FABRICS, {}).items():
+        origin = running[FABRICS].get(name, entry)
+        if any(origin.get(key) != entry.get(key) for key in _PREFIXES):
+            moved.add(name)
+    nodes = running.get(FABRIC_NODES, {}).items()
+    return [name for name, entry in nodes if entry.get("fabric_id") in moved]
+
+
+def _writes(kind: str, running: Sections, after: Sections) -> Iterator[ObjectStep]:
+    recreated = _recreated(running, after) if kind == FABRIC_NODES else []
+    for name, entry in after.get(kind, {}).items():
+        origin = running[kind].get(name)
+        more = _protocol(kind, entry, after)
+        if origin is None or name in recreated:
+            yield _creation(kind, name, entry, more)
+        elif origin != entry:
+            yield _update(kind, name, (origin, entry), more)
+
+
+def _protocol(kind: str, entry: Entry, after: Sections) -> dict[str, str]:
+    """Return the protocol, which each write of a fabric and its nodes has."""
+    if kind not in FABRIC_SECTIONS:
+        return {}
+    fabric = entry if kind == FABRICS else after[FABRICS][entry["fabric_id"]]
+    return {"protocol": fabric["protocol"]}
+
+
 def _removals(kind: str, running: Sections, after: Sections) -> Iterator[ObjectStep]:
+    gone_before = _recreated(running, after) if kind == FABRIC_NODES else []
     for name, entry in running.get(kind, {}).items():
-        if name not in after[kind]:
-            summary = f"Remove {NOUNS[kind]} '{name}'"
-            path = (*_base(kind, entry), name)
-            yield _step(summary, "DELETE", path, {}, (kind, name, None))
+        if name not in after[kind] and name not in gone_before:
+            yield _removal(kind, name, entry)
+
+
+def _removal(kind: str, name: str, entry: Entry) -> ObjectStep:
+    summary = f"Remove {NOUNS[kind]} '{name}'"
+    return _step(summary, "DELETE", _path(kind, name, entry), {}, (kind, name, None))
 
 
 def _base(kind: str, entry: Entry) -> tuple[str, ...]:
     if kind == SUBNETS:
         return (*ROOT, VNETS, entry["vnet"], SUBNETS)
+    if kind == FABRICS:
+        return (*ROOT, FABRICS, "fabric")
+    if kind == FABRIC_NODES:
+        return (*ROOT, FABRICS, "node", entry["fabric_id"])
     return (*ROOT, kind)
 
 
-def _creation(kind: str, name: str, entry: Entry) -> ObjectStep:
-    data = {KEYS[kind]: name, **data_of(entry)}
+def _path(kind: str, name: str, entry: Entry) -> tuple[str, ...]:
+    own = entry["node_id"] if kind == FABRIC_NODES else name
+    return (*_base(kind, entry), own)
+
+
+def _creation(kind: str, name: str, entry: Entry, more: Mapping[str, str]) -> ObjectStep:
+    data = {KEYS[kind]: name, **data_of(entry), **more}
     if kind == SUBNETS:
         _zone, network, mask = name.split("-", 2)
         data.update(subnet=f"{network}/{mask}", type="subnet")
         del data["vnet"]
+    if kind == FABRIC_NODES:
+        data["node_id"] = entry["node_id"]
+        del data["fabric_id"]
     summary = f"Create {NOUNS[kind]} '{name}'{_words(entry)}"
     return _step(summary, "POST", _base(kind, entry), data, (kind, name, entry))
 
 
-def _update(kind: str, name: str, origin: Entry, entry: Entry) -> ObjectStep:
+def _update(
+    kind: str, name: str, states: tuple[Entry, Entry], more: Mapping[str, str]
+) -> ObjectStep:
+    origin, entry = states
     changes = {key: value for key, value in entry.items() if origin.get(key) != value}
     gone = sorted(origin.keys() - entry.keys())
-    data = data_of(changes)
+    data = {**data_of(changes), **more}
     if gone:
-        data["delete"] = ",".join(gone)
+        data["delete"] = gone if kind in FABRIC_SECTIONS else ",".join(gone)
     summary = f"Change {NOUNS[kind]} '{name}'{_words(changes, gone)}"
-    return _step(summary, "PUT", (*_base(kind, entry), name), data, (kind, name, entry))
+    return _step(summary, "PUT", _path(kind, name, entry), data, (kind, name, entry))
 
 
 def _words(entry: Entry, gone: list[str] | None = None) -> str:

@@ -14,10 +14,12 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from .._core.errors import Conflict, FleetError, PendingChanges
+from .fabric_rules import fabric_violations
 from .forms import ranges_of, refused
 from .model import (
     CONTROLLERS,
     DNS,
+    FABRICS,
     IPAMS,
     NOUNS,
     SUBNETS,
@@ -31,7 +33,14 @@ from .model import (
 _LARGEST_VLAN = 4094
 _LARGEST_VXLAN = 16777215
 _VLAN, _VXLAN = ("vlan", "qinq"), ("vxlan", "evpn")
-_REFERENCES = (("controller", CONTROLLERS), ("ipam", IPAMS), ("dns", DNS), ("reversedns", DNS))
+_REFERENCES = (
+    ("controller", CONTROLLERS),
+    ("fabric", FABRICS),
+    ("ipam", IPAMS),
+    ("dns", DNS),
+    ("reversedns", DNS),
+)
+_WITH_PEERS = ((ZONES, "vxlan"), (CONTROLLERS, "evpn"))
 
 
 def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
@@ -55,8 +64,10 @@ def require_valid(running: Sections, after: Sections, around: Surroundings) -> N
 
 def _violations(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
     yield from _used_zones(running, after)
-    for kind in (CONTROLLERS, IPAMS, DNS):
+    for kind in (CONTROLLERS, FABRICS, IPAMS, DNS):
         yield from _unused(kind, running, after)
+    yield from _peers(running, after)
+    yield from fabric_violations(running, after, around)
     yield from _zones(running, after, around)
     yield from _vnets(running, after, around)
     yield from _tags(running, after)
@@ -109,10 +120,25 @@ def _unused(kind: str, running: Sections, after: Sections) -> Iterator[FleetErro
     for name in running.get(kind, {}):
         if name in after[kind]:
             continue
-        for zone, entry in after[ZONES].items():
-            if name in [entry.get(key) for key, one in _REFERENCES if one == kind]:
-                label = f"{NOUNS[kind]} '{name}' was not removed"
-                yield _conflict(label, f"zone '{zone}' uses it", "Change the zone as well")
+        for user in (ZONES, CONTROLLERS):
+            for own, entry in after[user].items():
+                if name in [entry.get(key) for key, one in _REFERENCES if one == kind]:
+                    label, noun = f"{NOUNS[kind]} '{name}' was not removed", NOUNS[user]
+                    yield _conflict(label, f"{noun} '{own}' uses it", f"Change the {noun} as well")
+
+
+def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
+    """Yield an error for both or none of peers and a fabric (VxlanPlugin.pm, EvpnPlugin.pm)."""
+    for kind, type_ in _WITH_PEERS:
+        for name, entry in after[kind].items():
+            if entry.get("type") != type_ or _is_unchanged(kind, name, running, after):
+                continue
+            label = f"{NOUNS[kind].capitalize()} '{name}' was refused"
+            if kind == CONTROLLERS:
+                yield from _references(label, entry, after)
+            if bool(entry.get("peers")) == bool(entry.get("fabric")):
+                answer = "it must have either peers or a fabric"
+                yield refused(label, answer, "Set one of them, and an empty value for the other")
 
 
 def _places(label: str, entry: Entry, around: Surroundings) -> Iterator[FleetError]:

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import fetch_cluster_state, read_members
 from .._container.kind import CONTAINER
+from .._core.errors import ApiError
 from .._core.parallel import side_by_side
 from .._guest.kind import Kind
 from .._vm.kind import VM
-from .forms import is_in_force, pending_of, running_of, section_of
+from .forms import has_id, is_in_force, pending_of, running_of, section_of
 from .model import (
     CONTROLLERS,
     DNS,
+    FABRIC_NODES,
+    FABRIC_SECTIONS,
+    FABRICS,
     IPAMS,
+    NOUNS,
     SUBNETS,
     VNETS,
     ZONES,
@@ -36,12 +41,15 @@ if TYPE_CHECKING:
 _KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
 _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
+_PLACES = ("nodes", "exitnodes", "bridge")
+FIRST_WITH_FABRICS = (9, 0)
+"""The version of Proxmox VE with fabrics, the lock, the rollback and the dry run."""
 
 
 def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
     """Return the running objects; the subnets of all VNets only if asked.
 
-    Three requests, and one for each VNet with subnets.
+    Four requests, three before Proxmox VE 9, and one for each VNet with subnets.
     """
     running: dict[str, Mapping[str, Entry]] = {}
     pending: list[str] = []
@@ -49,9 +57,28 @@ def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
         rows = client.get(*ROOT, kind, params={"pending": 1}) or []
         running[kind] = running_of(kind, rows)
         pending += pending_of(kind, rows)
+    if client.version() >= FIRST_WITH_FABRICS:
+        for kind, rows in _read_fabrics(client, {"pending": 1}).items():
+            running[kind] = running_of(kind, rows)
+            pending += pending_of(kind, rows)
     running[SUBNETS] = {}
     reading = Reading(running, tuple(pending))
     return with_subnets(client, reading) if subnets else reading
+
+
+def _read_fabrics(client: Client, params: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of fabrics and of their nodes, with one request."""
+    found = client.get(*ROOT, FABRICS, "all", params=params) or {}
+    rows = {FABRICS: found.get("fabrics") or [], FABRIC_NODES: found.get("nodes") or []}
+    for kind, listed in rows.items():
+        if not all(has_id(kind, row) for row in listed):
+            raise ApiError(
+                attempted="Could not read the fabrics",
+                answer=f"a {NOUNS[kind]} of the answer has no ID",
+                next_step="Look at GET /cluster/sdn/fabrics/all?pending=1",
+                reason="malformed answer",
+            )
+    return rows
 
 
 def with_servers(client: Client, reading: Reading) -> Reading:
@@ -97,7 +124,15 @@ def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapp
     """Return the configured objects of a section; of subnets, only those on the VNet of `entry`."""
     if kind == SUBNETS:
         return section_of(kind, client.get(*ROOT, VNETS, entry["vnet"], SUBNETS))
+    if kind in FABRIC_SECTIONS:
+        return section_of(kind, _read_fabrics(client, {})[kind])
     return section_of(kind, client.get(*ROOT, kind))
+
+
+def _changed(kind: str, running: Sections, after: Sections) -> list[Entry]:
+    """Return the objects that are new or change (pure)."""
+    before = running.get(kind, {})
+    return [one for name, one in after.get(kind, {}).items() if before.get(name) != one]
 
 
 def read_surroundings(
@@ -107,19 +142,21 @@ def read_surroundings(
 
     `leaving` are guests that are removed before.
     """
-    changed = [one for name, one in after[ZONES].items() if running[ZONES].get(name) != one]
+    changed = _changed(ZONES, running, after)
+    placed = {one["node_id"] for one in _changed(FABRIC_NODES, running, after)}
     nodes: frozenset[str] = frozenset()
-    bridges: dict[str, frozenset[str]] = {}
-    if any(entry.get(key) for entry in changed for key in ("nodes", "exitnodes", "bridge")):
+    bridges: Mapping[str, frozenset[str]] = {}
+    interfaces: Mapping[str, frozenset[str]] = {}
+    if placed or any(entry.get(key) for entry in changed for key in _PLACES):
         rows = read_members(client)
         nodes = frozenset(str(row["name"]) for row in rows)
         online = [str(row["name"]) for row in rows if row.get("online")]
         if any(entry.get("bridge") for entry in changed):
-            bridges = dict(
-                zip(online, side_by_side(_bridges_of(client), online, _WORKERS), strict=True)
-            )
+            bridges = _interfaces_on(client, online, _BRIDGES)
+        interfaces = _interfaces_on(client, [node for node in online if node in placed], None)
     gone = running[VNETS].keys() - after[VNETS].keys()
-    return Surroundings(nodes, bridges, _users(client, gone, leaving) if gone else {})
+    users = _users(client, gone, leaving) if gone else {}
+    return Surroundings(nodes, bridges, interfaces, users)
 
 
 def online_nodes(client: Client) -> list[str]:
@@ -127,12 +164,19 @@ def online_nodes(client: Client) -> list[str]:
     return sorted(str(row["name"]) for row in read_members(client) if row.get("online"))
 
 
-def _bridges_of(client: Client) -> Any:
-    def read_one(node: str) -> frozenset[str]:
-        rows = client.get("nodes", node, "network") or ()
-        return frozenset(str(row["iface"]) for row in rows if row.get("type") in _BRIDGES)
+def _interfaces_on(
+    client: Client, nodes: list[str], types: Collection[str] | None
+) -> dict[str, frozenset[str]]:
+    """Return the names of the interfaces of these types on each node, of all types for None."""
 
-    return read_one
+    def read_one(node: str) -> frozenset[str]:
+        found: set[str] = set()
+        for row in client.get("nodes", node, "network") or ():
+            if types is None or row.get("type") in types:
+                found |= {str(row["iface"]), *(row.get("altnames") or ())}
+        return frozenset(found)
+
+    return dict(zip(nodes, side_by_side(read_one, nodes, _WORKERS), strict=True))
 
 
 def _users(

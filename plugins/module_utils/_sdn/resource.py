@@ -38,7 +38,6 @@ _WRONG_TOKEN = "invalid lock token"
 _HAS_PENDING = "pending changes"
 _WORKERS = 4
 _PENDING = "pending"
-_COMPARED = ("zones", "vnets", "subnets", "controllers")
 
 
 class SdnTransaction(Resource[Result]):
@@ -105,7 +104,7 @@ class SdnTransaction(Resource[Result]):
         """
         subnets = bool(self.running["subnets"] or self.after["subnets"])
         running = read_sdn(self.client, subnets=subnets).running
-        if any(running[kind] != self.running[kind] for kind in _COMPARED):
+        if any(running[kind] != self.running[kind] for kind in running):
             raise Overtaken(
                 attempted=attempted(step.summary),
                 answer="another run has changed SDN since the plan was made",
@@ -213,7 +212,8 @@ class SdnTransaction(Resource[Result]):
         if self.token:
             self._roll_back_lock(keep=False)
             self._forget()
-            return "Zones, VNets, subnets and controllers were rolled back, and are unchanged"
+            objects = "Zones, VNets, subnets, fabrics and controllers"
+            return f"{objects} were rolled back, and are unchanged"
         if any(step.action == LOCK for step in self.plan.steps):
             return "Nothing was changed"
         return self._write_back()

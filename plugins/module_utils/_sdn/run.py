@@ -15,11 +15,19 @@ from .._core.errors import FleetError, Locked, Overtaken, PendingChanges
 from .._core.poll import poll
 from .._core.result import Result
 from .._resource.engine import apply_plan
+from .fabric_rules import require_fabrics
 from .forms import read_desired
 from .model import DNS, IPAMS, SUBNETS, VNETS, ZONES, Sections
 from .plan import after_plan, plan_sdn
 from .preconditions import require_no_pending, require_valid
-from .read import read_outdated, read_sdn, read_surroundings, with_servers, with_subnets
+from .read import (
+    FIRST_WITH_FABRICS,
+    read_outdated,
+    read_sdn,
+    read_surroundings,
+    with_servers,
+    with_subnets,
+)
 from .resource import SdnTransaction
 from .token_file import token_file
 
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _SERVER_OPTIONS = ("ipam", "dns", "reversedns")
-_FIRST_WITH_LOCK = (9, 0)
 _MOST_LOSSES = 5
 DEFAULT_TIMEOUT = 300
 """Seconds for the task of an apply, and for the nodes after it."""
@@ -105,6 +112,7 @@ def prepare(work: SdnWork) -> SdnTransaction:
         reading = with_subnets(client, reading)
     require_no_pending(reading.pending, is_interrupted)
     running = reading.running
+    require_fabrics(params, running, ".".join(map(str, client.version())))
     after = after_plan(running, read_desired(params, running))
     is_changed = any(running[kind] != after[kind] for kind in after)
     if is_changed:
@@ -115,7 +123,7 @@ def prepare(work: SdnWork) -> SdnTransaction:
     plan = plan_sdn(
         running,
         after,
-        has_lock=client.version() >= _FIRST_WITH_LOCK,
+        has_lock=client.version() >= FIRST_WITH_FABRICS,
         must_apply=must_apply,
         is_interrupted=is_interrupted,
     )
