@@ -129,6 +129,7 @@ options:
       - role_info
       - rollback
       - sdn
+      - sdn_fabric_nodes
       - sdn_info
       - snapshot
       - snapshot_info

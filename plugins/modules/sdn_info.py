@@ -15,8 +15,8 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns zones, VNets, subnets, controllers, IPAMs and name servers as they run, in the form in
-    which module M(pve.fleet.sdn) declares them.
+  - Returns zones, VNets, subnets, fabrics, controllers, IPAMs and name servers as they run, in the
+    form in which module M(pve.fleet.sdn) declares them.
   - It also returns pending changes, addresses leased by the IPAM of Proxmox VE, and the status of
     zones on each node.
   - The token needs C(SDN.Audit) on C(/sdn), and C(Sys.Audit) on C(/).

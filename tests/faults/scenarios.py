@@ -77,6 +77,10 @@ _NETWORK = {
     "vnets": [{"name": "faulty0", "zone": "faulty"}],
     "subnets": [{"cidr": "10.77.0.0/24", "vnet": "faulty0", "gateway": "10.77.0.1"}],
 }
+_FABRIC = {
+    "fabrics": [{"name": "faulty", "protocol": "openfabric", "ip_prefix": "10.78.0.0/24"}],
+    "fabric_nodes": [{"fabric": "faulty", "node": "pve1", "ip": "10.78.0.1"}],
+}
 _NO_NETWORK = {
     "zones": [{"name": "faulty", "state": "absent"}],
     "vnets": [{"name": "faulty0", "state": "absent"}],
@@ -432,6 +436,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create networks", "sdn", **_NETWORK),
     access("change a network", "sdn", _NETWORK, vnets=[{"name": "faulty0", "alias": "new"}]),
     access("remove networks", "sdn", _NETWORK, **_NO_NETWORK),
+    access("create a fabric", "sdn", **_FABRIC),
+    access("change a fabric", "sdn", _FABRIC, fabrics=[{"name": "faulty", "hello_interval": 5}]),
+    access("remove a fabric", "sdn", _FABRIC, fabrics=[{"name": "faulty", "state": "absent"}]),
     of_container("create a container", source=_CT_SOURCE, **_CT_NEW),
     of_container("create a running container", source=_CT_SOURCE, state="started", **_CT_NEW),
     of_container("change a container", container(), cores=2, memory="1G", description="another"),

@@ -4,7 +4,8 @@
 
 """SDN and the firewalls of a cluster as sections of a cluster file.
 
-The VNets, names and security groups of tenants are left out: the estate has them.
+The VNets, names and security groups of tenants are left out: the estate has them. So are fabrics
+with a protocol that module sdn does not manage.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from .._firewall.read import groups_of, read_firewall
 from .._firewall.scope import CLUSTER, GROUP, NODE, ROOT, VNET, plain_scope
 from .._firewall.view import view_of as firewall_view
 from .._sdn.forms import view_of as sdn_view
-from .._sdn.model import DNS, IPAMS, SUBNETS, VNETS, Sections
-from .._sdn.plan import BUILT_IN
+from .._sdn.model import DNS, FABRIC_NODES, FABRICS, IPAMS, SUBNETS, VNETS, Sections
+from .._sdn.plan import BUILT_IN, unmanaged_fabrics
 from .._sdn.read import read_sdn, with_servers
 from .declared import ExportedSection, without_default
 
@@ -63,7 +64,21 @@ def _without_tenants(running: Sections) -> Sections:
     subnets = {
         name: entry for name, entry in running[SUBNETS].items() if entry.get("vnet") not in own
     }
-    return {**running, VNETS: vnets, SUBNETS: subnets}
+    return {**running, VNETS: vnets, SUBNETS: subnets, **_managed_fabrics(running)}
+
+
+def _managed_fabrics(running: Sections) -> Sections:
+    """Return the fabrics with a managed protocol and their nodes; nothing before Proxmox VE 9."""
+    if FABRICS not in running:
+        return {}
+    others = unmanaged_fabrics(running)
+    fabrics = {name: one for name, one in running[FABRICS].items() if name not in others}
+    nodes = {
+        name: one
+        for name, one in running[FABRIC_NODES].items()
+        if one.get("fabric_id") not in others
+    }
+    return {FABRICS: fabrics, FABRIC_NODES: nodes}
 
 
 def _secrets(kind: str, running: Sections) -> list[str]:

@@ -199,6 +199,10 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("vm", ("VM.Audit", "VM.PowerMgmt")),
     ),
     "sdn": (Need("networks", ("SDN.Allocate",)), Need("datacenter", ("Sys.Audit",))),
+    "sdn_fabric_nodes": (
+        Need("networks", ("SDN.Allocate",), since=(9, 0)),
+        Need("node", ("Sys.Modify",), since=(9, 0)),
+    ),
     "sdn_info": (Need("networks", ("SDN.Audit",)), Need("datacenter", ("Sys.Audit",))),
     "snapshot": (Need("vm", ("VM.Audit", "VM.Snapshot")),),
     "storage": (Need("all storages", ("Datastore.Allocate",)),),

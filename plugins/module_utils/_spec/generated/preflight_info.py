@@ -101,6 +101,7 @@ def preflight_info_spec() -> Spec:
                 "role_info",
                 "rollback",
                 "sdn",
+                "sdn_fabric_nodes",
                 "sdn_info",
                 "snapshot",
                 "snapshot_info",

@@ -593,6 +593,7 @@ READS: Mapping[str, Form] = {
                 "mtu": whole,
                 "vlan-id": whole,
                 "ovs_tag": whole,
+                "altnames": either(rows(text), text),
             },
         )
     ),
@@ -1416,6 +1417,41 @@ READS: Mapping[str, Form] = {
         )
     ),
     "cluster/sdn/controllers": rows(Record({"controller": name}, {})),
+    "cluster/sdn/fabrics/all": Record(
+        {},
+        {
+            "fabrics": rows(
+                Record(
+                    {},
+                    {
+                        "id": text,
+                        "protocol": text,
+                        "ip_prefix": text,
+                        "ip6_prefix": text,
+                        "area": text,
+                        "state": text,
+                        "hello_interval": whole,
+                        "csnp_interval": whole,
+                        "pending": Record({}, {"id": text, "fabric_id": text, "node_id": text}),
+                    },
+                )
+            ),
+            "nodes": rows(
+                Record(
+                    {},
+                    {
+                        "fabric_id": text,
+                        "node_id": text,
+                        "ip": text,
+                        "ip6": text,
+                        "state": text,
+                        "interfaces": either(rows(text), text),
+                        "pending": Record({}, {"id": text, "fabric_id": text, "node_id": text}),
+                    },
+                )
+            ),
+        },
+    ),
     "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
     "cluster/sdn/ipams/*/status": rows(
         Record({}, {"vnet": text, "subnet": text, "ip": text, "mac": text, "hostname": text})
