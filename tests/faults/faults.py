@@ -419,7 +419,10 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
             ("dropped after", "answer cut in half"),
             "PVE shows neither the token of the SDN lock nor its holder (SDN.pm, lock_sdn_config)",
         )
-        for scenario in ("create networks", "change a network", "remove networks")
+        for scenario in (
+            *("create networks", "change a network", "remove networks"),
+            *("create a fabric", "change a fabric", "remove a fabric"),
+        )
     ),
     (
         "replace the image",
