@@ -149,7 +149,8 @@ options:
     description:
       - The complete list of rules, in order. An empty list removes all rules. By default, rules
         are not changed.
-      - Existing rules that are not listed are removed.
+      - Existing rules that are not listed are removed, except the security group that isolates
+        the guest of a tenant. That rule stays in front of the list.
     type: list
     elements: dict
     suboptions:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
 from .._cluster.state import VmRow, fetch_cluster_state
-from .._cluster.tenant import PREFIX, parse_tags, tenant_tag
+from .._cluster.tenant import PREFIX, group_name, parse_tags, tenant_tag, tenants_of
 from .._cluster.visible import look_for, require_visible
 from .._container.kind import CONTAINER
 from .._core import validate
@@ -40,8 +40,14 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     label = label_of_row(row)
     tags = parse_tags(str(config.get("tags") or ""))
     require_own_guest(label, tags, tag, prefix, unnamed=label)
-    nics = frozenset(nics_in(config))
-    return FirewallScope(GUEST, label, (*row.path, "firewall"), nics, config=config)
+    return FirewallScope(
+        GUEST,
+        label,
+        (*row.path, "firewall"),
+        frozenset(nics_in(config)),
+        tenant_groups=frozenset(group_name(one) for one in tenants_of(tags, prefix)),
+        config=config,
+    )
 
 
 def label_of_row(row: VmRow) -> str:

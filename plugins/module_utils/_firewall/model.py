@@ -44,7 +44,8 @@ class DesiredFirewall:
 
     An option with an empty text is removed. With `exact`, names that are not listed are removed.
     Without it, only the aliases and IP sets in `gone` are, and of an IP set its `gone_members`.
-    `only_sets` are the IP sets whose members are read, None for all.
+    `only_sets` are the IP sets whose members are read, None for all. A rule that stands first and
+    uses one of `kept_groups` stays.
     """
 
     options: Mapping[str, str]
@@ -57,6 +58,7 @@ class DesiredFirewall:
     gone: frozenset[str] = frozenset()
     gone_members: Mapping[str, frozenset[str]] = field(default_factory=dict)
     only_sets: frozenset[str] | None = None
+    kept_groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

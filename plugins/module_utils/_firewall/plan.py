@@ -14,6 +14,7 @@ from .._cluster.tenant import EVERY_TENANT
 from .._core.marks import marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
+from .rules.model import Rule
 from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, Write, transition
 from .scope import GROUP, ROOT, FirewallScope, Path
 from .view import view_of
@@ -77,11 +78,22 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
             sets[name] = replace(goal, members=kept)
     return Firewall(
         {name: value for name, value in options.items() if value != ""},
-        actual.rules if desired.rules is None else desired.rules,
+        _rules_after(actual, desired),
         aliases,
         sets,
         actual.comment if desired.comment is None else desired.comment.rstrip(),
     )
+
+
+def _rules_after(actual: Firewall, desired: DesiredFirewall) -> tuple[Rule, ...]:
+    """Return the rules that a task leaves: the group that isolates a guest stays in front."""
+    if desired.rules is None:
+        return actual.rules
+    for first in actual.rules[:1]:
+        is_kept = first.type == "group" and first.action in desired.kept_groups
+        if is_kept and first not in desired.rules:
+            return (first, *desired.rules)
+    return desired.rules
 
 
 def _aliases_of_tenants(actual: Firewall) -> dict[str, tuple[str, str]]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring the firewall of one scope to the desired state; check mode writes nothing."""
     scope = find_scope(client, params)
-    desired = read_desired(params, scope)
+    desired = replace(read_desired(params, scope), kept_groups=scope.tenant_groups)
     actual = read_firewall(client, scope, desired)
     rules = desired.rules or ()
     if rules:

@@ -53,13 +53,16 @@ _POLICIES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class FirewallScope:
-    """One scope. `nics` are the NICs of a guest, and `config` is its configuration."""
+    """One scope. `nics` are the NICs of a guest, `tenant_groups` the security groups that can
+    isolate it, and `config` is its configuration.
+    """
 
     kind: str
     label: str
     path: Path
     nics: frozenset[str] = field(default_factory=frozenset)
     name: str = ""  # of a group
+    tenant_groups: frozenset[str] = frozenset()
     config: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property

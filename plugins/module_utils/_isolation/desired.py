@@ -11,7 +11,8 @@ has the addresses that the NIC may use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from .._firewall.model import DesiredFirewall, Firewall, IpSet
 from .._firewall.rules.model import Rule
@@ -55,6 +56,25 @@ def goal_of(actual: Firewall, group: str, nics: Mapping[str, tuple[str, ...]]) -
         gone_members=gone,
         only_sets=frozenset(sets),
     )
+
+
+def without_isolation(firewall: Firewall, groups: Collection[str]) -> Firewall:
+    """Return a firewall without the options, the rule and the filters of its isolation.
+
+    `groups` are the security groups of tenants. A firewall without one of them in front is
+    unchanged.
+    """
+    first = firewall.rules[:1]
+    if not first or first[0].type != "group" or first[0].action not in groups:
+        return firewall
+    options = {key: one for key, one in firewall.options.items() if OPTIONS.get(key) != one}
+    sets = {name: one for name, one in firewall.ip_sets.items() if not _is_filter(name, one)}
+    return replace(firewall, options=options, rules=firewall.rules[1:], ip_sets=sets)
+
+
+def _is_filter(name: str, one: IpSet) -> bool:
+    comments = {comment for _excluded, comment in one.members.values()}
+    return name.startswith(filter_name("")) and comments <= {_COMMENT}
 
 
 def _is_of_group(rule: Rule, group: str) -> bool:
