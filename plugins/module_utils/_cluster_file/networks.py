@@ -11,12 +11,23 @@ from typing import Any
 
 from .._firewall.desired import read_desired
 from .._firewall.rules.model import Rule
-from .._firewall.scope import CLUSTER, GROUP, GUEST, ROOT, Path, plain_scope
+from .._firewall.scope import CLUSTER, GROUP, GUEST, ROOT, VNET, Path, plain_scope
 from .planned import Edit
 
 Options = Mapping[str, Any]
 _NAMES = "names"
 _BESIDE_NAMES = ("options", "rules", "exact")
+
+
+def edits_of_sdn(item: Options) -> list[Edit]:
+    """Return the edits for the firewalls of the VNets, which can be new."""
+    found: list[Edit] = []
+    for vnet in item.get("vnets") or ():
+        if vnet.get("state") != "absent":
+            path = tuple(map(str, plain_scope(VNET, vnet["name"]).path))
+            found.append(Edit((*path, "rules"), {"pos": ""}, None, is_new=True))
+            found.append(Edit((*path, "options"), {}, None, is_new=True, empty={}))
+    return found
 
 
 def arrange_firewall(items: Iterable[Options]) -> list[tuple[str, Options]]:

@@ -11,7 +11,7 @@ it exists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,8 @@ class Edit:
     """A row of a listing that will be added, changed or, without `row`, removed.
 
     `identity` has the properties by which the row is found; an empty one finds all rows.
-    `each_node`: the listing has a row for each node. `is_new`: the listing may not exist yet.
+    `each_node`: the listing has a row for each node. `is_new`: the listing may not exist yet, and
+    is `empty` before the edits then.
     """
 
     path: tuple[str, ...]
@@ -43,6 +44,7 @@ class Edit:
     row: Mapping[str, Any] | None
     each_node: bool = False
     is_new: bool = False
+    empty: Any = field(default_factory=list)
 
 
 def edited(answer: Any, edits: Iterable[Edit]) -> Any:
@@ -132,9 +134,9 @@ class _PlannedLayer(Caching):
         try:
             answer = super().send(request)
         except FleetError as error:
-            is_new = any(edit.is_new for edit in edits)
-            answer = edited([], edits)
-            if not is_new and not (isinstance(error, NotFound) and answer):
+            new = [edit.empty for edit in edits if edit.is_new]
+            answer = edited(new[0] if new else [], edits)
+            if not new and not (isinstance(error, NotFound) and answer):
                 raise
             return answer
         return edited(answer, edits)

@@ -71,7 +71,7 @@ from .._spec.generated.user import user_spec
 from .._spec.generated.volume import volume_spec
 from .._storage.table import STORAGE
 from .._storage.volume.run import run_volume
-from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces
+from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces, edits_of_sdn
 from .planned import Edit
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
@@ -153,7 +153,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("subscriptions", subscription_spec, partial(run, SUBSCRIPTION), ("node",)),
     Section("apt_repositories", apt_repository_spec, run_apt, ("node", "handle")),
     Section("networks", node_network_spec, run_network, ("node",), edits=edits_of_interfaces),
-    Section("sdn", sdn_spec, run_sdn, ()),
+    Section("sdn", sdn_spec, run_sdn, (), edits=edits_of_sdn),
     Section(
         "firewall",
         firewall_spec,
