@@ -107,8 +107,8 @@ options:
     type: dict
   firewall:
     description:
-      - Firewalls of the cluster, nodes, VNets and security groups, each
-        with the options of M(pve.fleet.firewall).
+      - Firewalls of the cluster, nodes, VNets, guests and security groups,
+        each with the options of M(pve.fleet.firewall).
       - Aliases and IP sets of the cluster are written before security groups,
         and groups before rules that name them.
       - By default, nothing is changed.

@@ -56,6 +56,15 @@ FILE: dict[str, Any] = {
         "zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr5", "nodes": ["pve1"]}],
         "vnets": [{"name": "web", "zone": "teams", "tag": 40}],
         "subnets": [{"cidr": "10.40.0.0/24", "vnet": "web", "gateway": "10.40.0.1"}],
+        "fabrics": [{"name": "under", "protocol": "openfabric", "ip_prefix": "10.99.1.0/24"}],
+        "fabric_nodes": [
+            {
+                "fabric": "under",
+                "node": "pve1",
+                "ip": "10.99.1.1",
+                "interfaces": [{"name": "vmbr5"}],
+            }
+        ],
     },
     "firewall": [
         {
@@ -75,6 +84,23 @@ FILE: dict[str, Any] = {
             ],
         },
         {"scope": "node", "node": "pve1", "options": {"tcpflags": True}},
+        {
+            "scope": "vnet",
+            "vnet": "web",
+            "options": {"enable": True, "policy_forward": "DROP"},
+            "rules": [{"type": "forward", "action": "ACCEPT", "source": "dc/office"}],
+        },
+        {
+            "scope": "guest",
+            "vmid": 300,
+            "options": {"dhcp": True},
+            "rules": [
+                {"type": "group", "action": "web"},
+                {"type": "in", "action": "ACCEPT", "source": "guest/desk"},
+            ],
+            "aliases": [{"name": "desk", "cidr": "192.0.2.9"}],
+            "ip_sets": [{"name": "ops", "members": [{"cidr": "192.0.2.10"}]}],
+        },
     ],
     "storages": [
         {"name": "media", "type": "dir", "path": "/srv/media", "content": ["backup", "iso"]}
@@ -174,7 +200,7 @@ def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
 
 
 def test_a_group_goes_after_the_rules_that_use_it(lab: Lab) -> None:
-    applied(lab, networks=FILE["networks"], firewall=FILE["firewall"])
+    applied(lab, networks=FILE["networks"], firewall=FILE["firewall"][:3])
     gone = [
         {"scope": "group", "group": "web", "state": "absent"},
         {"scope": "cluster", "rules": []},
@@ -190,6 +216,23 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
     before = lab.run("cluster_export_info", sections=["sdn", "firewall"])
     do(lab, "tenant", name="acme", **RIGHTS, networks={"front": front})
     assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
+    own = {"name": "app1", "tenant": "acme", "nics": [{"network": "front", "ip": "10.1.0.7/24"}]}
+    do(lab, "vm", **own, source="debian-13")
+    assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
+    ssh = [{"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "22"}]
+    do(lab, "firewall", scope="guest", name="app1", rules=ssh)
+    vmid = vmid_of(lab, "app1")
+    found = lab.run("cluster_export_info", sections=["firewall"])["cluster"]["cluster_firewall"]
+    enabled = [{**rule, "enable": True} for rule in ssh]
+    assert found[-1] == {"scope": "guest", "vmid": vmid, "rules": enabled}
+    again = lab.run("cluster", firewall=found)
+    assert (again["changed"], again["plan"]) == (False, [])
+    assert not do(lab, "vm", **own)["changed"]
+
+
+def vmid_of(lab: Lab, name: str) -> int:
+    rows = lab.client.get("cluster", "resources")
+    return next(int(row["vmid"]) for row in rows if row.get("name") == name)
 
 
 def test_a_volume_is_uploaded_to_a_storage_of_the_same_file(lab: Lab, tmp_path: Path) -> None:
@@ -242,7 +285,7 @@ def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) 
     lab.run("cluster", **networks)
     lab.simulator.reset_log()
     assert not lab.run("cluster", **networks)["changed"]
-    assert len(lab.simulator.log()) <= 18
+    assert len(lab.simulator.log()) <= 25
 
 
 def test_exact_removes_what_is_not_declared(lab: Lab) -> None:

@@ -652,6 +652,8 @@ NETWORKS: dict[str, Any] = {
     "sdn": {
         "zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr0"}],
         "vnets": [{"name": "web", "zone": "teams", "tag": 40, "alias": "Web"}],
+        "fabrics": [{"name": "under", "protocol": "openfabric", "ip_prefix": "10.99.1.0/24"}],
+        "fabric_nodes": [{"fabric": "under", "node": "pve1", "ip": "10.99.1.1"}],
     },
     "firewall": [
         {"scope": "cluster", "options": {"enable": True}},
@@ -667,15 +669,24 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_changed_vnets_and_groups_of_a_cluster_file(lab: Lab, state: None) -> None:
-    lab.run("cluster", **NETWORKS)
-    assert {one["status"] for one in drift(lab, cluster=NETWORKS)["cluster"]} == {"in_sync"}
+    lab.vm(name="c-300", vmid=300, node="pve1", memory="128M")
+    of_guest = {"scope": "guest", "vmid": 300, "options": {"dhcp": True}}
+    file = {**NETWORKS, "firewall": [*NETWORKS["firewall"], of_guest]}
+    lab.run("cluster", **file)
+    assert {one["status"] for one in drift(lab, cluster=file)["cluster"]} == {"in_sync"}
     vnet = ("cluster", "sdn", "vnets", "web")
     lab.client.write("PUT", *vnet, data={"alias": "other"})
+    node = ("cluster", "sdn", "fabrics", "node", "under", "pve1")
+    lab.client.write("PUT", *node, data={"ip": "10.99.1.2", "protocol": "openfabric"})
+    options = ("nodes", "pve1", "qemu", 300, "firewall", "options")
+    lab.client.write("PUT", *options, data={"dhcp": 0})
     lab.client.task("PUT", "cluster", "sdn")
     lab.client.write("DELETE", "cluster", "firewall", "groups", "web", 0)
-    found = of_file(drift(lab, cluster=NETWORKS))
-    (option,) = found["sdn/"]["options"]
+    found = of_file(drift(lab, cluster=file))
+    fabric, option = found["sdn/"]["options"]
     assert (option["option"], option["actual"]["alias"]) == ("vnets.web", "other")
+    assert fabric["option"] == "fabric_nodes.under_pve1"
+    assert found["firewall/guest/300"]["status"] == "drifted"
     assert found["sdn/"]["last_task"]["type"] == "reloadnetworkall"
     assert [one["option"] for one in found["firewall/group/web"]["options"]] == ["rules"]
     assert found["firewall/cluster"]["status"] == "in_sync"

@@ -4,30 +4,34 @@
 
 """SDN and the firewalls of a cluster as sections of a cluster file.
 
-The VNets, names and security groups of tenants are left out: the estate has them. So are fabrics
-with a protocol that module sdn does not manage.
+The VNets, names and security groups of tenants are left out, and so is the isolation of their
+guests: the estate has them. Fabrics with a protocol that module sdn does not manage are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from .._api.client import Client
+from .._cluster.state import VmRow, fetch_cluster_state
 from .._cluster.tenant import EVERY_TENANT
+from .._container.kind import CONTAINER
 from .._core.errors import NotSupported
 from .._core.marks import marked_tag
 from .._core.parallel import side_by_side
 from .._firewall.model import Firewall
 from .._firewall.read import groups_of, read_firewall
-from .._firewall.scope import CLUSTER, GROUP, NODE, ROOT, VNET, plain_scope
+from .._firewall.scope import CLUSTER, GROUP, GUEST, NODE, ROOT, VNET, FirewallScope, plain_scope
 from .._firewall.view import view_of as firewall_view
+from .._isolation.desired import without_isolation
 from .._sdn.forms import view_of as sdn_view
 from .._sdn.model import DNS, FABRIC_NODES, FABRICS, IPAMS, SUBNETS, VNETS, Sections
 from .._sdn.plan import BUILT_IN, unmanaged_fabrics
 from .._sdn.read import read_sdn, with_servers
+from .._vm.kind import VM
 from .declared import ExportedSection, without_default
 
 _READS_AT_ONCE = 8
@@ -91,17 +95,27 @@ def _secrets(kind: str, running: Sections) -> list[str]:
 
 
 def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
-    """Return the firewalls of the cluster, its groups, nodes and VNets.
+    """Return the firewalls of the cluster, its groups, nodes, VNets, and guests on these nodes.
 
-    Two requests for each node and VNet, one for each group and IP set.
+    Two requests for each node and VNet, four for each guest, one for each group and IP set.
     """
     groups = groups_of(client.get(*ROOT, "groups"))
-    wanted = [(CLUSTER, "")]
-    wanted += [(GROUP, name) for name in sorted(groups) if marked_tag(groups[name]) is None]
-    wanted += [(NODE, name) for name in nodes]
-    wanted += [(VNET, name) for name in _vnets(client)]
+    own = sorted(name for name in groups if marked_tag(groups[name]) is None)
+    wanted: list[tuple[FirewallScope, str | int]] = [(plain_scope(CLUSTER, None), "")]
+    for kind, names in ((GROUP, own), (NODE, nodes), (VNET, _vnets(client))):
+        wanted += [(plain_scope(kind, name), name) for name in names]
+    of_tenants = frozenset(groups) - frozenset(own)
+    for row in _guests(client, nodes):
+        path = (*row.path, "firewall")
+        scope = FirewallScope(GUEST, f"guest {row.vmid}", path, tenant_groups=of_tenants)
+        wanted.append((scope, row.vmid))
     found = side_by_side(partial(_read, client), wanted, _READS_AT_ONCE)
     return ExportedSection([one for one in found if one is not None], [])
+
+
+def _guests(client: Client, nodes: Collection[str]) -> list[VmRow]:
+    rows = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms
+    return [row for _vmid, row in sorted(rows.items()) if row.node in nodes]
 
 
 def _vnets(client: Client) -> list[str]:
@@ -112,19 +126,27 @@ def _vnets(client: Client) -> list[str]:
     return sorted(str(row["vnet"]) for row in rows)
 
 
-def _read(client: Client, wanted: tuple[str, str]) -> dict[str, Any] | None:
+def _read(client: Client, wanted: tuple[FirewallScope, str | int]) -> dict[str, Any] | None:
     """Return a scope as an item, None for a scope that has only defaults, or no firewall."""
-    kind, name = wanted
-    scope = plain_scope(kind, name)
+    scope, name = wanted
     try:
         firewall = read_firewall(client, scope)
     except NotSupported:
         return None
-    shown = without_default(firewall_view(scope, _without_names(firewall)), {})
-    if not shown and kind != GROUP:
+    return exported_scope(scope, name, firewall)
+
+
+def exported_scope(
+    scope: FirewallScope, name: str | int, firewall: Firewall
+) -> dict[str, Any] | None:
+    """Return a firewall as an item, None if it has only defaults (pure)."""
+    own = without_isolation(_without_names(firewall), scope.tenant_groups)
+    shown = without_default(firewall_view(scope, own), {})
+    if not shown and scope.kind != GROUP:
         return None
-    place = {kind: name} if name else {}
-    return {"scope": kind, **place, **(shown or {})}
+    key = "vmid" if scope.kind == GUEST else scope.kind
+    place = {key: name} if name else {}
+    return {"scope": scope.kind, **place, **(shown or {})}
 
 
 def _without_names(firewall: Firewall) -> Firewall:

@@ -127,9 +127,11 @@ def _by_object(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name_in(row: Any) -> str | None:
-    """Return the name of an object, or its subnet; None for another value."""
+    """Return the name of an object, its subnet, or its fabric and node; None for another value."""
     if not isinstance(row, Mapping):
         return None
+    if row.get("fabric") and row.get("node"):
+        return f"{row['fabric']}_{row['node']}"
     name = row.get("name") or row.get("cidr")
     return None if name is None else str(name)
 
