@@ -110,3 +110,35 @@ def test_a_purge_takes_a_guest_out_of_all_jobs_and_removes_a_job_of_this_guest_o
     pve.ok("DELETE", "/nodes/pve1/qemu/403")
     jobs = {row["id"]: (row.get("vmid"), row.get("exclude")) for row in pve.get(JOBS)}
     assert jobs == {"both": ("403,404", None), "others": (None, None)}
+
+
+def test_one_backup_at_a_time_runs_on_a_node(pve: Client) -> None:
+    """pve-manager: VZDump.pm, getlock."""
+    for vmid in (400, 401):
+        pve.create(vmid)
+    pve.sim.steer("/settings", {"task_ms": "vzdump=200"})
+    upids = [pve.post("/nodes/pve1/vzdump", vmid=vmid, storage="local") for vmid in (400, 401)]
+    for upid in upids:
+        pve.wait(upid)
+    log = pve.task_log(upids[1])
+    assert log[0] == "INFO: trying to get global lock - waiting..."
+    assert log[1] == "INFO: got global lock"
+
+
+def test_a_storage_with_a_retention_limits_archives_that_are_not_removed(pve: Client) -> None:
+    """pve-manager: VZDump.pm, exec_backup_task; pve-storage: get_max_protected_backups."""
+    pve.create(400)
+    pve.put("/storage/local", **{"prune-backups": "keep-last=1", "max-protected-backups": 1})
+    options = {"vmid": 400, "storage": "local"}
+    pve.ok("POST", "/nodes/pve1/vzdump", **options, remove=0)
+    upid = pve.post("/nodes/pve1/vzdump", **options, remove=0)
+    assert pve.wait(upid) == "job errors"
+    log = " ".join(pve.task_log(upid))
+    assert "There is a max backup limit of 1 enforced by the target storage" in log
+    keeps = {"prune-backups": "keep-all=1"}
+    pve.ok("POST", "/nodes/pve1/vzdump", **options, **keeps, remove=0)
+    pve.ok("POST", "/nodes/pve1/vzdump", **options)
+    assert len(pve.volumes("local", content="backup", vmid=400)) == 1
+    pve.ok("POST", "/nodes/pve1/vzdump", **options, protected=1)
+    upid = pve.post("/nodes/pve1/vzdump", **options, protected=1)
+    assert pve.wait(upid) == "job errors"

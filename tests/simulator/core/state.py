@@ -4,6 +4,7 @@ settings.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import random
 import time
@@ -239,6 +240,7 @@ class NodeInfo:
     services: dict[str, str] = field(default_factory=dict)  # states of systemd by service
     version: dict[str, str] | None = None  # if it differs from the cluster's
     lost_storages: set[str] = field(default_factory=set)  # that it cannot activate
+    backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # /var/run/vzdump.lock
     # how it comes back from its next reboot: version, lost_storages, services, stays_down
     after_reboot: dict[str, Any] = field(default_factory=dict)
 
@@ -281,6 +283,7 @@ class Cluster:
         self.firewalls: dict[int | str, dict[str, Any]] = {}
         self.web: dict[str, dict[str, Any]] = {}
         self.log: list[dict[str, Any]] = []
+        self.clock_ahead = 0.0  # seconds by which the control plane has put the clock forward
         self.boot_time = time.time() - 3226
         self.firmware = True
         self.kernel = "6.14.11-4-pve"
@@ -310,10 +313,9 @@ class Cluster:
 
     # -- time and chance -------------------------------------------------------------------------
 
-    @staticmethod
-    def now() -> float:
-        """Seconds since the epoch."""
-        return time.time()
+    def now(self) -> float:
+        """Seconds since the epoch, by the clock of the cluster."""
+        return time.time() + self.clock_ahead
 
     def uuid(self) -> str:
         """A random UUID from the seeded source."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..config.checks import check_volume_access
@@ -17,6 +19,8 @@ from ..schema.formats import split_list
 from ..schema.named_hashes import HASHES
 from ..schema.units import human
 from ..schema.validate import split_property_string
+from ..storage.content import guest_kind
+from ..storage.prune import entries_of
 from ..volumes.drives import drives_of, is_cdrom, is_unused, split_volid
 from ..volumes.mounts import mounts_of
 from ..volumes.volumes import check_enabled, find_volume, parse_volname, storage_path
@@ -42,11 +46,14 @@ def vzdump(ctx: Ctx, p: dict[str, Any]) -> str:
     if not p.get("dumpdir"):
         ctx.need(f"/storage/{p.get('storage') or 'local'}", "Datastore.AllocateSpace")
     vmids = _chosen(ctx, p)
-    if not vmids:
+    if not vmids and not p.get("all"):
         return "OK"
 
     async def work(task: Task) -> None:
-        await _Backup(ctx, p, task).run(vmids)
+        backup = _Backup(ctx, p, task)
+        storage = backup.prepare(vmids)
+        async with _only_backup_of(ctx, task):
+            await backup.run(vmids, storage)
 
     return ctx.task(p["node"], "vzdump", vmids[0] if len(vmids) == 1 else "", work)
 
@@ -98,6 +105,20 @@ def _chosen(ctx: Ctx, p: dict[str, Any]) -> list[int]:
     return found
 
 
+@asynccontextmanager
+async def _only_backup_of(ctx: Ctx, task: Task) -> AsyncIterator[None]:
+    """Wait until no other task backs guests up on the node (VZDump.pm, getlock)."""
+    lock = ctx.cluster.nodes[task.node].backup_lock
+    if lock.locked():
+        task.say("INFO: trying to get global lock - waiting...")
+        async with lock:
+            task.say("INFO: got global lock")
+            yield
+        return
+    async with lock:
+        yield
+
+
 class _Backup:
     """One job."""
 
@@ -106,11 +127,15 @@ class _Backup:
         self.p = p
         self.task = task
 
-    async def run(self, vmids: list[int]) -> None:
-        """Back up each of them; a failure does not stop the others."""
+    def prepare(self, vmids: list[int]) -> Storage:
+        """The storage, after the checks before the first guest."""
         storage = self._storage()
         for vmid in vmids:
             self._need(vmid)
+        return storage
+
+    async def run(self, vmids: list[int], storage: Storage) -> None:
+        """Back up each of them; a failure does not stop the others."""
         shown = " ".join(str(vmid) for vmid in vmids)
         self.task.say(f"INFO: starting new backup job: vzdump {shown} {self._options()}")
         failed = False
@@ -121,7 +146,7 @@ class _Backup:
                 failed = True
                 text = error.text.rstrip()
                 self.task.say(f"ERROR: Backup of VM {vmid} failed - {text}")
-                self.task.say(f"INFO: Failed at {_clock(time.time())}")
+                self.task.say(f"INFO: Failed at {_clock(self.ctx.cluster.now())}")
         if failed:
             self.task.say("INFO: Backup job finished with errors")
             raise PveError("job errors")
@@ -160,7 +185,8 @@ class _Backup:
         guest = self.ctx.cluster.guest(vmid)
         if guest is None or guest.node != self.p["node"]:
             raise PveError(f"unable to find VM '{vmid}'")
-        started, label = time.time(), _LABEL[guest.kind]
+        started, label = self.ctx.cluster.now(), _LABEL[guest.kind]
+        self._check_limits(guest, storage)
         self.task.say(f"INFO: Starting Backup of VM {vmid} ({guest.kind})")
         self.task.say(f"INFO: Backup started at {_clock(started)}")
         self.task.say(f"INFO: status = {'running' if guest.run else 'stopped'}")
@@ -177,9 +203,65 @@ class _Backup:
         await self._copy(guest, share)
         volume = self._file(guest, storage, archive, started)
         self.task.say(f"INFO: archive file size: {volume.size // 1024}KB")
-        took = time.strftime("%H:%M:%S", time.gmtime(time.time() - started))
+        self._prune(guest, storage)
+        took = time.strftime("%H:%M:%S", time.gmtime(self.ctx.cluster.now() - started))
         self.task.say(f"INFO: Finished Backup of VM {vmid} ({took})")
-        self.task.say(f"INFO: Backup finished at {_clock(time.time())}")
+        self.task.say(f"INFO: Backup finished at {_clock(self.ctx.cluster.now())}")
+
+    def _keep(self, storage: Storage) -> dict[str, int]:
+        """The retention: that of the task or of the storage; everything is kept without one."""
+        text = self.p.get("prune-backups") or storage.config.get("prune-backups") or "keep-all=1"
+        keep = split_property_string(HASHES["prune-backups"], str(text))
+        return {name: int(value) for name, value in keep.items()}
+
+    def _removes(self, keep: dict[str, int]) -> bool:
+        return bool(self.p.get("remove", True)) and not keep.get("keep-all")
+
+    def _check_limits(self, guest: Guest, storage: Storage) -> None:
+        """Refuse one archive too many (VZDump.pm, exec_backup_task)."""
+        keep = self._keep(storage)
+        limit = 0 if keep.get("keep-all") else sum(keep.values())
+        own: list[Volume] = []
+        for volume in storage.on(guest.node).values():
+            is_archive = volume.content == "backup" and guest_kind(volume) == guest.kind
+            if is_archive and volume.vmid == guest.vmid:
+                own.append(volume)
+        protected = sum(bool(volume.protected) for volume in own)
+        if self.p.get("protected"):
+            most = _most_protected(self.ctx, storage)
+            if -1 < most <= protected:
+                raise PveError(
+                    f"The number of protected backups per guest is limited to {most} on storage"
+                    f" '{storage.name}'\n"
+                )
+        elif limit and not self._removes(keep) and len(own) - protected >= limit:
+            raise PveError(
+                f"There is a max backup limit of {limit} enforced by the target storage or the"
+                " vzdump parameters. Either increase the limit or delete old backups.\n"
+            )
+
+    def _prune(self, guest: Guest, storage: Storage) -> None:
+        """Remove older archives of the guest by the retention (VZDump.pm, exec_backup_task)."""
+        keep = self._keep(storage)
+        if not self._removes(keep):
+            return
+        rule = ", ".join(f"{name}={keep[name]}" for name in sorted(keep))
+        self.task.say(f"INFO: prune older backups with retention: {rule}")
+        text = ",".join(f"{name}={count}" for name, count in keep.items())
+        chosen: dict[str, Any] = {
+            "node": guest.node,
+            "storage": storage.name,
+            "prune-backups": text,
+        }
+        chosen |= {"vmid": guest.vmid, "type": guest.kind}
+        pruned = 0
+        for entry in entries_of(self.ctx, chosen):
+            if entry.mark == "remove":
+                self.task.say(f"INFO: removing backup '{entry.volid}'")
+                storage.on(guest.node).pop(entry.volume.name, None)
+                pruned += 1
+        reason = " not covered by keep-retention policy" if pruned else ""
+        self.task.say(f"INFO: pruned {pruned} backup(s){reason}")
 
     async def _copy(self, guest: Guest, share: float) -> None:
         """Read the disks: the guest is locked, and a stopped machine has a process during that."""
@@ -251,6 +333,16 @@ class _Backup:
         for name, value in values.items():
             text = text.replace("{{" + name + "}}", value)
         return text
+
+
+def _most_protected(ctx: Ctx, storage: Storage) -> int:
+    """The most protected archives of a guest, -1 for any number (pve-storage: Storage.pm,
+    get_max_protected_backups).
+    """
+    configured = storage.config.get("max-protected-backups")
+    if configured is not None:
+        return int(configured)
+    return -1 if ctx.may(f"/storage/{storage.name}", "Datastore.Allocate") else 5
 
 
 def pack(ctx: Ctx, guest: Guest) -> Archive:
