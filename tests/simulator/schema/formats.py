@@ -10,6 +10,8 @@ import re
 import zoneinfo
 from collections.abc import Callable
 
+from .calendar_event import BadEvent, parse_event
+
 
 class FormatError(ValueError):
     """A value that does not have the format.
@@ -226,6 +228,15 @@ _valid(
     lambda v: v in ("auto", "dhcp", "manual") or is_cidr(v, 6),
     "value does not look like a valid ipv6 network configuration",
 )
+
+
+@fmt("pve-calendar-event")
+def _calendar_event(value: str) -> None:
+    """A schedule (pve-common: CalendarEvent.pm, pve_verify_calendar_event)."""
+    try:
+        parse_event(value)
+    except BadEvent as error:
+        raise FormatError(f"invalid calendar event '{value}' - {error}\n") from None
 
 
 @fmt("address")
