@@ -19,6 +19,7 @@ from .locks import LockTable
 from .state import Cluster
 
 if TYPE_CHECKING:
+    from ..upkeep.scheduler import Scheduler
     from .tasks import Work
 
 Handler = Callable[["Ctx", dict[str, Any]], Any]
@@ -49,12 +50,14 @@ class Simulation:
         self.ca_pem = ""
         self.proxy_timeout = 3.1
         self.jobs: set[asyncio.Task[None]] = set()
+        self.scheduler: Scheduler
 
-    def background(self, job: Coroutine[Any, Any, None]) -> None:
+    def background(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something that no task of the cluster stands for."""
         task = asyncio.get_running_loop().create_task(job)
         self.jobs.add(task)
         task.add_done_callback(self.jobs.discard)
+        return task
 
 
 @dataclass(slots=True)

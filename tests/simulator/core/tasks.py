@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ class Task:
         self.owner = owner
         self.user = owner
         self.pid = pid
-        self.start = time.time()
+        self.start = board.cluster.now()
         self.pstart = int((self.start - board.cluster.boot_time) * 100) & 0xFFFFFFFF
         self.end: float | None = None
         self.status: str | None = None
@@ -141,7 +140,7 @@ class Task:
     def finish(self, status: str, line: str) -> None:
         """End with that exit status and last line."""
         self.status = status
-        self.end = time.time()
+        self.end = self.board.cluster.now()
         self.log.append(line)
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,7 +208,13 @@ class TaskBoard:
         """Write to the cluster log."""
         log = self.cluster.log
         log.append(
-            {"time": int(time.time()), "node": node, "user": owner, "msg": message, "pri": priority}
+            {
+                "time": int(self.cluster.now()),
+                "node": node,
+                "user": owner,
+                "msg": message,
+                "pri": priority,
+            }
         )
         if len(log) > 2000:
             del log[:1000]

@@ -1,4 +1,4 @@
-"""Jobs that back guests up at set times, and guests that no job has; no job runs by itself.
+"""Jobs that back guests up at set times, and guests that no job has; upkeep/scheduler.py runs them.
 
 Source: pve-manager, API2/Backup.pm, API2/Cluster/BackupInfo.pm and API2/VZDump.pm.
 """
@@ -11,6 +11,7 @@ from ..cluster.sections import SectionFile
 from ..core.api import Ctx, api
 from ..core.state import Cluster, Guest
 from ..errors import ApiError, ParamError, PermError, PveError
+from ..schema.calendar_event import next_event, parse_event
 from ..schema.formats import split_list
 from ..schema.named_hashes import HASHES
 from ..schema.validate import split_property_string
@@ -87,8 +88,13 @@ def _verify(job: dict[str, Any]) -> None:
 
 @api(f"GET {BASE}")
 def listing(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The jobs in the order in which they were made."""
-    return [{**job, "id": name, "type": "vzdump"} for name, job in _file(ctx).entries.items()]
+    """The jobs in the order in which they were made, each with its next time from now on."""
+    rows: list[dict[str, Any]] = []
+    for name, job in _file(ctx).entries.items():
+        following = next_event(parse_event(job["schedule"]), ctx.cluster.now())
+        timing = {} if following is None else {"next-run": following}
+        rows.append({**job, **timing, "id": name, "type": "vzdump"})
+    return rows
 
 
 @api(f"POST {BASE}")
@@ -104,6 +110,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
     job = {"enabled": 1, **_written(ctx, p)}
     _verify(job)
     _file(ctx).entries[name] = job
+    ctx.sim.scheduler.changed()
 
 
 @api(f"GET {BASE}/{{id}}")
@@ -136,6 +143,7 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
     _choose(job, p)
     _verify(job)
     _file(ctx).entries[name] = job
+    ctx.sim.scheduler.changed()
 
 
 def _choose(job: dict[str, Any], p: dict[str, Any]) -> None:
@@ -160,6 +168,7 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     except ApiError as error:
         raise PveError(error.text) from None
     del _file(ctx).entries[p["id"]]
+    ctx.sim.scheduler.changed()
 
 
 def drop_from_jobs(cluster: Cluster, vmid: int) -> None:

@@ -10,6 +10,7 @@ from ..core.state import Cluster
 from ..core.tasks import TaskBoard
 from ..options import Options, UsageError
 from ..schema.definition import Schema
+from ..upkeep.scheduler import Scheduler
 from . import clusterfile, seed
 
 
@@ -29,6 +30,7 @@ def simulation(options: Options) -> Simulation:
     key = random.Random(f"key-{options.seed}").randbytes(32)
     sim = Simulation(cluster, schema, options.pve_version, key)
     sim.proxy_timeout = options.proxy_delay_s
+    sim.scheduler = Scheduler(sim)
     cluster.tasks = TaskBoard(cluster, dict(options.task_ms), options.task_slots)
     if options.pve_version.startswith("8"):
         cluster.version = {"release": "8.4", "version": "8.4.5", "repoid": "57892e8e686cb35b"}

@@ -87,11 +87,14 @@ def go_down(ctx: Ctx, node: NodeInfo) -> None:
 
 def come_back(ctx: Ctx, node: NodeInfo) -> None:
     """The node is on again."""
-    if not node.online:
+    has_booted = not node.online
+    if has_booted:
         node.booted_at = ctx.cluster.now()
     node.online = True
     node.down_at = 0.0
     _count_votes(ctx.cluster)
+    if has_booted:
+        ctx.sim.scheduler.node_started(node.name)
 
 
 def _count_votes(cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -78,6 +78,8 @@ class Control:
             data = json.loads(body) if body.strip() else None
             parts = [part for part in request.rel_url.path.split("/") if part]
             result = self.run(request.method, parts, data)
+            if isinstance(result, Coroutine):
+                result = await result
         except (Refused, BadFault, ApiError) as error:
             text = error.message if isinstance(error, ApiError) else str(error)
             return web.json_response({"error": text.strip()}, status=400)
@@ -90,7 +92,9 @@ class Control:
         change of a machine that is gone, is skipped.
         """
         with contextlib.suppress(Refused, ApiError):
-            self.run(method.upper(), [part for part in path.split("/") if part], body)
+            result = self.run(method.upper(), [part for part in path.split("/") if part], body)
+            if isinstance(result, Coroutine):
+                self.server.sim.background(result)
 
     def run(self, method: str, parts: list[str], data: Any) -> Any:
         """Carry a request out and return the answer."""
@@ -114,6 +118,7 @@ class Control:
             ("GET", "tasks"): self._forgotten_tasks,
             ("DELETE", "tasks"): self._forget_tasks,
             ("PUT", "settings"): self._put_settings,
+            ("PUT", "clock"): self._put_clock,
             ("GET", "log"): lambda _p, _d: self.server.log.as_list(),
             ("DELETE", "log"): self._reset_log,
             ("GET", "counts"): lambda _p, _d: dict(self.server.log.counts),
@@ -477,6 +482,17 @@ class Control:
             else:
                 raise Refused(f"unknown key '{key}'; known are {', '.join(_SETTINGS)}")
         return {"ok": True}
+
+    async def _put_clock(self, _parts: list[str], data: dict[str, Any]) -> Any:
+        """Put the clock of the cluster forward, to the time `to` or by `seconds`; backup jobs that
+        become due run on the way, one time after another.
+        """
+        cluster = self.server.sim.cluster
+        moment = float(data["to"]) if "to" in data else cluster.now() + float(data["seconds"])
+        if moment < cluster.now():
+            raise Refused("the clock only goes forward")
+        await self.server.sim.scheduler.forward(moment)
+        return {"ok": True, "now": cluster.now()}
 
     # -- faults, log, reset ----------------------------------------------------------------------
 

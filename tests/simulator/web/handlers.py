@@ -68,6 +68,7 @@ MODULES = (
     "storage.upload",
     "upkeep.ceph",
     "upkeep.reboots",
+    "upkeep.scheduler",
 )
 
 
