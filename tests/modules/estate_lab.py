@@ -92,19 +92,19 @@ def open_lab(*arguments: str) -> Iterator[Lab]:
 
 
 @contextlib.contextmanager
-def watched_tasks(lab: Lab, kind: str, *nodes: str) -> Iterator[list[int]]:
-    """Yield the numbers of running tasks of this type on all of these nodes, seen again and again.
+def watched_tasks(lab: Lab, kind: str, *nodes: str) -> Iterator[list[list[str]]]:
+    """Yield the objects of running tasks of this type on all of these nodes, seen again and again.
 
     The list grows until the end.
     """
-    seen: list[int] = []
+    seen: list[list[str]] = []
     over = threading.Event()
 
-    def running() -> int:
+    def running() -> list[str]:
         rows: list[dict[str, Any]] = []
         for node in nodes:
-            rows += lab.client.get("nodes", node, "tasks", source="active")
-        return sum(row["type"] == kind and not row.get("endtime") for row in rows)
+            rows += lab.client.get("nodes", node, "tasks", source="active", typefilter=kind)
+        return [str(row["id"]) for row in rows if not row.get("endtime")]
 
     def watch() -> None:
         while not over.wait(0.02):

@@ -486,13 +486,20 @@ def test_privileges_for_the_backup_jobs_of_an_estate_are_named(unused: Lab) -> N
 
 
 def test_an_estate_that_leaves_its_jobs_to_others_needs_no_privileges(lab: Lab) -> None:
-    for estate in ({**ESTATE, "backup_jobs": False}, {"vms": [{"name": "web1"}]}, {}):
+    estates: list[dict[str, Any]] = [
+        {**ESTATE, "backup_jobs": False},
+        {"vms": [{"name": "web1"}]},
+        {},
+    ]
+    for estate in estates:
         result = preflight(lab, estate=estate)
         assert statuses(result, "privilege") == {}
         assert statuses(result, "storage") == {}
 
 
 def test_a_mistake_in_the_estate_is_refused_before_any_request(lab: Lab) -> None:
-    for estate in ({"vmss": []}, {"vms": [{"name": "x", "backup": {"schedule": "02:30"}}]}):
+    guests: list[dict[str, Any]] = [{"name": "x", "backup": {"schedule": "02:30"}}]
+    estates: list[dict[str, Any]] = [{"vmss": []}, {"vms": guests}]
+    for estate in estates:
         error = refused(lab, "preflight_info", estate=estate)
         assert "vmss" in error["msg"] or "backup.storage" in error["msg"]

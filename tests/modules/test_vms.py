@@ -239,17 +239,17 @@ def test_bounds_hold_and_are_used(slow: Lab) -> None:
     """Six clones of one template: as many at once as is allowed, and no more."""
     with watched_tasks(slow, "qmclone", "pve1") as most:
         done(slow.run("vms", **WEB, vms=named(*"abcdef"), parallel_per_template=2))
-        two, most[:] = max(most), []
+        two, most[:] = max(map(len, most)), []
         done(
             slow.run(
                 "vms", **WEB, vms=named(*"ghijkl"), parallel_per_node=3, parallel_per_template=0
             )
         )
-        three, most[:] = max(most), []
+        three, most[:] = max(map(len, most)), []
         done(slow.run("vms", **WEB, vms=named("m", "n"), parallel=1))
-        one, most[:] = max(most), []
+        one, most[:] = max(map(len, most)), []
         done(slow.run("vms", **WEB, vms=named("o", "p", "q"), parallel_per_storage=1))
-    assert (two, three, one, max(most)) == (2, 3, 1, 1)
+    assert (two, three, one, max(map(len, most))) == (2, 3, 1, 1)
 
 
 def test_a_vm_that_fails_stops_no_other_and_a_rerun_completes(quiet: Lab) -> None:

@@ -8,15 +8,13 @@ back.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.estate_lab import Lab, open_lab, watched_tasks
 
 BLANK: dict[str, Any] = {
     "disks": [{"size": 1, "storage": "ceph"}],
@@ -48,31 +46,9 @@ def made(lab: Lab, names: str, **more: Any) -> dict[int, str]:
 def watched(lab: Lab, names: dict[int, str]) -> Iterator[list[set[str]]]:
     """Collect the sets of VMs that were seen rebooting at the same time."""
     seen: list[set[str]] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            tasks: list[dict[str, Any]] = []
-            for node in NODES:
-                tasks += lab.client.get(
-                    "nodes", node, "tasks", source="active", typefilter="qmreboot"
-                )
-            down = {
-                names[int(task["id"])]
-                for task in tasks
-                if task.get("status") in (None, "RUNNING", "running")
-            }
-            if down:
-                seen.append(down)
-            time.sleep(0.02)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
+    with watched_tasks(lab, "qmreboot", *NODES) as running:
         yield seen
-    finally:
-        over.set()
-        watcher.join()
+    seen += [{names[int(vmid)] for vmid in vmids} for vmids in running if vmids]
 
 
 def grown(lab: Lab, names: str, *, batch: int | None = None, **more: Any) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
 
 
 def read_backups(params: Mapping[str, Any]) -> BackedUp:
-    """Return the guests that are in jobs by O(estate), with the options of their class and tenant.
+    """Return the guests of O(estate) with the option C(backup), their own or inherited.
 
     Empty if the estate leaves the jobs to another run. Raises FleetError for a mistake in the
     estate.

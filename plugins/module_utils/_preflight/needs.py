@@ -94,7 +94,7 @@ def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> lis
 
 
 def merged(found: Iterable[Question]) -> list[Question]:
-    """Return each question once, with the tasks of all that are equal, sorted by path."""
+    """Return each question once, with the tasks of every equal question, sorted by path."""
     tasks_by_question: dict[Question, dict[str, None]] = {}
     for question in found:
         bare = replace(question, tasks=())
