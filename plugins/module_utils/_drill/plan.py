@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import ClusterState
 from .._core.errors import Conflict, FleetError, NodeUnhealthy, QuotaExceeded
-from .._fleet.plan import row_after, taken_by
+from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
 from .._guest.flow.flow import GuestPlan
 from .._restore.choose import Chosen
@@ -116,12 +116,3 @@ def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
     storages = sorted(kind.storages_in(draft.placed.aim.config))
     steps = tuple(plan.plan.summaries)
     return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), steps)
-
-
-def reserve(view: PlanningView, plan: GuestPlan[Any]) -> None:
-    """Show a planned guest, and the room that it takes, to the plans of the others."""
-    taken, row = taken_by(plan), row_after(plan)
-    if taken is not None:
-        view.take(taken)
-    if row is not None:
-        view.put(row)

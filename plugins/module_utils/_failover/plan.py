@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from .._api.caching import CachingReader
 from .._core.errors import Conflict, FleetError
 from .._drill.isolate import restore_of
-from .._drill.plan import Copying, plan_copy, reserve
+from .._drill.plan import Copying, plan_copy
+from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
 from .._guest.create.leftover import removal_summary
 from .._guest.flow.flow import GuestPlan

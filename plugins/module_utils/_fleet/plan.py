@@ -418,6 +418,15 @@ def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
     return Capacity(draft.node, needs.running_memory, needs.room)
 
 
+def reserve(view: PlanningView, plan: GuestPlan[Any]) -> None:
+    """Show a planned guest, and the room that it takes, to the plans of the others."""
+    taken, row = taken_by(plan), row_after(plan)
+    if taken is not None:
+        view.take(taken)
+    if row is not None:
+        view.put(row)
+
+
 def vmids_of(planned: Planned) -> set[int]:
     """Return the VMIDs of an item: of the VM that was read, and of its row in the listing
     (pure).
