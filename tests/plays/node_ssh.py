@@ -5,8 +5,9 @@
 
 Commands of a node are real processes in a directory of the test. The programs of Proxmox VE and
 Debian that would change a node are replaced: `ha-manager` and `reboot-node` are requests to the
-control plane, `apt-get` notes its arguments, and `find` shows the file `reboot-required` of the
-node. While the simulated node is offline, its SSH does not answer.
+control plane, as are `grep`, `zfs` and `mv`, which read and move configurations in `/etc/pve`.
+`apt-get` notes its arguments, and `find` shows the file `reboot-required` of the node. While the
+simulated node is offline, its SSH does not answer.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if os.system("{bin}/is-online") != 0:
 os.execv("/bin/sh", ["sh", "-c", command])
 """
 _CONTROL = """#!{python}
-import json, os, ssl, sys, urllib.request
+import json, os, re, ssl, sys, urllib.request
 node, name = os.environ["NODE"], os.path.basename(sys.argv[0])
 context = ssl.create_default_context(cafile="{ca}")
 def ask(method, path, body=None):
@@ -40,6 +41,22 @@ elif name == "reboot-node":
     if os.path.exists("reboot-required"):
         os.remove("reboot-required")
     ask("PUT", "/nodes/" + node, {{"reboot": True}})
+elif name == "grep":
+    assert sys.argv[1] == "-rE", sys.argv
+    for one in ask("GET", "/vms"):
+        folder = "/etc/pve/nodes/" + one["node"] + "/qemu-server"
+        for key, value in one["config"].items() if folder in sys.argv else ():
+            line = key + ": " + value
+            if re.search(sys.argv[2], line):
+                print(folder + "/" + str(one["vmid"]) + ".conf:" + line)
+elif name == "zfs":
+    assert sys.argv[1:] == "list -H -t snapshot -o name".split(), sys.argv
+    print("\\n".join(ask("GET", "/replicas").get(node, [])))
+elif name == "mv":
+    if not ask("GET", "/state")["quorate"]:
+        sys.exit("mv: cannot move '" + sys.argv[2] + "': Permission denied")
+    words = sys.argv[3].split("/")
+    ask("PUT", "/vms/" + words[-1].split(".")[0], {{"running": False, "node": words[4]}})
 elif name == "ha-manager":
     assert sys.argv[1:3] == ["crm-command", "node-maintenance"], sys.argv
     ask("PUT", "/nodes/" + sys.argv[4], {{"maintenance": sys.argv[3] == "enable"}})
@@ -68,7 +85,7 @@ class NodeSsh:
             "ca": simulator.ca,
             "control": simulator.control,
         }
-        for name in ("is-online", "reboot-node", "ha-manager"):
+        for name in ("is-online", "reboot-node", "ha-manager", "grep", "zfs", "mv"):
             self._write(name, _CONTROL.format(**names))
         self._write("ssh", _SSH.format(**names))
         self._write("apt-get", _APT)

@@ -1,6 +1,7 @@
-"""Jobs that copy the volumes of guests to other nodes; none runs.
+"""Jobs that copy the volumes of guests to other nodes; they run only by `run_job`.
 
-Source: pve-manager, API2/ReplicationConfig.pm; pve-guest-common, ReplicationConfig.pm.
+Source: pve-manager, API2/ReplicationConfig.pm; pve-guest-common, ReplicationConfig.pm,
+ReplicationState.pm.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.api import Ctx, api
-from ..core.state import Guest
+from ..core.state import Cluster, Guest, Volume
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
 from ..volumes.drives import drives_of, is_cdrom
@@ -25,7 +26,54 @@ _LOCAL = SectionType(
 
 
 def _file(ctx: Ctx) -> SectionFile:
-    return ctx.cluster.sections.setdefault("replication", SectionFile())
+    file: SectionFile = ctx.cluster.sections.setdefault("replication", SectionFile())
+    for name, entry in file.entries.items():
+        _turn_if_stolen(ctx.cluster, name, entry)
+    return file
+
+
+def _turn_if_stolen(cluster: Cluster, name: str, entry: dict[str, Any]) -> None:
+    """A job whose guest is on its target by now copies the other way: the scheduler of that node
+    exchanges both within a minute (ReplicationState.pm, job_status).
+    """
+    guest = cluster.guest(_guest_of(name))
+    is_stolen = guest is not None and guest.node == entry["target"] and "source" in entry
+    if is_stolen and not entry.get("remove_job"):
+        entry["source"], entry["target"] = entry["target"], entry["source"]
+
+
+def run_job(ctx: Ctx, name: str, when: int, slots: list[str] | None = None) -> None:
+    """Copy the volumes of the guest to the target, as the node of the guest does: each gets a
+    snapshot with the name of the job and the time (ReplicationState.pm,
+    replication_snapshot_name). With `slots`, the run ends after these drives.
+    """
+    cluster, entry = ctx.cluster, _file(ctx).entries[name]
+    guest = cluster.guest(_guest_of(name))
+    assert guest is not None
+    for slot, volid in _volumes(ctx, guest):
+        store, _colon, own = volid.partition(":")
+        storage = cluster.storage(store)
+        if storage.kind != "zfspool" or (slots is not None and slot not in slots):
+            continue
+        volume = storage.on(guest.node)[own]
+        copy = Volume(own, volume.content, volume.fmt, volume.size, when, volume.vmid)
+        storage.on(entry["target"])[own] = copy
+        dataset = f"{storage.config['pool']}/{own.rpartition('/')[2]}"
+        for node in (guest.node, entry["target"]):
+            snapshots = cluster.sections.setdefault("replicas", {}).setdefault(node, [])
+            snapshots.append(f"{dataset}@__replicate_{name}_{when}__")
+
+
+def _volumes(ctx: Ctx, guest: Guest) -> list[tuple[str, str]]:
+    """Drives and volumes that a job copies (QemuConfig.pm, get_replicatable_volumes)."""
+    schema = ctx.sim.schema
+    if guest.kind == "lxc":
+        return [(volume, volume) for volume in volumes_of(schema, guest.conf)]
+    found: list[tuple[str, str]] = []
+    for slot, drive in drives_of(schema, guest.conf):
+        if not is_cdrom(drive) and drive.get("replicate", "1") != "0":
+            found.append((slot, drive["file"]))
+    return found
 
 
 def _guest_of(name: str) -> int:
@@ -89,18 +137,8 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
 
 def _check_volumes(ctx: Ctx, guest: Guest) -> None:
     """Refuse volumes that are not in a ZFS pool (QemuConfig.pm, get_replicatable_volumes)."""
-    schema = ctx.sim.schema
-    if guest.kind == "lxc":
-        volumes = volumes_of(schema, guest.conf)
-    else:
-        drives = [drive for _name, drive in drives_of(schema, guest.conf)]
-        volumes = [
-            drive["file"]
-            for drive in drives
-            if not is_cdrom(drive) and drive.get("replicate", "1") != "0"
-        ]
     found = False
-    for volid in volumes:
+    for _slot, volid in _volumes(ctx, guest):
         storage = ctx.cluster.storage(volid.partition(":")[0])
         if storage.shared:
             continue

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ..cluster.replication import run_job
 from ..config.disks import add_unused
 from ..core.faults import BadFault, parse_fault
 from ..core.state import Archive, ArchivedDisk, Container, Guest, NodeInfo, Run, Vm, Volume
@@ -114,6 +115,10 @@ class Control:
             ("PUT", "directories"): self._put_directory,
             ("GET", "volumes"): self._volumes,
             ("PUT", "volumes"): self._put_volume,
+            ("PUT", "replication"): self._run_job,
+            ("GET", "replicas"): lambda _p, _d: self.server.sim.cluster.sections.get(
+                "replicas", {}
+            ),
             ("GET", "pools"): lambda _p, _d: self.server.sim.cluster.pools,
             ("GET", "tasks"): self._forgotten_tasks,
             ("DELETE", "tasks"): self._forget_tasks,
@@ -307,11 +312,12 @@ class Control:
     def _put_container(self, parts: list[str], data: dict[str, Any]) -> Any:
         """Its configuration or its power state changes, as if by another client."""
         container = self._container(parts)
-        unknown = sorted(data.keys() - {"config", "running"})
+        unknown = sorted(data.keys() - {"config", "node", "running"})
         if unknown:
-            raise Refused(f"unknown key '{unknown[0]}'; known are config, running")
+            raise Refused(f"unknown key '{unknown[0]}'; known are config, node, running")
         if "running" in data:
             self._power_container(container, bool(data["running"]))
+        container.node = data.get("node", container.node)
         for name, value in data.get("config", {}).items():
             if value is None:
                 container.conf.pop(name, None)
@@ -460,6 +466,11 @@ class Control:
                 setattr(volume, name, data[name])
         if "archive" in data:
             volume.archive = _archive(data["archive"])
+        return {"ok": True}
+
+    def _run_job(self, parts: list[str], data: dict[str, Any]) -> Any:
+        """A replication job runs: PUT /replication/JOB {synced, slots}."""
+        run_job(self.server.context(), parts[0], int(data["synced"]), data.get("slots"))
         return {"ok": True}
 
     def _put_settings(self, _parts: list[str], data: dict[str, Any]) -> Any:
