@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The mark of a failover in the comment of a replication job.
+
+The job exists in the whole cluster, also while the node of its guest is lost. The mark is written
+before the configuration of the guest is moved, and removed when the guest is up, so that the next
+run completes an interrupted one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..._datacenter.replication import REPLICATION
+from ..._resource.run import run
+from ..._resource.table import Table
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_MARK = re.compile(r" ?\[pve\.fleet: failover of=([\w.-]+) synced=(\d+)\]\Z")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The node that a guest was lost with, and the time of the replica that it comes up from."""
+
+    source: str
+    synced: int
+
+
+def mark_of(comment: object) -> Mark | None:
+    """Return the mark in the comment of a job, or None (pure)."""
+    found = _MARK.search(str(comment or ""))
+    return None if found is None else Mark(found[1], int(found[2]))
+
+
+def with_mark(comment: object, mark: Mark | None) -> str:
+    """Return the comment of a job with this mark instead of any other (pure)."""
+    text = _MARK.sub("", str(comment or ""))
+    if mark is None:
+        return text
+    return f"{text} [pve.fleet: failover of={mark.source} synced={mark.synced}]".lstrip()
+
+
+def write_mark(client: Client, job: str, comment: object, mark: Mark | None) -> list[str]:
+    """Write or remove the mark of a job, and return the finished steps."""
+    params = {"id": job, "comment": with_mark(comment, mark), "state": "present"}
+    is_changed = run(_comments(), params, client).changed
+    return [summary_of(job, mark)] if is_changed else []
+
+
+def summary_of(job: str, mark: Mark | None) -> str:
+    """Return the step that writes or removes a mark, in words (pure)."""
+    if mark is None:
+        return f"Remove the mark of replication job {job}"
+    return f"Mark replication job {job}: its guest is moved from node {mark.source}"
+
+
+def _comments() -> Table:
+    """Return the table of jobs with their comments alone: PVE exchanges source and target of a job
+    once its guest is on the target (pve-guest-common: PVE/ReplicationState.pm, job_status).
+    """
+    fields = tuple(one for one in REPLICATION.fields if one.option == "comment")
+    return replace(REPLICATION, fields=fields, permanent=True)
