@@ -10,18 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .._backup.archive import Archive
+from .._cluster.state import ClusterState, VmRow
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict, FleetError
 from .._core.parallel import side_by_side
 from .._drill.desired import CopyOrder
 from .._drill.make import CopyResult, DrillContext, prove, restore_copy, restore_into
 from .._guest.flow.apply import apply_plan, with_view
+from .._restore.choose import Chosen
 from .._restore.run import remove_leftovers
 from .choose import in_groups
 from .desired import DesiredFailover
+from .guest import Restoring
 from .plan import KEEP, START, FailoverPlan, PlannedGuest
-from .read import Site
-from .twins import OtherSite, find_twin_problems
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failover:
-    """The values for all guests of a run: the desired failover, and this site. `read_other` reads
-    the other site again; `context` has the client.
+    """The values for all guests of a run. `find_running` asks again why guests must not be started
+    here, `leftovers` are the empty VMs of failed restores; `context` has the client.
     """
 
     desired: DesiredFailover
-    site: Site
+    leftovers: Sequence[VmRow]
     context: DrillContext
-    read_other: Callable[[], OtherSite | None]
+    find_running: Callable[[Sequence[Chosen]], list[str]]
 
     @property
     def client(self) -> Client:
@@ -52,12 +54,18 @@ class FailoverResult:
     done: list[str] = field(default_factory=list)
 
 
-def context_of(client: Client, desired: DesiredFailover, site: Site, now: float) -> DrillContext:
+def context_of(
+    client: Client,
+    desired: DesiredFailover,
+    cluster: ClusterState,
+    archives: tuple[Archive, ...],
+    now: float,
+) -> DrillContext:
     """Return the values that a drill and a failover need for each guest (pure)."""
     return DrillContext(
         client=client,
-        cluster=site.cluster,
-        archives=site.own_archives,
+        cluster=cluster,
+        archives=archives,
         options=desired.copies,
         prefix=desired.choice.owner.prefix,
         run=desired.run,
@@ -77,7 +85,7 @@ def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
     """Return the result of each guest. A guest that fails does not stop the others."""
     result = FailoverResult()
     timeout = failover.desired.copies.timeout
-    result.done += remove_leftovers(failover.client, failover.site.leftovers, timeout)
+    result.done += remove_leftovers(failover.client, failover.leftovers, timeout)
     planned = {one.incoming.vmid: one for one in plan.guests}
     groups = in_groups({vmid: one.incoming.order for vmid, one in planned.items()})
     for index, vmids in enumerate(groups):
@@ -119,12 +127,10 @@ def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyRes
 
 def _running_elsewhere(failover: Failover, group: Sequence[PlannedGuest]) -> list[str]:
     """Return why a group must not start, as the other site is now. A rehearsal may always."""
-    desired = failover.desired
     acting = [one.incoming.chosen for one in group if one.action != KEEP]
-    if desired.rehearsal or not acting:
+    if failover.desired.rehearsal or not acting:
         return []
-    prefix, lost = desired.choice.owner.prefix, desired.lost
-    return find_twin_problems(failover.read_other(), acting, prefix, lost=lost)
+    return failover.find_running(acting)
 
 
 def _runs_elsewhere(one: PlannedGuest, running: Sequence[str]) -> Conflict:
@@ -147,7 +153,7 @@ def _act(failover: Failover, one: PlannedGuest, result: CopyResult) -> None:
         result.done = list(apply_plan(with_view(one.start, failover.client, view)).values["done"])
     elif failover.desired.rehearsal:
         restore_copy(context, result, incoming.chosen, False)
-    else:
+    elif isinstance(incoming, Restoring):
         chosen = incoming.chosen
         restore_into(context, result, chosen, incoming.restore, check_mode=False)
     if incoming.starts:

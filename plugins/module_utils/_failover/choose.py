@@ -20,13 +20,15 @@ from .._snapshot.select import Owner
 @dataclass(frozen=True)
 class Choice:
     """The guests of a task. `named` and `excluded` have names and VMIDs; an empty `named` means
-    all. Archives older than the time `oldest` are left out.
+    all. Archives older than the time `oldest` are left out. `source` is the word for the data that
+    guests come up from.
     """
 
     owner: Owner
     named: frozenset[str]
     excluded: frozenset[str]
     oldest: float
+    source: str = "archive"
 
 
 @dataclass
@@ -72,7 +74,7 @@ def choose(found: Iterable[Chosen], choice: Choice) -> ChosenGuests:
         if keys & choice.named:
             result.problems.append(f"{label_of(one)} is named, and {reason}")
     for name in sorted(choice.named - seen - choice.excluded):
-        result.problems.append(f"guest {name} is named, and no archive of it was found")
+        result.problems.append(f"guest {name} is named, and no {choice.source} of it was found")
     result.problems += _namesakes(result.guests, choice.owner.prefix)
     return result
 
@@ -85,7 +87,7 @@ def _reason_to_skip(one: Chosen, choice: Choice) -> str:
     if one.config.get("template") == "1":
         return "it is a template"
     if one.archive.time < choice.oldest:
-        return f"its newest archive is from {iso(one.archive.time)}"
+        return f"its newest {choice.source} is from {iso(one.archive.time)}"
     return ""
 
 

@@ -19,6 +19,7 @@ from .._snapshot.select import named, owner_of
 from .._spec.vm import vm_spec
 from .choose import Choice
 from .mapping import NicMap, read_addresses
+from .replicas.lines import Replicas, read_replicas
 
 ALL, ONBOOT = "all", "onboot"
 _COPIES = [900000, 909999]
@@ -29,6 +30,7 @@ _RUN = re.compile("[0-9a-f]{4,40}")
 class DesiredFailover:
     """The desired failover.
 
+    `replicas` are the replicas of lost nodes of this cluster, None if guests come up from archives.
     `copies` has the storages, the node and the VMIDs of restored guests; its range of VMIDs is used
     if `renumbers`, otherwise guests keep their VMIDs. `pools` are pools by tenant. `starts` is
     which guests are started. `run` identifies a rehearsal. Times are in seconds.
@@ -39,6 +41,7 @@ class DesiredFailover:
     rehearsal: bool
     run: str
     storages: tuple[str, ...]
+    replicas: Replicas | None
     choice: Choice
     copies: CopyOptions
     renumbers: bool
@@ -63,7 +66,8 @@ def read_desired(params: Mapping[str, Any], now: float, new_run: str) -> Desired
         lost=bool(params["lost"]),
         rehearsal=rehearsal,
         run=_read_run(params.get("run") or new_run),
-        storages=tuple(validate.storage(name, "storages") for name in params["storages"]),
+        storages=tuple(validate.storage(name, "storages") for name in params.get("storages") or ()),
+        replicas=read_replicas(params),
         choice=_choice(params, now),
         copies=copies if rehearsal else replace(copies, network=None),
         renumbers=rehearsal or vmid_range is not None,
@@ -93,6 +97,7 @@ def _choice(params: Mapping[str, Any], now: float) -> Choice:
         named=frozenset(str(one) for one in named({"vms": params.get("vms")})),
         excluded=frozenset(str(one) for one in excluded),
         oldest=0.0 if max_age is None else now - seconds(str(max_age), "max_age"),
+        source="replica" if params.get("lost_nodes") else "archive",
     )
 
 

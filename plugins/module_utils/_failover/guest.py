@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .._cluster.tenant import tenant_of
 from .._drill.isolate import find_obstacle
@@ -34,7 +34,6 @@ class Incoming:
     order: int
     wait: int
     starts: bool
-    restore: DesiredRestore
 
     @property
     def vmid(self) -> int:
@@ -48,6 +47,16 @@ class Incoming:
 
 
 @dataclass(frozen=True)
+class Restoring(Incoming):
+    """A guest that comes up from an archive."""
+
+    restore: DesiredRestore
+
+
+AnyIncoming = TypeVar("AnyIncoming", bound=Incoming)
+
+
+@dataclass(frozen=True)
 class Place:
     """The names at this site that a guest can need: storages by content, and bridges."""
 
@@ -57,7 +66,7 @@ class Place:
 
 def incoming_of(
     desired: DesiredFailover, chosen: Chosen, pools: Mapping[str, str]
-) -> tuple[Incoming, list[str]]:
+) -> tuple[Restoring, list[str]]:
     """Return a guest with its restore, and the problems that its configuration shows.
 
     `pools` are the pools of tenants at this site.
@@ -77,7 +86,7 @@ def incoming_of(
         )
     order, wait = start_order(chosen.config)
     restore = _restore_of(desired, chosen, tenant, {"nics": nics, "pool": pool})
-    incoming = Incoming(chosen, tenant, order, wait, _starts(desired, chosen), restore)
+    incoming = Restoring(chosen, tenant, order, wait, starts(desired, chosen), restore)
     return incoming, [f"{incoming.label}: {problem}" for problem in problems]
 
 
@@ -104,7 +113,8 @@ def homes_of(chosen: Chosen) -> set[str]:
     return homes
 
 
-def _starts(desired: DesiredFailover, chosen: Chosen) -> bool:
+def starts(desired: DesiredFailover, chosen: Chosen) -> bool:
+    """Return whether the task starts a guest."""
     if desired.starts == ONBOOT:
         return str(chosen.config.get("onboot") or "0") == "1"
     return desired.starts != "none"
@@ -116,7 +126,7 @@ def _restore_of(
     copies = desired.copies
     notes, _marker = split_notes(chosen.config.get("description"))
     options: dict[str, Any] = {
-        "state": "started" if _starts(desired, chosen) else "present",
+        "state": "started" if starts(desired, chosen) else "present",
         "description": with_source(notes, chosen.archive.volume),
         "placement": dict(desired.placement),
     }
@@ -148,6 +158,6 @@ def _numbered(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
     return {"vmid": chosen.archive.vmid}
 
 
-def in_start_order(guests: Sequence[Incoming]) -> list[Incoming]:
+def in_start_order(guests: Sequence[AnyIncoming]) -> list[AnyIncoming]:
     """Return the guests in the order in which they come up."""
     return sorted(guests, key=lambda one: (one.order, one.vmid))

@@ -26,7 +26,7 @@ from .._spec.fleet import with_defaults
 from .._vm.kind import VM
 from .choose import ChosenGuests, choose, label_of
 from .desired import DesiredFailover
-from .guest import Incoming, find_missing, in_start_order, incoming_of
+from .guest import Incoming, Restoring, find_missing, in_start_order, incoming_of
 from .read import Site, read_present
 from .twins import OtherSite, find_twin_problems
 
@@ -90,7 +90,7 @@ def plan_failover(
         guests += [one] if one is not None else []
     if desired.rehearsal and not problems:
         guests, problems = _plan_copies(reader, site, desired, guests)
-    _require_none(problems)
+    require_none(problems)
     steps = [removal_summary(VM, row.vmid, row.node) for row in site.leftovers]
     steps += [step for one in guests for step in one.steps]
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
@@ -102,12 +102,12 @@ def _view(client: Client, site: Site) -> PlanningView:
 
 def _incoming(
     desired: DesiredFailover, site: Site, chosen: ChosenGuests
-) -> tuple[list[tuple[Incoming, list[str]]], list[str]]:
+) -> tuple[list[tuple[Restoring, list[str]]], list[str]]:
     """Return the guests in start order, each with the problems of its configuration, and guests
     that modules vm and container cannot describe, such as a guest without a name (pure).
     """
     problems: dict[int, list[str]] = {}
-    guests: list[Incoming] = []
+    guests: list[Restoring] = []
     odd: list[str] = []
     for one in chosen.guests:
         try:
@@ -124,7 +124,7 @@ def _plan_guest(
     client: Client,
     view: PlanningView,
     desired: DesiredFailover,
-    incoming: Incoming,
+    incoming: Restoring,
     own: Sequence[str],
     *,
     check_mode: bool,
@@ -136,7 +136,7 @@ def _plan_guest(
     if problems:
         return None, problems
     try:
-        return _with_action(client, view, incoming, present, check_mode=check_mode), []
+        return _with_action(client, view, desired, incoming, present, check_mode=check_mode), []
     except FleetError as error:
         return None, [f"{incoming.label}: {error.cause}"]
 
@@ -144,31 +144,26 @@ def _plan_guest(
 def _with_action(
     client: Client,
     view: PlanningView,
-    incoming: Incoming,
+    desired: DesiredFailover,
+    incoming: Restoring,
     present: Actual | None,
     *,
     check_mode: bool,
 ) -> PlannedGuest:
     """Return a guest with its action and its room in the view. Raises FleetError."""
-    if present is None or is_unfinished(present):
-        plan = _restore_plan(client, view, incoming, check_mode=check_mode)
-        action = RESTORE
-    elif incoming.starts and not present.running:
-        plan = _start_plan(client, view, incoming, present, check_mode=check_mode)
-        action = START
-    else:
-        return PlannedGuest(incoming, KEEP, present.vmid, present.node, present.name)
+    if present is not None and not is_unfinished(present):
+        return plan_present(view, desired, incoming, present, check_mode=check_mode)
+    plan = _restore_plan(client, view, incoming, check_mode=check_mode)
     reserve(view, plan)
     place = (plan.draft.vmid, plan.draft.node) if plan.draft is not None else (0, "")
     if plan.actual is not None:
         place = (plan.actual.vmid, plan.actual.node)
     steps = tuple(plan.plan.summaries)
-    start = plan if action == START else None
-    return PlannedGuest(incoming, action, *place, incoming.chosen.name, steps, start)
+    return PlannedGuest(incoming, RESTORE, *place, incoming.chosen.name, steps)
 
 
 def _restore_plan(
-    client: Client, view: PlanningView, incoming: Incoming, *, check_mode: bool
+    client: Client, view: PlanningView, incoming: Restoring, *, check_mode: bool
 ) -> GuestPlan[Any]:
     chosen, restore = incoming.chosen, incoming.restore
     flow, context = context_of(client, restore, chosen, restore.new_name, check_mode)
@@ -176,22 +171,34 @@ def _restore_plan(
     return planner_of(flow, chosen)(context, context.cluster_view.now())
 
 
-def _start_plan(
-    client: Client, view: PlanningView, incoming: Incoming, present: Actual, *, check_mode: bool
-) -> GuestPlan[Any]:
-    """Return the plan that starts a guest that an earlier run has restored."""
+def plan_present(
+    view: PlanningView,
+    desired: DesiredFailover,
+    incoming: Incoming,
+    present: Actual,
+    *,
+    check_mode: bool,
+) -> PlannedGuest:
+    """Return the plan of a guest that an earlier run has brought here: it is started if it must
+    run. Raises FleetError.
+    """
+    place = (present.vmid, present.node, present.name)
+    if present.running or not incoming.starts:
+        return PlannedGuest(incoming, KEEP, *place)
     of = list_of(present.kind.type)
     wanted = {
         "vmid": present.vmid,
         "state": "started",
         "tenant": incoming.tenant,
-        "tenant_prefix": incoming.restore.owner.prefix,
-        "task_timeout": incoming.restore.timeout,
+        "tenant_prefix": desired.choice.owner.prefix,
+        "task_timeout": desired.copies.timeout,
     }
     options = of.read(with_defaults(of.specs.whole, wanted))
     seen = view.of(present.kind.type)
-    context = of.context(client, options.desired, options.settings, check_mode, seen)
-    return of.flow.plan(of.prepared(context), seen.now())
+    context = of.context(seen.client, options.desired, options.settings, check_mode, seen)
+    plan = of.flow.plan(of.prepared(context), seen.now())
+    reserve(view, plan)
+    return PlannedGuest(incoming, START, *place, tuple(plan.plan.summaries), plan)
 
 
 def _plan_copies(
@@ -205,7 +212,9 @@ def _plan_copies(
     for one in guests:
         incoming = one.incoming
         restore = restore_of(desired.copies, incoming.chosen, prefix, desired.run, now)
-        incoming = replace(incoming, restore=restore, starts=True)
+        incoming = Restoring(
+            incoming.chosen, incoming.tenant, incoming.order, incoming.wait, True, restore
+        )
         try:
             copy = plan_copy(client, view, Copying(incoming.chosen, restore))
         except FleetError as error:
@@ -216,7 +225,7 @@ def _plan_copies(
     return copies, problems
 
 
-def _require_none(problems: Sequence[str]) -> None:
+def require_none(problems: Sequence[str]) -> None:
     """Raise Conflict with all problems (pure)."""
     if not problems:
         return

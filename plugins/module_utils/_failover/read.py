@@ -31,7 +31,7 @@ from .._restore.leftover import find_leftovers, find_locked
 from .._restore.read import with_config
 from .choose import newest_archives
 from .desired import DesiredFailover
-from .guest import Incoming, Place
+from .guest import Place, Restoring
 from .source import source_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _place(client: Client, cluster: ClusterState) -> Place:
 
 
 def read_present(
-    client: Client, cluster: ClusterState, one: Incoming, *, renumbers: bool
+    client: Client, cluster: ClusterState, one: Restoring, *, renumbers: bool
 ) -> tuple[Actual | None, list[str]]:
     """Return the guest that an earlier run has restored, and the guests that are in its way."""
     present: Actual | None = None
@@ -151,7 +151,7 @@ def read_present(
     return present, problems
 
 
-def _rows(cluster: ClusterState, one: Incoming, *, renumbers: bool) -> list[VmRow]:
+def _rows(cluster: ClusterState, one: Restoring, *, renumbers: bool) -> list[VmRow]:
     """Return the guests here with the VMID of the guest, or with its name and tenant (pure). A VM
     that a restore writes is left to the plan.
     """
@@ -165,7 +165,7 @@ def _rows(cluster: ClusterState, one: Incoming, *, renumbers: bool) -> list[VmRo
     return sorted(found, key=lambda row: row.vmid)
 
 
-def find_conflict(one: Incoming, actual: Actual) -> str:
+def find_conflict(one: Restoring, actual: Actual) -> str:
     """Return why a guest here is not the restored one, or an empty text (pure).
 
     A stopped guest of an older archive is one too: it must not start with old data.

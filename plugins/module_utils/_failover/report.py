@@ -83,6 +83,7 @@ def _values(
         "began": iso(context.now),
         "rehearsal": desired.rehearsal,
         "guests": list(rows),
+        "moves": [],
         "skipped": skipped,
         "recovery_point": max(ages, default=None),
         "recovery_time": None,

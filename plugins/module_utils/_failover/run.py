@@ -11,12 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
+from .._restore.choose import Chosen
 from .carry_out import Failover, carry_out, context_of
 from .desired import read_desired
 from .plan import plan_failover
 from .read import read_site
+from .replicas.run import run_replicas
 from .report import preview, report
-from .twins import OtherSite, read_other
+from .twins import OtherSite, find_twin_problems, read_other
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -53,11 +55,18 @@ def _run(
     def ask_other() -> OtherSite | None:
         return None if other is None else read_other(other, desired.from_site)
 
+    if desired.replicas is not None:
+        return run_replicas(client, desired, desired.replicas, now, check_mode)
+
+    def find_running(guests: Sequence[Chosen]) -> list[str]:
+        prefix, lost = desired.choice.owner.prefix, desired.lost
+        return find_twin_problems(ask_other(), guests, prefix, lost=lost)
+
     site = read_site(client, desired)
     known = None if desired.rehearsal else ask_other()
     plan = plan_failover(client, desired, site, known, check_mode=check_mode)
-    context = context_of(client, desired, site, now)
+    context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
         return preview(desired, plan, context)
-    result = carry_out(Failover(desired, site, context, ask_other), plan)
+    result = carry_out(Failover(desired, site.leftovers, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)

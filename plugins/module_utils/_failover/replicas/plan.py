@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a failover to replicas: one for all guests, refused as a whole if one cannot come up.
+
+A guest whose configuration is on a lost node is moved by C(mv) on another node, because the API
+cannot do it (pve-docs: pvesr.adoc, Migrating a guest in case of Error). A guest that has been moved
+is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..._cluster.bridges import KnownBridges
+from ..._cluster.placement import Needs, choose_node
+from ..._cluster.state import ClusterState
+from ..._cluster.tenant import tenant_of
+from ..._core.errors import FleetError
+from ..._fleet.reservations import PlanningView
+from ..._guest.live.read import read_wherever
+from ..._guest.model import Actual
+from ..._guest.plan.capacity import Capacity
+from ..._guest.start_order import start_order
+from ..._kinds.registry import list_of
+from ..._restore.choose import Chosen
+from ..._vm.kind import VM
+from ..choose import ChosenGuests, choose, tags_of
+from ..desired import DesiredFailover
+from ..guest import Incoming, homes_of, in_start_order, starts
+from ..plan import FailoverPlan, PlannedGuest, plan_present, require_none
+from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
+from .lines import Replicas
+from .mark import Mark, mark_of, summary_of
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+MOVE = "move"
+
+
+@dataclass(frozen=True)
+class ReplicaPlan:
+    """The guests in start order, those whose configuration has to be moved, and by VMID the jobs
+    of the guests that have been moved.
+    """
+
+    plan: FailoverPlan
+    moves: tuple[LostGuest, ...]
+    jobs: Mapping[int, Mapping[str, Any]]
+
+
+def plan_replicas(
+    client: Client,
+    desired: DesiredFailover,
+    replicas: Replicas,
+    facts: ReplicaFacts,
+    cluster: ClusterState,
+    *,
+    check_mode: bool,
+) -> ReplicaPlan:
+    """Return the plan. Raises Conflict with every problem."""
+    problems = find_node_problems(replicas, facts, cluster, rehearsal=desired.rehearsal)
+    lost = {one.vmid: one for one in find_lost(replicas, facts, cluster)}
+    moved, jobs = _read_moved(client, replicas, facts, cluster)
+    guests = [*(one.chosen for one in lost.values()), *(chosen for chosen, _present in moved)]
+    chosen = _without_managed(choose(guests, desired.choice), facts.managed)
+    problems += chosen.problems
+    round_ = _Round(desired, PlanningView(client, cluster), KnownBridges(client), check_mode)
+    present = {actual.vmid: actual for _chosen, actual in moved}
+    planned: list[PlannedGuest] = []
+    for incoming in in_start_order([incoming_of(desired, one) for one in chosen.guests]):
+        guest = lost.get(incoming.vmid)
+        if guest is not None and guest.problem:
+            problems.append(f"{incoming.label}: {guest.problem}")
+            continue
+        one = round_.plan(incoming, guest or present[incoming.vmid])
+        if isinstance(one, str):
+            problems.append(f"{incoming.label}: {one}")
+        else:
+            planned.append(one)
+    require_none(problems)
+    moves = tuple(lost[one.vmid] for one in planned if one.action == MOVE)
+    writes = [one for one in planned if one.action == MOVE or not moves]
+    steps = [step for one in writes for step in one.steps]
+    steps += [summary_of(str(jobs[one.vmid]["id"]), None) for one in writes if one.action != MOVE]
+    return ReplicaPlan(FailoverPlan(tuple(planned), chosen, tuple(steps)), moves, jobs)
+
+
+def incoming_of(desired: DesiredFailover, chosen: Chosen) -> Incoming:
+    """Return a guest with its place in the start order (pure)."""
+    tenant, _why = tenant_of(tags_of(chosen), desired.choice.owner.prefix)
+    order, wait = start_order(chosen.config)
+    return Incoming(chosen, tenant, order, wait, starts(desired, chosen))
+
+
+def _read_moved(
+    client: Client, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
+) -> tuple[list[tuple[Chosen, Actual]], dict[int, Mapping[str, Any]]]:
+    """Return the guests that an interrupted run has moved, and their jobs by VMID; a request or two
+    for each.
+    """
+    moved: list[tuple[Chosen, Actual]] = []
+    jobs: dict[int, Mapping[str, Any]] = {}
+    for job in facts.jobs:
+        mark, row = mark_of(job.get("comment")), cluster.guest(int(job["guest"]))
+        if mark is None or row is None or mark.source not in replicas.lost:
+            continue
+        if row.node in replicas.lost:
+            continue
+        kind = list_of(row.type).kind
+        actual = read_wherever(client, kind, row.vmid, row.node, pool=row.pool)
+        chosen = chosen_of(row.type, row.vmid, actual.target, str(job["id"]), mark.synced)
+        moved.append((chosen, actual))
+        jobs[row.vmid] = job
+    return moved, jobs
+
+
+def _without_managed(chosen: ChosenGuests, managed: Collection[int]) -> ChosenGuests:
+    """Return the guests without those that the HA manager recovers by itself (pure)."""
+    result = ChosenGuests(skipped=list(chosen.skipped), problems=list(chosen.problems))
+    for one in chosen.guests:
+        if one.archive.vmid in managed:
+            result.skipped.append((one, "the HA manager recovers it"))
+        else:
+            result.guests.append(one)
+    return result
+
+
+@dataclass
+class _Round:
+    """The planning of all guests: the cluster with the guests that are planned so far."""
+
+    desired: DesiredFailover
+    view: PlanningView
+    bridges: KnownBridges
+    check_mode: bool
+
+    def plan(self, incoming: Incoming, guest: LostGuest | Actual) -> PlannedGuest | str:
+        """Return the plan of a guest, or why it cannot come up."""
+        try:
+            if isinstance(guest, LostGuest):
+                return self._move(incoming, guest)
+            check_mode = self.check_mode
+            return plan_present(self.view, self.desired, incoming, guest, check_mode=check_mode)
+        except FleetError as error:
+            if isinstance(guest, LostGuest):
+                return why_no_place(error, guest.target)
+            return error.cause
+
+    def _move(self, incoming: Incoming, guest: LostGuest) -> PlannedGuest:
+        """Return the plan of a guest on a lost node. Raises FleetError if the node with its replica
+        lacks a storage, a bridge, cores or memory.
+        """
+        chosen, target = guest.chosen, guest.target
+        kind, figures = chosen.kind, chosen.kind.figures_of(chosen.config)
+        memory = figures.memory if incoming.starts else 0
+        needs = Needs(
+            storages=dict.fromkeys(homes_of(chosen), kind.content),
+            only=frozenset((target,)),
+            memory=figures.memory,
+            cores=figures.cores,
+            cpus=figures.cores if incoming.starts and kind is VM else 0,
+            running_memory=memory,
+            bridges=frozenset(kind.bridges_in(chosen.config).values()),
+            vmid=guest.vmid,
+        )
+        self.bridges.learn(target)
+        cluster = self.view.of(kind.type).now()
+        choose_node(cluster, needs, bridges=self.bridges.seen)
+        row = cluster.guest(guest.vmid)
+        if row is not None:
+            self.view.put(replace(row, node=target, memory=figures.memory))
+        self.view.take(Capacity(target, memory))
+        mark = Mark(guest.source, chosen.archive.time)
+        steps: tuple[str, ...] = ()
+        if mark_of(guest.comment) != mark:
+            steps = (summary_of(guest.job, mark),)
+        return PlannedGuest(incoming, MOVE, guest.vmid, target, chosen.name, steps)
