@@ -16,8 +16,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
-    Incoming,
     Place,
+    Restoring,
     find_missing,
     incoming_of,
 )
@@ -52,7 +52,7 @@ def chosen(**config: str) -> Chosen:
     return Chosen(archive, {**CONFIG, **config})
 
 
-def incoming(**options: Any) -> Incoming:
+def incoming(**options: Any) -> Restoring:
     one, problems = incoming_of(desired(**options), chosen(), {"acme": "acme-pool"})
     assert problems == []
     return one
