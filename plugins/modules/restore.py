@@ -99,13 +99,21 @@ options:
       - With O(confirm), how the present state is kept. V(archive) backs the guest
         up first, as a protected archive; a guest with snapshots, or with disks that
         backups leave out, is then refused.
+      - V(copy) clones the guest first, with the name O(keep_name). The copy has other
+        MAC addresses, is stopped, does not start with its node, and counts in the
+        quota of the tenant. A guest with snapshots and a running container are refused.
       - V(none) keeps nothing.
     type: str
-    choices: [archive, none]
+    choices: [archive, copy, none]
     default: archive
+  keep_name:
+    description: Name of the copy that O(keep=copy) makes. A guest of this name is
+      a reason to refuse the task, unless an interrupted run has made it and the guest
+      has had no task since.
+    type: str
   keep_storage:
     description: Storage for the present state. By default, the storage of the archive
-      that is restored.
+      that is restored; the disks of a copy are on the storages of the guest by default.
     type: str
   stop:
     description: Whether O(confirm) stops a running guest first. It is started again
@@ -211,8 +219,8 @@ archive:
     vmid: 15046
     time: '2026-11-20T20:15:33Z'
 kept:
-  description: With O(confirm), the archive of the state before. Null if nothing was kept, and in
-    check mode.
+  description: With O(confirm), the archive of the state before, or the name of its copy. Null if
+    nothing was kept, and in check mode.
   returned: success
   type: str
   sample: nas:backup/vzdump-qemu-15046-2026_11_20-20_20_00.vma.zst

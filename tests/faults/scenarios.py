@@ -289,6 +289,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario("restore in place", "restore", _IN_PLACE, machine(), before=_BACKED_UP),
     Scenario(
+        "restore in place with a copy",
+        "restore",
+        {**_IN_PLACE, "keep": "copy", "keep_name": "faulty-before"},
+        machine(),
+        before=_BACKED_UP,
+    ),
+    Scenario(
         "failover",
         "failover",
         _FAILOVER,

@@ -221,6 +221,18 @@ def test_a_tenant_restores_its_own_vm_only(
     assert hidden["error"]["reason"] == "unknown archive"
 
 
+def test_the_operations_of_a_tenant_are_enough_to_restore_its_vm(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    rights = {"operations": ["provision", "backup"], "storages": ["nas", "local", "ceph"]}
+    made = do(lab, "tenant", name="acme", bridges=["vmbr0"], adopt=True, **rights)
+    (site,) = made["credentials"]["sites"]
+    login = {key: site[key] for key in ("token_id", "token_secret")}
+    back_up(lab, web)
+    result = restore(lab, name="web", options={"pool": "acme"}, **login)
+    assert result["guest"]["name"] == "web2"
+
+
 def test_a_failed_restore_leaves_no_empty_vm(lab: Lab, web: dict[str, Any]) -> None:
     back_up(lab, web)
     lab.simulator.fault(task="qmrestore", fail="no space left on device")

@@ -427,6 +427,13 @@ def reserve(view: PlanningView, plan: GuestPlan[Any]) -> None:
         view.put(row)
 
 
+def after_plan(client: Client, cluster: ClusterState, plan: GuestPlan[Any]) -> ClusterState:
+    """Return a cluster state with guests of both kinds as it will be after a plan."""
+    view = PlanningView(client, cluster)
+    reserve(view, plan)
+    return view.of(plan.context.desired.guest.kind.type).now()
+
+
 def vmids_of(planned: Planned) -> set[int]:
     """Return the VMIDs of an item: of the VM that was read, and of its row in the listing
     (pure).

@@ -17,7 +17,7 @@ from .._guest.plan.archive import is_archive
 from .._snapshot.select import Owner, owner_of
 
 NEWEST = "newest"
-KEEP_ARCHIVE = "archive"
+KEEP_ARCHIVE, KEEP_COPY = "archive", "copy"
 # Options of the guest that have an option of their own, or that a restore decides.
 _OWN = frozenset("name tenant tenant_prefix source full snapshot adopt task_timeout class".split())
 # Options of a new guest's place, which a guest that is overwritten has already.
@@ -33,8 +33,8 @@ class DesiredRestore:
 
     `new_name` is the name of a new guest, `confirm` is the name of the guest to overwrite; one is
     empty. `completes`: the new guest is the container itself, which a failed restore has removed.
-    `keep_storage` is the storage for the present state of that guest. `options` are options
-    of module vm or container.
+    `keep_storage` is the storage for the present state of that guest, `keep_name` is the name of
+    its copy. `options` are options of module vm or container.
     """
 
     owner: Owner
@@ -51,6 +51,7 @@ class DesiredRestore:
     live: bool
     keep: str
     keep_storage: str | None
+    keep_name: str | None
     stop: bool
     timeout: int
     completes: bool = False
@@ -66,7 +67,7 @@ class DesiredRestore:
 def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
     """Return the desired restore. Raises ValidationFailed."""
     name, vmid, storage = params.get("name"), params.get("vmid"), params.get("storage")
-    new_name = params.get("new_name")
+    new_name, keep_name = params.get("new_name"), params.get("keep_name")
     desired = DesiredRestore(
         owner=owner_of(params),
         name=None if name is None else validate.dns_name(name),
@@ -82,6 +83,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
         live=bool(params.get("live")),
         keep=str(params["keep"]),
         keep_storage=params.get("keep_storage"),
+        keep_name=None if keep_name is None else validate.dns_name(keep_name, "keep_name"),
         stop=bool(params.get("stop")),
         timeout=validate.count(params.get("task_timeout"), 10800, "task_timeout"),
     )
@@ -142,8 +144,22 @@ def _require_options(desired: DesiredRestore) -> None:
     state = desired.options.get("state", "present")
     if state not in _STATES:
         raise _refused("options.state", f"{state} is not a state of a restore", "Use started")
+    _require_copy(desired)
     if desired.live:
         _require_live(desired)
+
+
+def _require_copy(desired: DesiredRestore) -> None:
+    is_copied = bool(desired.confirm) and desired.keep == KEEP_COPY
+    if is_copied and desired.keep_name is None:
+        raise _refused("keep=copy", "the copy needs a name", "Set keep_name")
+    if desired.keep_name is None:
+        return
+    if not is_copied:
+        why = "it is the name of the copy that keep=copy makes with confirm"
+        raise _refused("keep_name", why, "Set keep=copy, or leave it out")
+    if desired.keep_name == desired.confirm:
+        raise _refused("keep_name", "it is the name of the guest itself", "Choose another name")
 
 
 def _require_live(desired: DesiredRestore) -> None:

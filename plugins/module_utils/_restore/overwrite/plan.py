@@ -19,6 +19,7 @@ from ..._container.plan.decide import require_unprivileged
 from ..._container.plan.decide import restore_storage as container_storage
 from ..._core.errors import Conflict, ValidationFailed
 from ..._core.quantities import read_size
+from ..._guest.flow.flow import GuestPlan
 from ..._guest.live.creation import is_unfinished
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._guest.model import Actual
@@ -29,7 +30,8 @@ from ..._resource.plan import Plan, Step
 from ..._vm.kind import VM
 from ..._vm.plan.restore import restore_storage as vm_storage
 from ..choose import KEPT_NOTES, Chosen
-from ..desired import KEEP_ARCHIVE, DesiredRestore
+from ..desired import KEEP_ARCHIVE, KEEP_COPY, DesiredRestore
+from .copy import summary_of
 
 # States in which the HA manager does not start a service by itself.
 _AT_REST = frozenset(("stopped", "disabled", "ignored", "error"))
@@ -39,13 +41,16 @@ _NOTES = "{{guestname}}: " + KEPT_NOTES
 
 @dataclass(frozen=True)
 class Overwrite:
-    """A guest that an archive overwrites; `desired` is the guest of its kind."""
+    """A guest that an archive overwrites; `desired` is the guest of its kind, `copy` is the plan of
+    the copy that keeps its present state.
+    """
 
     restore: DesiredRestore
     chosen: Chosen
     desired: Any
     actual: Actual
     run: str
+    copy: GuestPlan[Any] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -53,9 +58,19 @@ class Overwrite:
         return is_bare(self.actual.live) or is_unfinished(self.actual)
 
     @property
-    def keeps(self) -> bool:
+    def archives(self) -> bool:
         """Whether its present state is kept as an archive."""
         return self.restore.keep == KEEP_ARCHIVE and not self.is_empty
+
+    @property
+    def copies(self) -> bool:
+        """Whether its present state is kept as a copy."""
+        return self.restore.keep == KEEP_COPY and not self.is_empty
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its present state is kept."""
+        return self.archives or self.copies
 
     @property
     def keep_storage(self) -> str:
@@ -79,7 +94,9 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     steps: list[Step] = []
     if actual.running:
         steps.append(power.stop(actual, guest))
-    if task.keeps:
+    if task.copy is not None:
+        steps.append(_copy_step(task, task.copy))
+    elif task.archives:
         steps.append(_keep_step(task))
     restore = restore_step(task)
     steps.append(restore)
@@ -123,6 +140,13 @@ def _keep_step(task: Overwrite) -> Step:
     }
     summary = f"Keep the state of {actual.label} as an archive on storage {task.keep_storage}"
     return Step(KEEP, summary, "POST", ("nodes", actual.node, "vzdump"), data)
+
+
+def _copy_step(task: Overwrite, copy: GuestPlan[Any]) -> Step:
+    """Return the step that clones the guest, which is carried out by the plan of the copy."""
+    actual = task.actual
+    path = (*actual.path, "clone")
+    return Step(KEEP, summary_of(copy, actual), "POST", path, {"full": 1}, is_task=False)
 
 
 def restore_step(task: Overwrite) -> Step:
@@ -184,14 +208,14 @@ def require_possible(
         names = ", ".join(sorted(snapshots))
         raise _refused(
             actual,
-            f"its snapshots would be lost, and an archive does not have them: {names}",
+            f"its snapshots would be lost, and no archive or copy has them: {names}",
             "Remove them first, set keep=none, or restore a new guest",
         )
-    lost = disks_not_kept(actual, task.chosen.config)
+    lost = disks_not_kept(actual, task.chosen.config, copies=task.copies)
     if lost:
         raise _refused(
             actual,
-            f"{', '.join(lost)} would be lost, because backups leave it out",
+            f"{', '.join(lost)} would be lost, because a {task.restore.keep} leaves it out",
             "Include it in backups, detach it, set keep=none, or restore a new guest",
         )
 
@@ -267,8 +291,11 @@ def _require_reachable(task: Overwrite) -> None:
         )
 
 
-def disks_not_kept(actual: Actual, archived: Mapping[str, str]) -> list[str]:
-    """Return the disks that a restore removes and a backup leaves out.
+def disks_not_kept(
+    actual: Actual, archived: Mapping[str, str], *, copies: bool = False
+) -> list[str]:
+    """Return the disks that a restore removes and a backup leaves out, or a copy, which has all but
+    unused disks.
 
     A restore of a VM removes the disks in slots of the archive; others stay as unused disks. A
     restore of a container removes all its volumes (qemu-server: QemuServer.pm,
@@ -276,6 +303,9 @@ def disks_not_kept(actual: Actual, archived: Mapping[str, str]) -> list[str]:
     """
     kind = actual.kind
     disks = kind.disks_in(actual.target)
+    if copies:
+        volumes = kind.volumes_in(actual.target) if kind is CONTAINER else ()
+        return sorted(slot for slot in volumes if slot.startswith("unused"))
     if kind is VM:
         slots = kind.disks_in(archived).keys() & disks.keys()
         return sorted(slot for slot in slots if disks[slot].get("backup") == "0")
@@ -295,7 +325,7 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
     made = planner.restored(
         archived_guest(task), vmid=actual.vmid, node=actual.node, data=step.data
     )
-    if task.keeps:
+    if task.archives:
         require_storage(cluster, task.keep_storage, actual.node, "backup")
     for storage in sorted(actual.kind.storages_in(made.target)):
         if storage:

@@ -15,6 +15,7 @@ from ..._cluster.restoring import await_restored, is_bare
 from ..._container.kind import CONTAINER
 from ..._core.errors import Conflict, FleetError, RestoreFailed
 from ..._core.result import Result
+from ..._guest.flow.apply import apply_plan
 from ..._guest.flow.existing import ExistingResource
 from ..._guest.flow.flow import Flow
 from ..._guest.flow.report import report
@@ -51,7 +52,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         """
         if step.action not in (KEEP, RESTORE, "stop", "shutdown"):
             return
-        if step.action == KEEP:
+        if step.action == KEEP and self._task.archives:
             self._known = frozenset(self._archives())
         current = self._read()
         known = self.actual
@@ -114,6 +115,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         if self.actual.kind is CONTAINER:
             return self._remedy_of_container(vmid, name)
         step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
+        if self._task.copies:
+            return f"{step}. Its former state is its copy {self._task.restore.keep_name}"
         if not self._task.keeps:
             return step
         storage = self._task.keep_storage
@@ -127,7 +130,17 @@ class OverwrittenGuest(ExistingResource[Any]):
         step = f"{step}: it restores the container, also if it is gone"
         if self._kept is None:
             return step
-        return f"{step}. Its former state is archive {self._kept}"
+        form = "its copy" if self._task.copies else "archive"
+        return f"{step}. Its former state is {form} {self._kept}"
+
+    def send(self, step: Step) -> Sent:
+        """Send a step; a copy is made by a plan of its own."""
+        copy = self._task.copy
+        if step.action != KEEP or copy is None:
+            return super().send(step)
+        result = apply_plan(copy)
+        self._kept = self._task.restore.keep_name
+        return Sent(warnings=result.warnings)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the look for the task of the backup. After any other lost answer the plan is made

@@ -15,6 +15,7 @@ from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.allocation import with_allocations
 from ..._core.errors import NotFound
 from ..._core.result import Result
+from ..._fleet.plan import after_plan
 from ..._guest.create.quota_race import gather_usage, growth_of, require_quota
 from ..._guest.flow.existing import apply_to_guest
 from ..._guest.flow.flow import Flow
@@ -25,6 +26,7 @@ from ..._guest.model import Actual
 from ..choose import Chosen
 from ..desired import DesiredRestore
 from ..leftover import has_failed, restores_of
+from .copy import plan_copy
 from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
 from .resource import OverwrittenGuest
 
@@ -46,6 +48,11 @@ def overwrite(
     names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
     status = client.get(*actual.path, "status", "current")
     require_possible(task, names, status)
+    if task.copies:
+        guest = context.desired.guest
+        copy = plan_copy(client, desired, guest, actual, cluster)
+        task = replace(task, copy=copy)
+        cluster = after_plan(client, cluster, copy)
     sized = with_allocations(client, cluster, _room_of(task), actual.kind.content)
     require_space(flow.planner, task, sized)
     plan = plan_overwrite(flow.planner, task)

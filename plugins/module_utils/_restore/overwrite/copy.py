@@ -1,0 +1,119 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The full clone that keeps the state of a guest before an archive overwrites it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..._clone.options import read_clone_as
+from ..._clone.run import plan_clone_of
+from ..._cluster.state import ClusterState
+from ..._cluster.view import ClusterView
+from ..._core.errors import Conflict, FleetError, PermissionDenied
+from ..._guest.flow.flow import GuestPlan
+from ..._guest.model import Actual, Guest
+from ..._kinds.registry import list_of
+from ..._spec.clone import clone_spec
+from ..._spec.fleet import with_defaults
+from ..._tasks.query import Query
+from ..._tasks.read import read_tasks
+from ..._tasks.row import newest_first
+from ..desired import DesiredRestore
+from ..leftover import has_failed
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+# The types of PVE's tasks that clone a guest, whose ID is the VMID of the source, and that restore
+# one.
+_CLONES, _RESTORES = ("qmclone", "vzclone"), ("qmrestore", "vzrestore")
+_TASKS = 10  # of a guest that are read
+_LIMITS = ("quota", "quotas")
+
+
+def plan_copy(
+    client: Client, restore: DesiredRestore, guest: Guest, actual: Actual, cluster: ClusterState
+) -> GuestPlan[Any]:
+    """Return the plan of the copy: a new guest, placed and counted like any clone, which is stopped
+    and does not start with its node. Raises FleetError if it cannot be made.
+
+    A copy of an interrupted run is used or completed if the guest has not had a task since.
+    """
+    one = list_of(actual.kind.type)
+    wanted = {
+        "name": restore.keep_name,
+        "source": str(actual.vmid),
+        "full": True,
+        "onboot": False,
+        "tenant": guest.tenant,
+        "tenant_prefix": guest.tenant_prefix,
+        "pool": actual.pool,
+        "storage": restore.keep_storage,
+        "task_timeout": restore.timeout,
+        **{name: restore.options.get(name) for name in _LIMITS},
+    }
+    options = read_clone_as(one, with_defaults(clone_spec(), wanted))
+    view = ClusterView(client, {actual.kind.type})
+    context = one.context(client, options.desired, options.settings, False, view)
+    plan = plan_clone_of(one.prepared(context), cluster.of_type(actual.kind.type))
+    if plan.actual is not None and (plan.actual.running or not _is_newest(client, actual)):
+        raise Conflict(
+            attempted=f"{actual.label} was not overwritten",
+            answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
+            next_step="Give another keep_name, or remove the earlier copy",
+            reason="copy exists",
+        )
+    if plan.draft is not None:
+        _require_rights(client, actual, plan.draft.vmid)
+    return plan
+
+
+def _require_rights(client: Client, actual: Actual, vmid: int) -> None:
+    """Raise PermissionDenied if the login cannot clone the guest: PVE refuses that after it was
+    stopped (qemu-server: API2/Qemu.pm, clone_vm).
+    """
+    places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{vmid}"]}
+    if actual.pool:
+        places["VM.Allocate"].append(f"/pool/{actual.pool}")
+    for privilege, paths in places.items():
+        held: set[str] = set()
+        for path in paths:
+            answer = client.get("access", "permissions", path=path) or {}
+            held |= (answer.get(path) or {}).keys()
+        if privilege in held:
+            continue
+        raise PermissionDenied(
+            attempted=f"{actual.label} was not overwritten",
+            answer=f"its copy needs {privilege} on {' or '.join(paths)}",
+            next_step="Grant it to the user or token, or keep the state with keep=archive",
+            reason="missing privilege",
+        )
+
+
+def _is_newest(client: Client, actual: Actual) -> bool:
+    """Return whether a clone is the last task of a guest, apart from restores that failed before
+    they changed it; one request.
+    """
+    query = Query(limit=_TASKS, vmid=actual.vmid)
+    tasks = read_tasks(client, [actual.node], query)[actual.node]
+    if isinstance(tasks, FleetError):
+        return False
+    for task in newest_first(tasks):
+        if task.type not in _RESTORES or not has_failed([task]):
+            return task.type in _CLONES
+    return False
+
+
+def summary_of(plan: GuestPlan[Any], actual: Actual) -> str:
+    """Return the step that makes the copy, in words (pure)."""
+    name = plan.context.desired.guest.name
+    vmid, node = (0, "")
+    if plan.draft is not None:
+        vmid, node = plan.draft.vmid, plan.draft.node
+    elif plan.actual is not None:
+        vmid, node = plan.actual.vmid, plan.actual.node
+    copy = f"{actual.kind.noun} '{name}' ({vmid}) on node {node}"
+    return f"Keep the state of {actual.label} as its copy {copy}"
