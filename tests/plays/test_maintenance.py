@@ -166,9 +166,9 @@ def test_a_round_over_several_sites(night: Night, munich: Lab) -> None:
     night.lab.simulator.reset_log()
     munich.simulator.reset_log()
     stopped = play_sites(night, munich).expect(2).output
-    told = " ".join(stopped.split())
-    assert "The round stopped at node vienna pve2: 1 guest cannot leave node pve2" in told
-    assert "Not touched: munich pve1. The next run continues here." in told
+    reported = " ".join(stopped.split())
+    assert "The round stopped at node vienna pve2: 1 guest cannot leave node pve2" in reported
+    assert "Not touched: munich pve1. The next run continues here." in reported
     assert munich.simulator.writes() == []
     assert found_records(night.lab) == [("pve2", "pending")]
     shut = {"maintenance_unmovable": "shutdown"}
