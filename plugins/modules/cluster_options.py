@@ -92,7 +92,7 @@ options:
         type: bool
       ha_auto_rebalance:
         description: Whether services are moved when the load of the nodes differs (Proxmox
-          VE 9.2).
+          VE 9.2). It has no effect unless C(ha) is V(static) or V(dynamic).
         type: bool
       ha_auto_rebalance_threshold:
         description: Difference between the nodes, in percent, from which on services

@@ -21,8 +21,8 @@ description:
   - The target of each guest is chosen as O(pve.fleet.vm#module:placement) describes it, with
     affinity and room, and within the rules of the HA manager. Guests with a rule that keeps them
     with others stay.
-  - If the HA manager itself balances its resources (C(crs.ha_auto_rebalance), since Proxmox VE
-    9.2), they stay as well.
+  - If the HA manager itself balances its resources (C(crs.ha_auto_rebalance) with C(ha=static)
+    or C(ha=dynamic), since Proxmox VE 9.2), they stay as well.
   - While the maintenance of a node is not finished, or the cluster has no quorum, nothing moves.
   - A run that was interrupted needs no record. The next run waits for moves that are running,
     and plans the rest with a budget of its own.

@@ -269,6 +269,17 @@ def test_notes_of_people_are_kept(lab: Lab) -> None:
     assert len(on_node(lab)) == 5
 
 
+def test_an_ha_manager_that_balances_could_fill_the_node_again(lab: Lab) -> None:
+    """Source: pve-ha-manager 5.2.0, PVE/HA/Manager.pm, load_balance."""
+    populate(lab)
+    crs = {"crs": "ha=static,ha-auto-rebalance=1"}
+    lab.client.write("PUT", "cluster", "options", data=crs)
+    assert not evacuate(lab, check=True).get("failed")
+    ha(lab, 201)
+    assert "could move some onto it" in refused(lab)["msg"]
+    assert not evacuate(lab, check=True, ha_maintenance=True).get("failed")
+
+
 def test_a_damaged_record_is_refused(lab: Lab) -> None:
     populate(lab)
     do(lab)

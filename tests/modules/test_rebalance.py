@@ -122,9 +122,12 @@ def test_rules_of_the_ha_manager_hold(lab: Lab) -> None:
 
 
 def test_resources_that_the_ha_manager_balances_stay(lab: Lab) -> None:
-    """Source: schema of 9.2, crs: ha-auto-rebalance."""
+    """Source: pve-ha-manager 5.2.0, PVE/HA/Manager.pm, load_balance."""
     populate(lab, 3)
     lab.client.write("POST", "cluster", "ha", "resources", data={"sid": "vm:301"})
+    for idle in ("ha=dynamic", "ha=basic,ha-auto-rebalance=1"):
+        lab.client.write("PUT", "cluster", "options", data={"crs": idle})
+        assert 301 in moved(rebalance(lab, check=True))
     crs = {"crs": "ha=dynamic,ha-auto-rebalance=1"}
     lab.client.write("PUT", "cluster", "options", data=crs)
     found = rebalance(lab, check=True)

@@ -25,7 +25,7 @@ from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
 from .planning import Evacuation, plan_evacuation, runs
 from .read import Facts, read_active, read_facts, read_members, read_node
 from .report import MOVES, Progress, blocked, estimate, failed, merged, not_moved, result_of, stuck
-from .standing import find_blockers, find_busy, find_late, own_tasks
+from .standing import find_balancing, find_blockers, find_busy, find_late, own_tasks
 from .times.windows import remaining
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def _require_ready(work: _Work, evacuation: Evacuation) -> None:
     """Raise NodeUnhealthy if the cluster cannot lose the node now."""
     wanted = work.wanted
     blockers = find_blockers(work.facts, wanted.node, wanted.extra_votes)
+    blockers += find_balancing(work.facts.ha, wanted.ha_maintenance)
     blockers += find_busy(work.facts, wanted.node, evacuation.cluster, work.record)
     blockers += _late(work, evacuation)
     if blockers:

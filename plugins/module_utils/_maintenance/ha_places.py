@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from .._datacenter.table import CRS
 from .model import HaState, NodeRule
 
+_BALANCING = frozenset(("static", "dynamic"))
 _DEAD = frozenset(("fence", "recovery", "error"))
 
 
@@ -53,6 +55,17 @@ def ha_state_of(
         together=_together(rules),
         no_failback=frozenset(no_failback),
     )
+
+
+def is_balancing(crs: str | None) -> bool:
+    """Return whether the manager moves resources to balance the nodes, from PVE's option crs.
+
+    Source: pve-ha-manager 5.2.0, PVE/HA/Manager.pm (load_balance): it returns at once without
+    ha-auto-rebalance, and with any scheduler but static and dynamic. A dynamic scheduler alone
+    chooses the node of a resource that starts or must leave its node, and moves nothing else.
+    """
+    options = CRS.read(crs)
+    return options.get("ha-auto-rebalance") == "1" and options.get("ha") in _BALANCING
 
 
 def _places_of_rules(rules: Iterable[Mapping[str, Any]]) -> dict[str, NodeRule]:

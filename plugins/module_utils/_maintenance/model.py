@@ -74,8 +74,8 @@ class Decision:
 class HaState:
     """The HA manager: states of nodes and resources, and the rules about nodes.
 
-    `failback` has the resources that return to a better node; `together` and `places` are by the
-    ID of a resource.
+    `no_failback` has the resources that do not return to a better node; `together` and `places`
+    are by the ID of a resource. `balances`: the manager moves resources to balance the nodes.
     """
 
     nodes: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +83,12 @@ class HaState:
     places: Mapping[str, NodeRule] = field(default_factory=dict)
     together: Mapping[str, frozenset[str]] = field(default_factory=dict)
     no_failback: frozenset[str] = frozenset()
+    balances: bool = False
+
+    @property
+    def managed(self) -> frozenset[str]:
+        """The IDs of the resources that the manager moves."""
+        return frozenset(sid for sid, state in self.services.items() if state != "ignored")
 
 
 @dataclass(frozen=True)

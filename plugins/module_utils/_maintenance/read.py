@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError, NetworkError, NodeUnhealthy, NotSupported
 from .._core.parallel import side_by_side
 from .._node.record import Record, split_record
-from .ha_places import ha_state_of
+from .ha_places import ha_state_of, is_balancing
 from .model import HaState
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def read_facts(client: Client, node: str) -> Facts:
     tasks: tuple[Mapping[str, Any], ...] = ()
     if members.get(node):
         tasks = read_active(client, node)
-    return Facts(quorate, members, local, read_ha(client), read_ceph(client), records, tasks)
+    options = client.direct().get("cluster", "options") or {}
+    ha = replace(read_ha(client), balances=is_balancing(options.get("crs")))
+    return Facts(quorate, members, local, ha, read_ceph(client), records, tasks)
 
 
 def read_members(client: Client) -> tuple[bool, dict[str, bool], str]:

@@ -14,7 +14,7 @@ from .._cluster.state import ClusterState
 from .._core.shown import first_of
 from .._node.record import PENDING, Record
 from .ha_places import faulty
-from .model import Wanted
+from .model import HaState, Wanted
 from .read import CephState, Facts, NodeState
 from .times.estimate import duration
 
@@ -47,6 +47,17 @@ def _troubles(facts: Facts, node: str) -> list[str]:
     """Return the reasons about other maintenances, Ceph and the HA manager."""
     manager = [f"the HA manager is in trouble: {text}" for text in faulty(facts.ha)]
     return [*_records(facts, node), *_ceph(facts.ceph), *manager]
+
+
+def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
+    """Return why resources of the HA manager could arrive on a node that is not in its maintenance
+    mode, if they could.
+    """
+    if ha_maintenance or not ha.balances or not ha.managed:
+        return []
+    option = "crs.ha_auto_rebalance"
+    reason = f"the HA manager balances its resources ({option}) and could move some onto it"
+    return [f"{reason} (use its maintenance mode with ha_maintenance, or disable {option})"]
 
 
 def find_late(windows: Sequence[str], left: float | None, needed: float) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Limits:
     """The budget of a run: moves, and bytes that they copy. `threshold` is a score at which the
     nodes are even enough. `tenants` are the owners of the guests that may move, empty for all.
-    `placements` are the rules of tenants. `is_automatic`: PVE itself moves the HA resources.
+    `placements` are the rules of tenants.
     """
 
     moves: int
@@ -39,7 +39,6 @@ class Limits:
     local_disks: bool = False
     tenants: frozenset[str] = frozenset()
     placements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    is_automatic: bool = False
 
     def rules_of(self, row: VmRow, wanted: Wanted) -> dict[str, Any]:
         """Return the rules of placement for a guest: of its tenant, over the rules for all."""
@@ -100,11 +99,10 @@ def _takes_part(row: VmRow, wanted: Wanted, limits: Limits) -> bool:
 def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> Decision | None:
     """Return the decision about a guest that never moves, or None."""
     sid = sid_of(row)
-    is_managed = planning.ha.services.get(sid, "ignored") != "ignored"
     reason = ""
     if row.lock:
         reason = f"it has the lock {row.lock}"
-    elif is_managed and planning.limits.is_automatic:
+    elif planning.ha.balances and sid in planning.ha.managed:
         reason = "the HA manager itself balances its resources (crs.ha_auto_rebalance)"
     elif sid in planning.ha.together:
         reason = "a rule of the HA manager keeps it with other guests"

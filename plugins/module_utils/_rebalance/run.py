@@ -18,7 +18,6 @@ from .._core.poll import poll
 from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
 from .._core.shown import counted
-from .._datacenter.table import CRS
 from .._maintenance.carry_out import TYPES, execute
 from .._maintenance.model import Decision, Wanted
 from .._maintenance.options import read_moves, read_placement
@@ -39,7 +38,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     Raises FleetError.
     """
     wanted = read_moves(params)
-    limits = _read_limits(params, _is_automatic(client))
+    limits = _read_limits(params)
     if not check_mode:
         _await_moves(client, wanted.task_timeout)
     facts = read_facts(client, "")
@@ -60,7 +59,7 @@ def _require_in_order(facts: Facts, found: Rebalance, wanted: Wanted, now: datet
         raise blocked("No guest was moved", blockers, "cluster not in order")
 
 
-def _read_limits(params: Mapping[str, Any], is_automatic: bool) -> Limits:
+def _read_limits(params: Mapping[str, Any]) -> Limits:
     """Return the budget and the guests that may move. Raises ValidationFailed."""
     given = params.get("tenant_placement") or {}
     return Limits(
@@ -73,14 +72,7 @@ def _read_limits(params: Mapping[str, Any], is_automatic: bool) -> Limits:
             str(tenant).lower(): read_placement(rules, f"tenant_placement.{tenant}")
             for tenant, rules in given.items()
         },
-        is_automatic=is_automatic,
     )
-
-
-def _is_automatic(client: Client) -> bool:
-    """Return whether the HA manager moves its resources itself, which it can since 9.2."""
-    answer = client.direct().get("cluster", "options").get("crs")
-    return CRS.read(answer).get("ha-auto-rebalance") == "1"
 
 
 def _await_moves(client: Client, timeout: float) -> None:
