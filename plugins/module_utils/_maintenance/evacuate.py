@@ -85,7 +85,8 @@ def run_evacuation(wanted: Wanted, client: Client, check_mode: bool) -> Result:
 def _await_node(client: Client, wanted: Wanted, check_mode: bool) -> None:
     """Wait for a node that reboots: its record can be read once it is back. Raises FleetError."""
     cluster = fetch_cluster_state(client, TYPES)
-    if wanted.node in cluster.nodes and not check_mode:
+    row = cluster.nodes.get(wanted.node)
+    if row is not None and not row.online and not check_mode:
         for _left in poll(client.clock, wanted.wait_timeout, longest=5.0):
             if read_members(client)[1].get(wanted.node, True):
                 break

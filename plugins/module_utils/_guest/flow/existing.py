@@ -77,13 +77,16 @@ class ChangedGuest(ExistingResource[AnyContext]):
         self._images = basis.images
         self._growth = basis.growth
         self._guest = ExistingGuest(self.client, context.desired.guest, actual, basis.written)
+        self._latest: Actual | None = None  # read after the last write
 
     def guard(self, step: Step) -> None:
+        self._latest = None
         self._guest.guard_change(step)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.flow.after_writing(self.context.desired, done)
         current = self._guest.read_same(done)
+        self._latest = None if uncertain else current
         if power.is_stopped_by(self.plan.steps, done, current):
             desired = replace(desired, guest=power.after_stop(desired.guest))
         desired = self.flow.planner.still_desired(desired, self.actual, current)
@@ -109,7 +112,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
     def report(self, execution: Execution) -> Result:
         desired = self.context.desired
         pool = self.actual.pool if desired.guest.pool is None else desired.guest.pool or None
-        final = replace(self._guest.read([]), pool=pool)
+        final = replace(self._latest or self._guest.read([]), pool=pool)
         plan = replace(
             self.plan,
             pending=tuple(pending_keys(final)),
