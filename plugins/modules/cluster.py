@@ -176,6 +176,13 @@ options:
         O(exact) names the section.
     type: list
     elements: dict
+  ha_groups:
+    description:
+      - HA groups of Proxmox VE 8, each with the options of M(pve.fleet.ha_group).
+      - By default, and if the list is empty, nothing is changed, unless
+        O(exact) names the section.
+    type: list
+    elements: dict
   ha_resources:
     description:
       - HA resources, each with the options of M(pve.fleet.ha_resource).
@@ -229,6 +236,7 @@ options:
       - metric_servers
       - notification_endpoints
       - notification_matchers
+      - ha_groups
       - ha_resources
       - ha_rules
       - replications

@@ -48,6 +48,7 @@ options:
       - metric_servers
       - notification_endpoints
       - notification_matchers
+      - ha_groups
       - ha_resources
       - ha_rules
       - replications

@@ -88,6 +88,8 @@ options:
       - group
       - group_info
       - ha
+      - ha_group
+      - ha_group_info
       - ha_resource
       - ha_resource_info
       - ha_rule

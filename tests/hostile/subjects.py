@@ -348,6 +348,8 @@ READING: tuple[Subject, ...] = (
         {"owner": "nosuch@pve", "name": "auto", "comment": "x"},
         fails=True,
     ),
+    Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
+    Subject("HA groups of Proxmox VE 9", "ha_group_info", {}, fails=True),
     Subject("a pool below", "pool", {"name": "acme/inner"}),
     Subject(
         "a task with warnings",

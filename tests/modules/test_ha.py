@@ -175,11 +175,46 @@ def test_older_version(old: Lab) -> None:
     assert "came with Proxmox VE 9.0" in result["msg"]
     result = refused(old, "ha_resource", sid="vm:320", group="fast")
     assert "there is no HA group 'fast'" in result["msg"]
-    old.client.write("POST", "cluster", "ha", "groups", data={"group": "fast", "nodes": "pve1"})
+    done(old, "ha_group", name="fast", nodes=["pve1"])
     made = done(old, "ha_resource", sid="vm:320", group="fast", request_state="stopped")
     assert made["ha_resource"]["group"] == "fast"
     assert done(old, "ha_resource", sid="vm:320", group="")["ha_resource"]["group"] == ""
     assert done(old, "ha_resource", sid="vm:320", state="absent")["changed"]
+
+
+def test_group_of_an_older_version(old: Lab) -> None:
+    """PVE 8: pve-ha-manager, API2/HA/Groups.pm."""
+    made = done(old, "ha_group", name="fast", nodes=["pve2:0", "pve1:2"], restricted=True)
+    assert made["ha_group"] == {
+        "name": "fast",
+        "nodes": ["pve1:2", "pve2"],
+        "restricted": True,
+        "nofailback": False,
+        "comment": "",
+    }
+    changed = done(old, "ha_group", name="fast", restricted=False, nofailback=True, comment="c")
+    assert changed["plan"] == ["Set restricted, nofailback, comment of HA group 'fast'"]
+    (listed,) = old.run("ha_group_info")["ha_groups"]
+    assert not old.run("ha_group", **listed)["changed"]
+    exported = old.run("cluster_export_info", sections=["ha_groups", "ha_rules"])
+    assert (exported["missing"], list(exported["cluster"])) == ([], ["cluster_ha_groups"])
+    assert not old.run("cluster", ha_groups=exported["cluster"]["cluster_ha_groups"])["changed"]
+    result = refused(old, "ha_group", name="fast", nodes=["nope"])
+    assert "there is no node nope" in result["msg"]
+    old.vm(name="ha-in-group", vmid=321, memory="128M", disks=[])
+    done(old, "ha_resource", sid="vm:321", group="fast", request_state="stopped")
+    result = refused(old, "ha_group", name="fast", state="absent")
+    assert result["error"]["resources"] == ["vm:321"]
+    done(old, "ha_resource", sid="vm:321", state="absent")
+    assert done(old, "ha_group", name="fast", state="absent")["ha_group"] is None
+
+
+def test_group_of_a_newer_version_is_refused(lab: Lab) -> None:
+    for options in ({"nodes": ["pve1"]}, {"state": "absent"}):
+        result = refused(lab, "ha_group", name="fast", **options)
+        assert result["error"]["category"] == "NotSupported"
+        assert "rule of type node-affinity" in result["msg"]
+    assert lab.run("cluster_export_info", sections=["ha_groups"])["complete"]
 
 
 def test_manager_is_disarmed_and_armed(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from .._api.client import Client
-from .._core.errors import AuthenticationError, FleetError
+from .._core.errors import AuthenticationError, FleetError, NotSupported
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._datacenter.table import CLUSTER_OPTIONS
@@ -67,7 +67,10 @@ def _value(name: str, exported: ExportedSection) -> Any:
 
 
 def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSection | FleetError:
-    """Return a section, or why it cannot be read. Raises AuthenticationError."""
+    """Return a section, or why it cannot be read. Raises AuthenticationError.
+
+    A section that this server does not support is empty, such as HA rules of Proxmox VE 8.
+    """
     try:
         if section.table is not None:
             found = [
@@ -83,6 +86,8 @@ def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSec
         return _READERS[section.name](nodes, client)
     except AuthenticationError:
         raise
+    except NotSupported:
+        return ExportedSection([], [])
     except FleetError as error:
         return error
 

@@ -27,6 +27,7 @@ from .._datacenter.metric_server import METRIC_SERVER
 from .._datacenter.replication import REPLICATION, run_replication
 from .._datacenter.table import CLUSTER_OPTIONS
 from .._firewall.run import run as run_firewall
+from .._ha.group import HA_GROUP
 from .._ha.resource import HA_RESOURCE
 from .._ha.rule import HA_RULE
 from .._ha.run import run_resource, run_rule
@@ -51,6 +52,7 @@ from .._spec.generated.backup_job import backup_job_spec
 from .._spec.generated.cluster_options import cluster_options_spec
 from .._spec.generated.cpu_model import cpu_model_spec
 from .._spec.generated.group import group_spec
+from .._spec.generated.ha_group import ha_group_spec
 from .._spec.generated.ha_resource import ha_resource_spec
 from .._spec.generated.ha_rule import ha_rule_spec
 from .._spec.generated.mapping import mapping_spec
@@ -183,6 +185,7 @@ SECTIONS: tuple[Section, ...] = (
         notification_matcher_spec,
         built_in=_named("default-matcher"),
     ),
+    _simple("ha_groups", HA_GROUP, ha_group_spec),
     _of("ha_resources", HA_RESOURCE, ha_resource_spec, run_resource),
     _of("ha_rules", HA_RULE, ha_rule_spec, run_rule),
     _of("replications", REPLICATION, replication_spec, run_replication),

@@ -30,6 +30,16 @@ def nodes_with_ranks(value: Any) -> frozenset[str]:
     return frozenset(found)
 
 
+NODES = Field(
+    "nodes",
+    "nodes",
+    want=nodes_with_ranks,
+    read=as_set(),
+    send=send_set(),
+    show=sorted,
+    required=True,
+    variants=("node-affinity",),
+)
 HA_RULE = Table(
     kind="ha_rule",
     title="HA rule",
@@ -39,16 +49,7 @@ HA_RULE = Table(
         text_field("comment"),
         unset_flag_field("disable"),
         unset_flag_field("strict", variants=("node-affinity",)),
-        Field(
-            "nodes",
-            "nodes",
-            want=nodes_with_ranks,
-            read=as_set(),
-            send=send_set(),
-            show=sorted,
-            required=True,
-            variants=("node-affinity",),
-        ),
+        NODES,
         text_field("affinity", required=True, variants=("resource-affinity",)),
     ),
     members=(

@@ -127,6 +127,13 @@ _TEXTS: tuple[_Text, ...] = (
         "agent timeout",
         "Look into the guest: its agent does not answer in time",
     ),
+    # The version (pve-ha-manager: API2/HA/Groups.pm).
+    _Text(
+        r"ha groups have been migrated to rules",
+        NotSupported,
+        "HA groups",
+        "Use a rule of type node-affinity instead: pve.fleet.ha_rule",
+    ),
     # Only root.
     _Text(
         r"only root (?:can|may)",

@@ -24,6 +24,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "evacuation": "guests of a node",
     "failover": "guests of another site",
     "group": "groups of users",
+    "ha_group": "groups of the HA manager",
     "ha_resource": "resources of the HA manager",
     "ha_rule": "rules of the HA manager",
     "ha_state": "the state of the HA manager",

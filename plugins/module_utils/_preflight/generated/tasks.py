@@ -144,6 +144,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "group": (Need("groups", ("Group.Allocate",)),),
     "group_info": (Need("groups", ("Sys.Audit", "Group.Allocate"), any_of=True),),
     "ha": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
+    "ha_group": (Need("datacenter", ("Sys.Audit", "Sys.Console"), until=(9, 0)),),
+    "ha_group_info": (Need("datacenter", ("Sys.Audit",), until=(9, 0)),),
     "ha_resource": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
     "ha_resource_info": (Need("datacenter", ("Sys.Audit",)),),
     "ha_rule": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),

@@ -60,6 +60,8 @@ def preflight_info_spec() -> Spec:
                 "group",
                 "group_info",
                 "ha",
+                "ha_group",
+                "ha_group_info",
                 "ha_resource",
                 "ha_resource_info",
                 "ha_rule",

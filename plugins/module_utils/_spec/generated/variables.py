@@ -287,6 +287,7 @@ FAMILIES: Mapping[str, Family] = {
             "cluster_exact": {"type": "list", "elements": "str"},
             "cluster_firewall": {"type": "list", "elements": "dict"},
             "cluster_groups": {"type": "list", "elements": "dict"},
+            "cluster_ha_groups": {"type": "list", "elements": "dict"},
             "cluster_ha_resources": {"type": "list", "elements": "dict"},
             "cluster_ha_rules": {"type": "list", "elements": "dict"},
             "cluster_hosts": {"type": "raw"},

@@ -224,7 +224,13 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/ha/groups": rows(
-        Record({"group": name}, {"nodes": text, "restricted": flag, "nofailback": flag})
+        Record(
+            {"group": name},
+            {"nodes": text, "comment": text, "restricted": flag, "nofailback": flag},
+        )
+    ),
+    "cluster/ha/groups/*": Record(
+        {}, {"nodes": text, "comment": text, "digest": text, "restricted": flag, "nofailback": flag}
     ),
     "cluster/backup": rows(
         Record(

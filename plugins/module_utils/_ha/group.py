@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of HA groups, which Proxmox VE 9 has replaced by rules (pve-ha-manager:
+PVE/API2/HA/Groups.pm, PVE/HA/Groups.pm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .._core import validate
+from .._core.errors import Conflict
+from .._resource.change import DesiredResource, ResourceChange
+from .._resource.protocols import Api
+from .._resource.run import list_values
+from .._resource.table import Call, Key, Table
+from .._resource.values import text_field, unset_flag_field
+from .checks import read_facts, require_nodes
+from .resource import HA_RESOURCE
+from .rule import NODES
+
+_GROUP = Call(("cluster", "ha", "groups", "{name}"))
+
+
+def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Raise ConfigurationError for unknown nodes, and Conflict for the removal of a group in use.
+
+    One request if nodes are set or if the group is deleted.
+    """
+    label = HA_GROUP.label(desired.keys)
+    if change.deletes:
+        _require_unused(desired.keys["name"], client, f"{label} was not deleted")
+    if "nodes" in change.sets:
+        verb = "created" if change.creates else "changed"
+        require_nodes(change.sets["nodes"], read_facts(client), f"{label} was not {verb}")
+    return ()
+
+
+def _require_unused(name: str, client: Api, attempted: str) -> None:
+    resources = list_values(HA_RESOURCE, client, {})
+    users = [keys["sid"] for keys, values in resources if values["group"] == name]
+    if users:
+        raise Conflict(
+            attempted=attempted,
+            answer=f"HA resources are in it: {', '.join(users)}",
+            next_step="Set another group of them first: pve.fleet.ha_resource",
+            reason="in use",
+            details={"resources": users},
+        )
+
+
+HA_GROUP = Table(
+    kind="ha_group",
+    title="HA group",
+    keys=(Key("name", "group", validate.config_id),),
+    fields=(
+        replace(NODES, variants=()),
+        unset_flag_field("restricted"),
+        unset_flag_field("nofailback"),
+        text_field("comment"),
+    ),
+    digest=("PUT",),
+    list_call=Call(("cluster", "ha", "groups")),
+    read_call=_GROUP,
+    create_call=Call(("cluster", "ha", "groups"), {"group": "{name}"}),
+    update_call=_GROUP,
+    delete_call=_GROUP,
+    precheck=precheck,
+)
