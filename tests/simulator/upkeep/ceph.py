@@ -27,7 +27,7 @@ FLAGS = (
 )
 
 
-def _ceph(ctx: Ctx) -> dict[str, Any]:
+def ceph_of(ctx: Ctx) -> dict[str, Any]:
     if ctx.cluster.ceph is None:
         raise PveError("binary not installed: /usr/bin/ceph-mon")
     return ctx.cluster.ceph
@@ -36,20 +36,20 @@ def _ceph(ctx: Ctx) -> dict[str, Any]:
 @api("GET /cluster/ceph/status")
 def status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
     """The health of Ceph."""
-    return {"health": {"status": _ceph(ctx)["health"], "checks": {}, "mutes": []}}
+    return {"health": {"status": ceph_of(ctx)["health"], "checks": {}, "mutes": []}}
 
 
 @api("GET /cluster/ceph/flags")
 def flags(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
     """All flags, with those that are set."""
-    chosen = _ceph(ctx).get("flags", ())
+    chosen = ceph_of(ctx).get("flags", ())
     return [{"name": name, "value": 1 if name in chosen else 0} for name in FLAGS]
 
 
 @api("PUT /cluster/ceph/flags/{flag}")
 def put_flag(ctx: Ctx, p: dict[str, Any]) -> None:
     """Set a flag, or clear it."""
-    ceph = _ceph(ctx)
+    ceph = ceph_of(ctx)
     chosen = set(ceph.get("flags", ()))
     if p["value"]:
         chosen.add(p["flag"])

@@ -67,6 +67,7 @@ MODULES = (
     "storage.templates",
     "storage.upload",
     "upkeep.ceph",
+    "upkeep.ceph_pools",
     "upkeep.reboots",
     "upkeep.scheduler",
 )
