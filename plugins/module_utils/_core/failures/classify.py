@@ -134,6 +134,13 @@ _TEXTS: tuple[_Text, ...] = (
         "HA groups",
         "Use a rule of type node-affinity instead: pve.fleet.ha_rule",
     ),
+    # Ceph (pve-manager: PVE/Ceph/Tools.pm, check_ceph_installed, check_ceph_inited).
+    _Text(
+        r"binary not installed: \S*ceph|pveceph configuration not initialized|ceph not fully conf",
+        NotSupported,
+        "no Ceph",
+        "Set Ceph up on this node: pveceph install, pveceph init",
+    ),
     # Only root.
     _Text(
         r"only root (?:can|may)",

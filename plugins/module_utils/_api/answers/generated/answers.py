@@ -198,6 +198,25 @@ READS: Mapping[str, Form] = {
             "lrm_status": values(Record({}, {"mode": text})),
         },
     ),
+    "nodes/*/ceph/pool": rows(
+        Record(
+            {"pool_name": name},
+            {
+                "size": whole,
+                "min_size": whole,
+                "pg_num": whole,
+                "pg_num_min": whole,
+                "pg_autoscale_mode": text,
+                "crush_rule_name": text,
+                "target_size": whole,
+                "target_size_ratio": number,
+                "type": text,
+                "bytes_used": whole,
+                "application_metadata": dict,
+            },
+        )
+    ),
+    "nodes/*/ceph/rules": rows(Record({"name": name}, {})),
     "cluster/ha/resources": rows(
         Record(
             {"sid": name},
