@@ -114,6 +114,12 @@ options:
       - By default, nothing is changed.
     type: list
     elements: dict
+  ceph_pools:
+    description:
+      - Pools of Ceph, each with the options of M(pve.fleet.ceph_pool).
+      - By default, nothing is changed.
+    type: list
+    elements: dict
   storages:
     description:
       - Storages, each with the options of M(pve.fleet.storage).

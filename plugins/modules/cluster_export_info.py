@@ -40,6 +40,7 @@ options:
       - networks
       - sdn
       - firewall
+      - ceph_pools
       - storages
       - mappings
       - cpu_models

@@ -61,6 +61,8 @@ options:
       - backup_info
       - backup_job
       - backup_job_info
+      - ceph_pool
+      - ceph_pool_info
       - clone
       - cluster
       - cluster_export_info

@@ -33,6 +33,7 @@ _CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
 # A template of containers, and the options of a mount point beside the root file system.
 CT_TEMPLATE = 9010
 _CT_MOUNT = f"ceph:vm-{VMID}-disk-1,mp=/data,size=1G"
+_CEPH_POOL = {"name": "faulty", "node": "pve1"}
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
 _SAVED = {"vms": [{"name": "neighbour"}], "tenant": TENANT}
@@ -138,6 +139,8 @@ class Scenario:
             lab.simulator.ask("POST", f"/containers/{vmid}", dict(entry))
         if self.module == "realm_sync":
             with_directory(lab.client, lab.simulator)
+        if self.module == "ceph_pool":
+            lab.simulator.ask("PUT", "/cluster", {"ceph": {}})
         for module, options in self.before:
             result = lab.run(module, **options)
             assert not result.get("failed"), (self.key, result)
@@ -618,6 +621,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         {"armed_state": "disarmed", "resource_mode": "ignore"},
         armed_state="armed",
     ),
+    access("create a Ceph pool", "ceph_pool", **_CEPH_POOL, size=5, min_size=2),
+    access("change a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, pg_num=64),
+    access("delete a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, state="absent"),
     access(
         "change the network of a node",
         "node_network",

@@ -208,6 +208,7 @@ def of_scenario(scenario: Scenario) -> Subject:
     )
 
 
+_CEPH = (("PUT", "/cluster", {"ceph": {}}),)
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}
 _SAVED = (("backup", {"name": "neighbour", "tenant": TENANT, "storage": "local"}),)
@@ -348,6 +349,8 @@ READING: tuple[Subject, ...] = (
         {"owner": "nosuch@pve", "name": "auto", "comment": "x"},
         fails=True,
     ),
+    Subject("a Ceph pool", "ceph_pool", {"name": "new", "crush_rule": "replicated_rule"}),
+    Subject("Ceph pools", "ceph_pool_info", {}, steering=_CEPH),
     Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
     Subject("HA groups of Proxmox VE 9", "ha_group_info", {}, fails=True),
     Subject("a pool below", "pool", {"name": "acme/inner"}),

@@ -21,6 +21,8 @@ from .._node.identity.subscription import SUBSCRIPTION
 from .._node.network.run import run_info as list_interfaces
 from .._node.settings.run import run_info as read_settings
 from .._resource.run import list_values, read_values
+from .._storage.ceph.pool import POOL, on_node
+from .._storage.ceph.run import node_with_ceph
 from .declared import ExportedSection, declared, exported_rows, without_default
 from .export_networks import export_firewall, export_sdn
 from .sections import SECTIONS, Section
@@ -137,6 +139,20 @@ def _subscriptions(nodes: Sequence[str], client: Client) -> ExportedSection:
     return ExportedSection([{"node": node} for node in names], [f"{node}: key" for node in names])
 
 
+def _ceph_pools(nodes: Sequence[str], client: Client) -> ExportedSection:
+    """Return the replicated pools, without those that Ceph makes itself; their names begin with a
+    dot. Proxmox VE does not return the profile of an erasure-coded pool.
+    """
+    (section,) = (one for one in SECTIONS if one.name == "ceph_pools")
+    table = on_node(POOL, node_with_ceph(nodes, client))
+    found = [
+        declared(section, table, keys, values)
+        for keys, values in list_values(table, client, {})
+        if values["type"] == "replicated" and not keys["name"].startswith(".")
+    ]
+    return ExportedSection(found, [])
+
+
 def _volumes(_nodes: Sequence[str], _client: Client) -> ExportedSection:
     """Return no volumes: Proxmox VE does not know the source of their content."""
     return ExportedSection([], [])
@@ -150,5 +166,6 @@ _READERS: Mapping[str, Callable[[Sequence[str], Client], ExportedSection]] = {
     "firewall": export_firewall,
     "certificates": _certificates,
     "subscriptions": _subscriptions,
+    "ceph_pools": _ceph_pools,
     "volumes": _volumes,
 }

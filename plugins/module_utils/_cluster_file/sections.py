@@ -49,6 +49,7 @@ from .._spec.generated.acl import acl_spec
 from .._spec.generated.acme_plugin import acme_plugin_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
+from .._spec.generated.ceph_pool import ceph_pool_spec
 from .._spec.generated.cluster_options import cluster_options_spec
 from .._spec.generated.cpu_model import cpu_model_spec
 from .._spec.generated.group import group_spec
@@ -71,6 +72,7 @@ from .._spec.generated.storage import storage_spec
 from .._spec.generated.subscription import subscription_spec
 from .._spec.generated.user import user_spec
 from .._spec.generated.volume import volume_spec
+from .._storage.ceph.run import run_pool
 from .._storage.table import STORAGE
 from .._storage.volume.run import run_volume
 from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces, edits_of_sdn
@@ -164,6 +166,7 @@ SECTIONS: tuple[Section, ...] = (
         arranged=arrange_firewall,
         edits=edits_of_firewall,
     ),
+    Section("ceph_pools", ceph_pool_spec, run_pool, ("name",)),
     _simple("storages", STORAGE, storage_spec, built_in=_named("local")),
     Section("volumes", volume_spec, run_volume, VOLUME_KEYS),
     _simple("mappings", MAPPING, mapping_spec, groups=_types("pci", "usb", "dir")),

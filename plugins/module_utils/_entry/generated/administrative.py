@@ -17,6 +17,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "acme_plugin": "plugins of ACME",
     "apt_repository": "repositories of nodes",
     "backup_job": "backup jobs",
+    "ceph_pool": "pools of Ceph",
     "cluster": "resources of the cluster",
     "cluster_options": "options of the cluster",
     "cpu_model": "CPU models",

@@ -39,6 +39,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("storage", ("Datastore.Allocate",)),
     ),
     "backup_job_info": (Need("datacenter", ("Sys.Audit",)), Need("vm", ("VM.Audit",))),
+    "ceph_pool": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "ceph_pool_info": (Need("datacenter", ("Sys.Audit",)),),
     "cluster_info": (Need("datacenter", ("Sys.Audit",)),),
     "cluster_options": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "cluster_options_info": (Need("datacenter", ("Sys.Audit",)),),

@@ -33,6 +33,8 @@ def preflight_info_spec() -> Spec:
                 "backup_info",
                 "backup_job",
                 "backup_job_info",
+                "ceph_pool",
+                "ceph_pool_info",
                 "clone",
                 "cluster",
                 "cluster_export_info",

@@ -280,6 +280,7 @@ FAMILIES: Mapping[str, Family] = {
             "cluster_acme_plugins": {"type": "list", "elements": "dict"},
             "cluster_apt_repositories": {"type": "list", "elements": "dict"},
             "cluster_backup_jobs": {"type": "list", "elements": "dict"},
+            "cluster_ceph_pools": {"type": "list", "elements": "dict"},
             "cluster_certificates": {"type": "list", "elements": "dict"},
             "cluster_connection": {"type": "dict"},
             "cluster_cpu_models": {"type": "list", "elements": "dict"},

@@ -1,0 +1,49 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of modules ceph_pool and ceph_pool_info.
+
+Written by `make options` from ceph_pool.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, dict[str, Any]]
+
+
+def ceph_pool_spec() -> Spec:
+    """Return the options of module ceph_pool."""
+    return {
+        "name": {"type": "str", "required": True},
+        "node": {"type": "str"},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "size": {"type": "int"},
+        "min_size": {"type": "int"},
+        "pg_num": {"type": "int"},
+        "pg_num_min": {"type": "int"},
+        "pg_autoscale_mode": {"type": "str", "choices": ["on", "off", "warn"]},
+        "target_size": {"type": "str"},
+        "target_size_ratio": {"type": "float"},
+        "crush_rule": {"type": "str"},
+        "application": {"type": "str", "choices": ["rbd", "cephfs", "rgw"]},
+        "erasure_coding": {
+            "type": "dict",
+            "options": {
+                "k": {"type": "int", "required": True},
+                "m": {"type": "int", "required": True},
+                "failure_domain": {"type": "str"},
+                "device_class": {"type": "str"},
+                "profile": {"type": "str"},
+            },
+        },
+        "add_storages": {"type": "bool"},
+        "remove_storages": {"type": "bool", "default": False},
+    }
+
+
+def ceph_pool_info_spec() -> Spec:
+    """Return the options of module ceph_pool_info."""
+    return {"name": {"type": "str"}, "node": {"type": "str"}}
