@@ -151,3 +151,12 @@ class Client:
         return {
             item["volid"] for item in self.get(f"/nodes/{node}/storage/{store}/content", **params)
         }
+
+
+def login_as_root(sim: Simulator) -> Client:
+    """root@pam with a ticket, who may call methods that no token may call."""
+    client = Client(sim, None)
+    ticket = client.post("/access/ticket", username="root@pam", password="fleetpw123")
+    client.session.cookies.set("PVEAuthCookie", ticket["ticket"])
+    client.session.headers["CSRFPreventionToken"] = ticket["CSRFPreventionToken"]
+    return client

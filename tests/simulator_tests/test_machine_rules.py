@@ -5,19 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.simulator.process import Simulator
-from tests.simulator_tests.client import Client
+from tests.simulator_tests.client import Client, login_as_root
 
 OWNER = "ops@pve!auto=00000000-0000-4000-8000-0000000000f2"
 
 
 @pytest.fixture
 def root(sim: Simulator) -> Client:
-    """root@pam with a ticket, who may what no token may."""
-    client = Client(sim, None)
-    ticket = client.post("/access/ticket", username="root@pam", password="fleetpw123")
-    client.session.cookies.set("PVEAuthCookie", ticket["ticket"])
-    client.session.headers["CSRFPreventionToken"] = ticket["CSRFPreventionToken"]
-    return client
+    """root@pam with a ticket, who may do what no token may."""
+    return login_as_root(sim)
 
 
 def refused(client: Client, verb: str, path: str, **params: object) -> str:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.simulator.process import DEMO, Simulator
-from tests.simulator_tests.client import Client
+from tests.simulator_tests.client import Client, login_as_root
 from tests.simulator_tests.conftest import QUICK
 
 SUMMED = "https://example.org/summed.iso"
@@ -287,3 +287,64 @@ def test_cluster_files_of_this_suite_are_complete() -> None:
             "storages",
             "tokens",
         }
+
+
+@pytest.fixture
+def root(kinds_server: Simulator, kinds: Client) -> Client:
+    """root@pam with a ticket: the method has no permissions, so that no other login may call it."""
+    return login_as_root(kinds_server)
+
+
+def copy_of(store: str, volume: str, target: str, node: str = "pve2") -> tuple[str, dict[str, str]]:
+    """The path and the parameters of a copy from the first node."""
+    path = f"/nodes/pve1/storage/{store}/content/{volume}"
+    return path, {"target": target, "target_node": node}
+
+
+def test_a_copy_to_another_node(kinds: Client, root: Client) -> None:
+    """Sources: pve-storage, API2/Storage/Content.pm (copy), Storage.pm (storage_migrate)."""
+    iso = "local:iso/debian-13-netinst.iso"
+    path, data = copy_of("local", iso, "local:iso/copy.iso")
+    refused = kinds.call("POST", path, data)
+    assert (refused.status, refused.reason) == (403, "Permission check failed (user != root@pam)")
+    assert root.do("POST", path, **data) == "OK"
+    assert "local:iso/copy.iso" in kinds.volumes("local", "pve2")
+    assert "local:iso/copy.iso" not in kinds.volumes("local", "pve1")
+    again = root.do("POST", path, **data)
+    assert again.startswith("command 'set -o pipefail && pvesm export local:iso/debian-13-netinst")
+    assert again.endswith("-allow-rename 0' failed: exit code 255")
+    path, data = copy_of("local", iso, "local:iso/copy.iso", "pve9")
+    assert root.do("POST", path, **data).startswith("hostname lookup 'pve9' failed")
+
+
+@pytest.mark.parametrize(
+    ("target", "result"),
+    [
+        ("thin:vm-100-disk-0", "OK"),
+        ("tank:vm-100-disk-0", "OK"),
+        ("dirs:100/vm-100-disk-0.raw", "OK"),
+        ("dirs:100/vm-100-disk-0.qcow2", "failed: exit code 255"),
+        ("ceph:vm-100-disk-7", "OK"),  # shared: PVE ends without a copy
+        ("local:backup/a.vma", "cannot migrate from storage type 'dir' to 'dir'"),
+    ],
+)
+def test_copies_of_disks(kinds: Client, root: Client, target: str, result: str) -> None:
+    """Sources: the functions volume_export_formats and volume_import of the plugins."""
+    store = target.partition(":")[0]
+    source = "local:iso/debian-13-netinst.iso"
+    if store != "local":
+        path = kinds.create(100, scsi0=f"{store}:1")
+        source = kinds.config(path)["scsi0"].partition(",")[0]
+    path, data = copy_of(store, source, target)
+    assert root.do("POST", path, **data).endswith(result)
+    is_there = target in kinds.volumes(store, "pve2")
+    assert is_there is (result == "OK" and store != "ceph")
+
+
+def test_a_copy_stays_on_its_storage(root: Client) -> None:
+    path, data = copy_of("local", "iso/debian-13-netinst.iso", "dirs:iso/a.iso")
+    answer = root.call("POST", path, data)
+    assert (answer.status, answer.errors) == (
+        400,
+        {"volume": "storage ID mismatch (dirs != local)\n"},
+    )

@@ -140,9 +140,11 @@ def create(ctx: Ctx, p: dict[str, Any]) -> str:
     return allocate(ctx.cluster, node, storage, wanted)
 
 
-def _volume_id(p: dict[str, Any]) -> tuple[str, str]:
-    """(storage, volume name) of the path parameter, which may or may not begin with the storage."""
-    volume = p["volume"]
+def volume_id(p: dict[str, Any], volume: str) -> tuple[str, str]:
+    """(storage, name) of a volume, whose ID may or may not begin with the storage of the path.
+
+    Source: pve-storage, API2/Storage/Content.pm, real_volume_id.
+    """
     store = p.get("storage")
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]):(.+)", volume)
     if found:
@@ -150,7 +152,7 @@ def _volume_id(p: dict[str, Any]) -> tuple[str, str]:
             raise ParamError({"volume": f"storage ID mismatch ({found[1]} != {store})\n"})
         return found[1], found[2]
     if not store:
-        raise ParamError({"volume": "no storage ID specified"})
+        raise ParamError({"volume": "no storage specified - incomplete volume ID"})
     return store, volume
 
 
@@ -162,7 +164,7 @@ def _held(ctx: Ctx, node: str, store: str, name: str) -> tuple[Storage, Volume |
 @api(f"GET {CONTENT}/{{volume}}")
 def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """The properties of a volume."""
-    store, name = _volume_id(p)
+    store, name = volume_id(p, p["volume"])
     storage, volume = _held(ctx, p["node"], store, name)
     parse_volname(storage, name)
     check_volume_access(ctx, None, f"{store}:{name}")
@@ -192,7 +194,7 @@ def info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
 @api(f"PUT {CONTENT}/{{volume}}")
 def update(ctx: Ctx, p: dict[str, Any]) -> None:
     """Change the notes or the protection of a backup."""
-    store, name = _volume_id(p)
+    store, name = volume_id(p, p["volume"])
     storage, volume = _held(ctx, p["node"], store, name)
     parsed = parse_volname(storage, name)
     check_volume_access(ctx, None, f"{store}:{name}")
@@ -212,7 +214,7 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
 async def delete(ctx: Ctx, p: dict[str, Any]) -> str | None:
     """Delete a volume; with a delay the answer may wait for the end of the task."""
     node = p["node"]
-    store, name = _volume_id(p)
+    store, name = volume_id(p, p["volume"])
     storage, _dummy = _held(ctx, node, store, name)
     parsed = parse_volname(storage, name)
     if parsed.content == "backup" and parsed.vmid is not None:

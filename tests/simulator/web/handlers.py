@@ -62,6 +62,7 @@ MODULES = (
     "sdn.subnets",
     "sdn.vnets",
     "storage.content",
+    "storage.copy",
     "storage.definitions",
     "storage.prune",
     "storage.templates",
