@@ -15,8 +15,9 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Uploads a local file to a storage, lets a node download one from a URL, allocates a
-    disk, sets notes and protection of backups, and deletes volumes.
+  - Uploads a local file to a storage, lets a node download one from a URL, copies a volume
+    to another node, allocates a disk, sets notes and protection of backups, and deletes
+    volumes.
   - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the
     node that answers the API first, so that node needs the space in C(/var/tmp) as well.
   - The API takes uploads of ISOs, disk images to import and container templates. It does
@@ -54,6 +55,20 @@ options:
     type: path
   source_url:
     description: URL from which a node downloads the file. An existing file is not changed.
+    type: str
+  source_volume:
+    description:
+      - Volume of the same storage that is copied, such as V(local:iso/debian.iso). O(volume)
+        is the name of the copy, by default the same name. An existing volume of its size
+        is not changed.
+      - A node reads the volume and writes it by SSH to O(node), so a storage that is
+        not shared is filled from another node. Types C(dir), C(btrfs), C(lvm), C(lvmthin)
+        and C(zfspool) can do this. Proxmox VE copies no backups and no disks in the formats
+        qcow2 and vmdk.
+      - Proxmox VE allows it to C(root@pam) with a password only, and calls it experimental.
+    type: str
+  source_node:
+    description: Node that has O(source_volume). By default, it is O(node).
     type: str
   template:
     description:
@@ -158,6 +173,14 @@ EXAMPLES = r"""
     node: pve1
     image: registry.example.com/library/nginx:1.29
 
+- name: Copy the ISO to another node
+  pve.fleet.volume:
+    source_volume: local:iso/debian-13.2.0-amd64-netinst.iso
+    source_node: pve1
+    node: pve2
+    user: root@pam
+    password: "{{ lookup('ansible.builtin.env', 'PVE_ROOT_PASSWORD') }}"
+
 - name: Allocate a disk for a guest that another tool creates
   pve.fleet.volume:
     volume: local-lvm:vm-4711-data
@@ -232,11 +255,12 @@ ENTRY = Entry(
     volume_spec(),
     {
         "required_one_of": [
-            ("volume", "storage"),
-            ("volume", "src", "source_url", "template", "image", "filename"),
+            ("volume", "storage", "source_volume"),
+            ("volume", "src", "source_url", "source_volume", "template", "image", "filename"),
         ],
         "mutually_exclusive": [
-            ("src", "source_url", "template", "image", "size"),
+            ("src", "source_url", "source_volume", "template", "image", "size"),
+            ("source_volume", "filename"),
             ("volume", "src"),
             ("volume", "source_url"),
             ("volume", "template"),
@@ -244,7 +268,11 @@ ENTRY = Entry(
             ("template", "filename"),
         ],
         "required_together": [("size", "vmid")],
-        "required_by": {"checksum_algorithm": ["checksum"]},
+        "required_by": {
+            "checksum_algorithm": ["checksum"],
+            "source_node": ["source_volume"],
+            "source_volume": ["node"],
+        },
     },
     name="volume",
 )

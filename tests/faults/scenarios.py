@@ -27,6 +27,15 @@ _RESOURCE = ("ha_resource", {"sid": _SID, "request_state": "stopped"})
 _PLACE = {"name": "faulty", "type": "node-affinity", "nodes": ["pve1"], "resources": [_SID]}
 _RULE = ("ha_rule", _PLACE)
 _UPLOAD = {"storage": "local", "node": "pve1", "src": __file__, "filename": "faulty.iso"}
+_COPY = {
+    "source_volume": "local:iso/faulty.iso",
+    "source_node": "pve1",
+    "node": "pve2",
+    "token_id": None,  # Proxmox VE copies for root@pam with a password only
+    "token_secret": None,
+    "user": "root@pam",
+    "password": "fleetpw123",
+}
 _DISK: Mapping[str, Any] = {"volume": "local-lvm:vm-20999-faulty", "node": "pve1"}
 _CT_SOURCE = "debian-13-standard"
 _CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
@@ -529,6 +538,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     pool("take out of a pool", {"storages": ["ceph", "local"]}, storages=["local"], exact=True),
     pool("delete a pool", {"storages": ["ceph"]}, state="absent", force=True),
     access("upload a file", "volume", **_UPLOAD, task_timeout=60),
+    access("copy a file", "volume", _UPLOAD, **_COPY, task_timeout=60),
     access(
         "delete a file",
         "volume",

@@ -53,6 +53,11 @@ def volume(lab: Lab, *, check: bool = False, **options: Any) -> dict[str, Any]:
     return result
 
 
+def writes(lab: Lab) -> list[dict[str, Any]]:
+    """Return the writes since the log was reset, without logins."""
+    return [one for one in lab.simulator.writes() if one["path"] != "/access/ticket"]
+
+
 def refused(lab: Lab, **options: Any) -> dict[str, Any]:
     """Return the failure, which is the same in check mode and must come before any write."""
     lab.simulator.reset_log()
@@ -60,16 +65,16 @@ def refused(lab: Lab, **options: Any) -> dict[str, Any]:
     result = lab.run("volume", **options)
     assert result.get("failed"), result
     assert foreseen["msg"] == result["msg"]
-    assert lab.simulator.writes() == []
+    assert writes(lab) == []
     assert "Traceback" not in str(result)
     return result
 
 
 def as_foreseen(lab: Lab, **options: Any) -> dict[str, Any]:
-    """Run in check mode, then twice; the second run makes two requests and no write."""
+    """Run in check mode, then twice; the second run makes five requests at most and no write."""
     lab.simulator.reset_log()
     foreseen = volume(lab, check=True, **options)
-    assert lab.simulator.writes() == []
+    assert writes(lab) == []
     made = volume(lab, **options)
     assert made["changed"]
     assert made["diff"] == foreseen["diff"]
@@ -77,8 +82,8 @@ def as_foreseen(lab: Lab, **options: Any) -> dict[str, Any]:
     lab.simulator.reset_log()
     again = volume(lab, **options)
     assert not again["changed"], again["diff"]
-    assert len(lab.simulator.log()) <= 4
-    assert lab.simulator.writes() == []
+    assert len(lab.simulator.log()) <= 5
+    assert writes(lab) == []
     return made
 
 
@@ -263,3 +268,51 @@ def test_an_upload_of_6_gib_is_announced_with_its_whole_length(lab: Lab, tmp_pat
         assert size < len(body) < size + 1000
         pieces = [body.read() for _turn in range(3)]
     assert max(map(len, pieces)) <= 1 << 18
+
+
+ROOT = {"token_id": None, "token_secret": None, "user": "root@pam", "password": "fleetpw123"}
+COPY: dict[str, Any] = {"source_volume": "local:iso/t-one.iso", "source_node": "pve1"}
+
+
+@pytest.fixture
+def uploaded(lab: Lab, iso: Path) -> Iterator[Lab]:
+    """A cluster with an ISO on the first node."""
+    volume(lab, **PLACE, src=str(iso))
+    yield lab
+    lab.simulator.clear_faults()
+    for row in lab.client.get("nodes", "pve2", "storage", "local", "content", content="iso"):
+        if "/t-" in row["volid"]:
+            path = ("nodes", "pve2", "storage", "local", "content", row["volid"])
+            lab.client.task("DELETE", *path)
+
+
+def test_a_volume_is_copied_to_another_node(uploaded: Lab) -> None:
+    made = as_foreseen(uploaded, **COPY, node="pve2", **ROOT)
+    assert made["volume"]["volid"] == "local:iso/t-one.iso"
+    assert (made["volume"]["node"], made["volume"]["size"]) == ("pve2", 6000)
+    assert made["done"] == [
+        "Copy local:iso/t-one.iso of node pve1 to local:iso/t-one.iso on node pve2"
+    ]
+    other = as_foreseen(uploaded, **COPY, node="pve1", volume="local:iso/t-two.iso", **ROOT)
+    assert other["volume"]["node"] == "pve1"
+
+
+def test_a_lost_answer_to_a_copy_is_looked_after(uploaded: Lab) -> None:
+    uploaded.simulator.fault(method="POST", path="/content/", drop="after")
+    assert volume(uploaded, **COPY, node="pve2", **ROOT)["volume"]["size"] == 6000
+    assert not volume(uploaded, **COPY, node="pve2", **ROOT)["changed"]
+
+
+def test_copies_that_proxmox_ve_would_refuse(uploaded: Lab, iso: Path) -> None:
+    """Only root@pam may call the method, and only with a password (pve-storage, Content.pm)."""
+    result = refused(uploaded, **COPY, node="pve2")
+    assert (result["error"]["category"], result["error"]["reason"]) == (
+        "PermissionDenied",
+        "root only",
+    )
+    missing = {**COPY, "source_volume": "local:iso/t-none.iso"}
+    result = refused(uploaded, **missing, node="pve2", **ROOT)
+    assert "pve1 does not have local:iso/t-none.iso" in result["msg"]
+    iso.write_bytes(b"another ISO")
+    volume(uploaded, storage="local", node="pve2", src=str(iso))
+    assert "has 11 bytes, not 6000" in refused(uploaded, **COPY, node="pve2", **ROOT)["msg"]

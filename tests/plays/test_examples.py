@@ -53,7 +53,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def player(tmp_path: Path, lab: Lab) -> Player:
     lab.reset()
-    return Player(tmp_path, lab.environment)
+    return Player(tmp_path, {**lab.environment, "PVE_ROOT_PASSWORD": "fleetpw123"})
 
 
 def examples(module: str) -> list[dict[str, Any]]:

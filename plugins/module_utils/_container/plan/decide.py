@@ -13,7 +13,7 @@ from typing import Any
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
 from ..._cluster.quota import Figures
-from ..._cluster.site import require_own_bridges, require_own_storages
+from ..._cluster.site import require_own_bridges, require_own_storages, require_root
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
@@ -30,7 +30,6 @@ from ..._guest.plan.refusals import (
     raise_for_version,
     require_bridges,
     require_pool,
-    require_root,
     require_template_wanted,
 )
 from ..._resource.plan import Plan

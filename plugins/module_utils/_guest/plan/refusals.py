@@ -13,7 +13,7 @@ from ..._api.settings import Connection
 from ..._cluster.site import require_own_bridges
 from ..._cluster.state import VmRow
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
-from ..._core.errors import ConfigurationError, Conflict, NotSupported, PermissionDenied
+from ..._core.errors import ConfigurationError, Conflict, NotSupported
 from ..._resource.plan import Plan
 from ..hardware import DesiredGuest
 from ..model import Actual, Guest
@@ -112,23 +112,6 @@ def raise_for_version(
         reason=", ".join(sorted(refused)),
         parameters=refused,
         details={"version": version},
-    )
-
-
-def require_root(
-    label: str, refused: Mapping[str, str], remedy: str, connection: Connection
-) -> None:
-    """Raise PermissionDenied for options that PVE lets root@pam alone change, and no token, not
-    even one of root's; `refused` has their reasons.
-    """
-    if not refused or (connection.user == "root@pam" and not connection.token_id):
-        return
-    raise PermissionDenied(
-        attempted=f"{label} could not be planned",
-        answer="; ".join(refused.values()),
-        next_step=f"PVE allows this to root@pam with a password only, never to a token; {remedy}",
-        reason="root only",
-        parameters=refused,
     )
 
 

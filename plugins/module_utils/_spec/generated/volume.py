@@ -25,6 +25,8 @@ def volume_spec() -> Spec:
         "node": {"type": "str"},
         "src": {"type": "path"},
         "source_url": {"type": "str"},
+        "source_volume": {"type": "str"},
+        "source_node": {"type": "str"},
         "template": {"type": "str"},
         "image": {"type": "str"},
         "filename": {"type": "str"},

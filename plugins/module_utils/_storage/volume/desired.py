@@ -28,13 +28,15 @@ _PIECE = 1 << 20
 class Volume:
     """A volume as a task wants it.
 
-    `size` is the size of the local file `src`, or of a new disk of guest `vmid`, in bytes. Notes
-    and protection are not changed if they are None.
+    `size` is the size of the local file `src`, of the copied volume `source`, or of a new disk of
+    guest `vmid`, in bytes. Notes and protection are not changed if they are None.
     """
 
     file: File
     present: bool = True
     src: str = ""
+    source: str = ""  # the volume ID of the volume that is copied from node `source_node`
+    source_node: str = ""
     image: str = ""
     template: str = ""
     size: int | None = None
@@ -57,7 +59,8 @@ class Volume:
 def read_desired_volume(params: Mapping[str, Any]) -> Volume:
     """Return the volume that the options describe. Raises ValidationFailed."""
     src = params.get("src") or ""
-    if params.get("volume"):
+    source = params.get("source_volume") or ""
+    if params.get("volume") or source:
         file = _file_of_volume(params)
     elif params.get("image"):
         file = _file_of_image(params)
@@ -74,6 +77,8 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
         file,
         present=params.get("state") != "absent",
         src=src,
+        source=source,
+        source_node=params.get("source_node") or params.get("node") or "",
         image=params.get("image") or "",
         template=str(params.get("template") or "").strip(),
         vmid=params.get("vmid"),
@@ -82,6 +87,8 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
         protected=params.get("protected"),
         force=bool(params.get("force")),
     )
+    if source:
+        _require_copy(volume)
     if params.get("size"):
         return _new_disk(volume, params["size"])
     if (volume.notes is not None or volume.protected is not None) and file.content != "backup":
@@ -95,16 +102,44 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
 
 
 def _file_of_volume(params: Mapping[str, Any]) -> File:
-    volid = validate.volume(params["volume"])
+    volid = validate.volume(params.get("volume") or params["source_volume"])
     storage, _colon, name = volid.partition(":")
     if params.get("storage") not in (None, storage):
         raise validate.refused(
             "storage", params["storage"], f"is not the storage of {volid}", "Leave out storage"
         )
-    content, slash, rest = name.partition("/")
-    if not slash or content not in _FILES:
-        content, rest = "images", name
-    return File(storage=storage, content=content, name=rest, node=params.get("node") or None)
+    _storage, content = split_content(volid)
+    if content != "images":
+        name = name.removeprefix(f"{content}/")
+    return File(storage=storage, content=content, name=name, node=params.get("node") or None)
+
+
+def _require_copy(volume: Volume) -> None:
+    """Raise ValidationFailed for a copy of the volume itself, or to another storage or content."""
+    source = validate.volume(volume.source, "source_volume")
+    own, kind = split_content(volume.volid), split_content(source)
+    validate.node(volume.source_node, "source_node")
+    if own != kind:
+        raise validate.refused(
+            "source_volume",
+            source,
+            f"is not of storage {own[0]} and content {own[1]}",
+            "Proxmox VE copies a volume to a volume of the same storage and content only",
+        )
+    if (source, volume.source_node) == (volume.volid, volume.file.node):
+        raise validate.refused(
+            "source_volume",
+            source,
+            "is the volume itself",
+            "Set source_node, or another name in volume",
+        )
+
+
+def split_content(volid: str) -> tuple[str, str]:
+    """Return the storage and the content of a volume ID. A disk has no content in its name."""
+    storage, _colon, name = volid.partition(":")
+    content, slash, _rest = name.partition("/")
+    return storage, content if slash and content in _FILES else "images"
 
 
 def _file_of_image(params: Mapping[str, Any]) -> File:

@@ -14,6 +14,7 @@ from ..._core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
 from ..._core.quantities import readable_sizes
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
+from .copy import copy_step
 from .desired import Volume
 
 UPLOAD, ALLOCATE, DESCRIBE, DELETE = "upload", "allocate", "describe", "delete"
@@ -36,10 +37,13 @@ def plan_volume(volume: Volume, found: Row | None) -> Plan:
         before = {"volid": volume.volid, "size": found.get("size")}
         return Plan((_upload(volume),), before, _uploaded(volume))
     if volume.size is not None and not volume.src and found.get("size") != volume.size:
+        step = "Grow the disk of the guest instead"
+        if volume.source:
+            step = "Wait for a copy that still runs, or delete the volume first with state=absent"
         raise Conflict(
             attempted=f"{volume.volid} was not changed",
             answer=f"it has {found.get('size')} bytes, not {volume.size}",
-            next_step="Grow the disk of the guest instead",
+            next_step=step,
             reason="size",
         )
     return _plan_attributes(volume, found)
@@ -48,6 +52,8 @@ def plan_volume(volume: Volume, found: Row | None) -> Plan:
 def _plan_new(volume: Volume) -> Plan:
     if volume.src:
         return Plan((_upload(volume),), {}, _uploaded(volume))
+    if volume.source:
+        return Plan((copy_step(volume),), {}, _uploaded(volume))
     if volume.size is not None:
         data: dict[str, Any] = {
             "filename": volume.name.rpartition("/")[2],
@@ -66,7 +72,7 @@ def _plan_new(volume: Volume) -> Plan:
     raise NotFound(
         attempted=f"{volume.volid} was not found on node {volume.file.node}",
         answer="there is no such volume, and the task does not say where it comes from",
-        next_step="Set src, source_url or size, or check the name",
+        next_step="Set src, source_url, source_volume or size, or check the name",
         reason="unknown volume",
     )
 

@@ -15,13 +15,15 @@ from ..._api.request import Upload
 from ..._cluster.site import require_own_storages
 from ..._cluster.state import ClusterState, fetch_cluster_state, guest_row
 from ..._core import validate
-from ..._core.errors import AlreadyExists, FleetError
+from ..._core.errors import AlreadyExists, FleetError, TaskFailed
 from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import Execution, Sent, Verdict, attempted
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
+from ..desired import File
 from ..download import DOWNLOAD, choose_node, find_running, require_version
+from .copy import COPY, require_copy
 from .desired import Volume, read_desired_volume, with_local_file
 from .plan import (
     ALLOCATE,
@@ -52,6 +54,8 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     volume = replace(desired, file=replace(desired.file, node=node))
     if desired.template and desired.present:
         volume = _with_template(client, volume)
+    if desired.source and desired.present:
+        volume = _with_source(client, volume, cluster)
     require_own_storages(client.connection, [volume.file.storage])
     return apply_plan(StoredVolume(client, volume, timeout, cluster), check_mode)
 
@@ -68,6 +72,15 @@ def _with_template(client: Client, volume: Volume) -> Volume:
     return replace(volume, file=replace(volume.file, name=name), template=name)
 
 
+def _with_source(client: Client, volume: Volume, cluster: ClusterState) -> Volume:
+    """Return the volume with the size of the volume that is copied, None if there is none."""
+    name = volume.source.partition(":")[2].removeprefix(f"{volume.file.content}/")
+    file = replace(volume.file, node=volume.source_node, name=name)
+    choose_node(file, cluster)
+    found = find_volume(client, file)
+    return replace(volume, size=None if found is None else int(found.get("size") or 0))
+
+
 class StoredVolume(Resource[Result]):
     """One volume on a storage."""
 
@@ -77,7 +90,8 @@ class StoredVolume(Resource[Result]):
         self.client = client
         self.volume = volume
         self.timeout = timeout
-        self.found = find_volume(client, volume)
+        self.copies: frozenset[str] = frozenset()  # tasks that ran before the copy
+        self.found = find_volume(client, volume.file)
         self.plan = plan_volume(volume, self.found)
         if self.plan.changed:
             self._check(cluster)
@@ -86,14 +100,20 @@ class StoredVolume(Resource[Result]):
         """Refuse the removal of a used disk and a file without space, before the first write."""
         step, file = self.plan.steps[0], self.volume.file
         if step.action == DELETE and not self.volume.force:
-            vmid = (self.found or {}).get("vmid")
-            if file.content == "images" and vmid is not None and vmid in cluster.taken:
-                require_unused(self.volume, self._config(int(vmid)))
-        if step.action in (UPLOAD, ALLOCATE):
-            row = cluster.storage_on(file.storage, str(file.node))
+            self._require_unused(cluster)
+        place = cluster.storage_on(file.storage, str(file.node))
+        if step.action == COPY:
+            require_copy(self.volume, place, self.client.connection)
+        if step.action in (UPLOAD, ALLOCATE, COPY):
             replaced = (self.found or {}).get("size") or 0
-            free = None if row is None or not row.total else row.total - row.used + replaced
+            free = None if place is None or not place.total else place.total - place.used + replaced
             require_space(self.volume, free)
+
+    def _require_unused(self, cluster: ClusterState) -> None:
+        vmid = (self.found or {}).get("vmid")
+        content = self.volume.file.content
+        if content == "images" and vmid is not None and vmid in cluster.taken:
+            require_unused(self.volume, self._config(int(vmid)))
 
     def _config(self, vmid: int) -> Row:
         row = guest_row(self.client, vmid)
@@ -103,7 +123,7 @@ class StoredVolume(Resource[Result]):
         volume = self.volume
         if any(step.action == UPLOAD for step in done):
             volume = replace(volume, force=False)
-        return plan_volume(volume, find_volume(self.client, volume))
+        return plan_volume(volume, find_volume(self.client, volume.file))
 
     def send(self, step: Step) -> Sent:
         """Send a step; a download that an earlier run left running is waited for instead."""
@@ -113,6 +133,8 @@ class StoredVolume(Resource[Result]):
                 running, timeout=self.timeout, attempted=attempted(step.summary)
             )
             return self.after_task(step, found)
+        if step.action == COPY:
+            self.copies = self._running_copies()
         if step.action != UPLOAD:
             return super().send(step)
         result = self.client.task(
@@ -136,16 +158,28 @@ class StoredVolume(Resource[Result]):
                 running = find_running(self.client, self.volume.file)
                 if running is not None:
                     return running
-            found = find_volume(self.client, self.volume)
+            if step.action == COPY:
+                new = self._running_copies() - self.copies
+                if new:
+                    return min(new)
+            found = find_volume(self.client, self.volume.file)
             return self.volume.volid if self._is_done(step, found) else None
 
         return look
+
+    def _running_copies(self) -> frozenset[str]:
+        """Return the UPIDs of the copies that run on the source node."""
+        path = ("nodes", self.volume.source_node, "tasks")
+        rows = self.client.get(*path, source="active", typefilter="imgcopy") or []
+        return frozenset(str(row["upid"]) for row in rows if not row.get("endtime"))
 
     def _is_done(self, step: Step, found: Row | None) -> bool:
         if step.action == DELETE:
             return found is None
         if found is None:
             return False
+        if step.action == COPY:
+            return bool(found.get("size") == self.volume.size)
         if step.action in (UPLOAD, DESCRIBE):
             # A file of the same size that was there before may be the old one.
             is_same = step.action == UPLOAD and found == self.found
@@ -153,6 +187,8 @@ class StoredVolume(Resource[Result]):
         return True
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        if step.action == COPY and isinstance(error, TaskFailed):
+            return Verdict.STALE  # another run may have copied the volume first
         is_there = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
         return Verdict.STALE if is_there else Verdict.FAILED
 
@@ -171,17 +207,16 @@ class StoredVolume(Resource[Result]):
         plan = self.plan if execution.done else Plan()  # else another run was faster
         volume = None
         if self.volume.present:
-            volume = describe(self.volume, find_volume(self.client, self.volume))
+            volume = describe(self.volume, find_volume(self.client, self.volume.file))
         return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
 
 
-def find_volume(client: Client, volume: Volume) -> Row | None:
+def find_volume(client: Client, file: File) -> Row | None:
     """Return PVE's row of the volume, or None."""
-    file = volume.file
     query = {} if file.content == "images" else {"content": file.content}
     path = ("nodes", str(file.node), "storage", file.storage, "content")
     rows = client.get(*path, params=query) or []
     for row in rows:
-        if row.get("volid") == volume.volid:
+        if row.get("volid") == file.volume:
             return row
     return None

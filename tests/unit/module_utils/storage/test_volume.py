@@ -11,18 +11,29 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import StorageRow
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     NotFound,
     NotSupported,
+    PermissionDenied,
     QuotaExceeded,
+    ValidationFailed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import File
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume import plan
-from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import Volume
+from ansible_collections.pve.fleet.plugins.module_utils._storage.volume import copy, plan
+from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
+    Volume,
+    read_desired_volume,
+)
 
+_PVE = parse_endpoint("https://pve:8006", None)
+ROOT = Connection(_PVE, user="root@pam", password="x")
+TOKEN = Connection(_PVE, user="root@pam", token_id="root@pam!a", token_secret="x")
 FILE = File("local", "iso", "a.iso", node="pve1")
 
 
@@ -72,3 +83,51 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         MultipartBody({}, Upload(str(tmp_path / "none"), "a.iso"))
+
+
+def a_copy(storage: str, name: str, content: str = "images", **values: Any) -> Volume:
+    file = File(storage, content, name, node="pve2")
+    return Volume(file, source=file.volume, source_node="pve1", size=1, **values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "copied", "message"),
+    [
+        ("lvmthin", a_copy("thin", "vm-1-disk-0"), None),
+        ("dir", a_copy("dir", "1/vm-1-disk-0.raw"), None),
+        ("dir", a_copy("dir", "a.ova", "import"), None),
+        ("dir", a_copy("dir", "1/vm-1-disk-0.qcow2"), "raw disks"),
+        ("dir", a_copy("dir", "a.qcow2", "import"), "would convert the image to raw"),
+        ("dir", a_copy("dir", "a.vma", "backup"), "does not copy backups"),
+        ("rbd", a_copy("ceph", "vm-1-disk-0"), "is shared"),
+        ("esxi", a_copy("esxi", "a.vmdk", "import"), "of type esxi"),
+    ],
+)
+def test_volumes_that_proxmox_ve_does_not_copy(
+    kind: str, copied: Volume, message: str | None
+) -> None:
+    """Sources: volume_export_formats and volume_import of pve-storage, Storage/Plugin.pm."""
+    content = frozenset({copied.file.content})
+    place = StorageRow(copied.file.storage, "pve2", True, kind == "rbd", kind, content, 0, 1)
+    with pytest.raises(PermissionDenied, match="only root@pam"):
+        copy.require_copy(copied, place, TOKEN)
+    if message is None:
+        copy.require_copy(copied, place, ROOT)
+        return
+    with pytest.raises(NotSupported, match=message):
+        copy.require_copy(copied, place, ROOT)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source_volume": "local:iso/a.iso"}, "is the volume itself"),
+        ({"volume": "other:iso/a.iso"}, "is not of storage other and content iso"),
+        ({"volume": "local:vm-1-disk-0"}, "is not of storage local and content images"),
+        ({"source_node": "p v e"}, "is not a node name"),
+    ],
+)
+def test_copies_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    source = {"source_volume": "local:iso/a.iso", "node": "pve1"}
+    with pytest.raises(ValidationFailed, match=message):
+        read_desired_volume({**source, **options})

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ...._api.settings import Connection
+from ...._cluster.site import require_root
 from ...._core import validate
 from ...._core.errors import ValidationFailed
 from ...._guest.desired.canonical import refusal_error
 from ...._guest.flow.intent import Release
-from ...._guest.plan.refusals import raise_for_version, require_root
+from ...._guest.plan.refusals import raise_for_version
 from ...._schema.check import (
     Refusal,
     disputed,
