@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._vm.live import snippets
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets import seen
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import Directory
 from tests.modules.estate_lab import Lab
 
 CONTENT = "#cloud-config\npackages: [vim]\n"
@@ -40,15 +41,15 @@ def forget_snippets(lab: Lab) -> None:
 @pytest.fixture
 def mounted(quiet: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the storage's snippets: what is written there is seen by every node."""
-    write: Callable[[str, str], None] = snippets.write_content
+    write: Callable[[Directory, str, bytes], None] = Directory.write
 
-    def write_and_show(file: str, content: str) -> None:
-        write(file, content)
+    def write_and_show(files: Directory, name: str, data: bytes) -> None:
+        write(files, name, data)
         for node in NODES:
-            volume = f"local:snippets/{Path(file).name}"
+            volume = f"local:snippets/{name}"
             quiet.simulator.steer(f"volumes/{node}", {"volid": volume, "new": True})
 
-    monkeypatch.setattr(snippets, "write_content", write_and_show)
+    monkeypatch.setattr(Directory, "write", write_and_show)
     (tmp_path / "user.yml").write_text("seed")  # as the demo cluster's storage
     return tmp_path
 
@@ -107,7 +108,7 @@ def test_where_both_are_empty_the_written_file_decides(
     quiet: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget_snippets(quiet)
-    monkeypatch.setattr(snippets, "_APPEARANCE", 0.3)
+    monkeypatch.setattr(seen, "_APPEARANCE", 0.3)
     result = quiet.refused(name=name, source="debian-13", cloud_init=cloud_init(tmp_path))
     assert result["error"]["reason"] == "snippet not visible"
     assert list(tmp_path.iterdir()) == []

@@ -81,12 +81,13 @@ def read_regular(path: str) -> Content | None:
         return Content(stream.read(_MOST), stat.S_IMODE(status.st_mode))
 
 
-def replace_file(path: str, text: str, mode: int) -> None:
+def replace_file(path: str, text: str | bytes, mode: int) -> None:
     """Replace a file at once, with this mode from its first moment. Raises OSError.
 
     The text is on the disk before the file has its name, so that a reader never sees a part of it.
     """
-    beside = _write_beside(path, text.encode("utf-8"), mode)
+    data = text.encode("utf-8") if isinstance(text, str) else text
+    beside = _write_beside(path, data, mode)
     try:
         os.replace(beside, path)
     except BaseException:

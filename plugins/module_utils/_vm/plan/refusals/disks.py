@@ -7,24 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 
 from ...._cluster.lookup import require_own_volume, volume_owner
 from ...._cluster.state import ClusterState
 from ...._core.errors import ConfigurationError, Conflict
 from ...._core.quantities import readable_sizes, render_size
-from ...._core.shown import first_of
 from ...._guest.hardware import Disk
 from ...._guest.model import Actual
+from ...._storage.snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
 from ...config.actual import drives, volume_of
 from ...config.changes import Change
 from ...model import DesiredVm, Snippet
 from ..facts import Image, SeenSnippet
-
-SET_DIRECTORY = (
-    "Set snippet_directory to where the snippets of that storage are mounted on the machine where"
-    " the task runs"
-)
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
@@ -203,8 +197,7 @@ def require_snippets(snippets: Iterable[SeenSnippet], node: str) -> tuple[str, .
         why = _why_invisible(snippet, snippet.listed, node)
         if why is not None:
             raise _invisible(snippet.volume, why, snippet.written)
-    needed = "that needs Datastore.Allocate on its storage"
-    return tuple(f"Whether a node sees {one} could not be checked: {needed}" for one in unknown)
+    return tuple(map(unchecked, unknown))
 
 
 def _why_invisible(snippet: SeenSnippet, listed: frozenset[str], node: str) -> str | None:
@@ -213,26 +206,6 @@ def _why_invisible(snippet: SeenSnippet, listed: frozenset[str], node: str) -> s
     if snippet.name in listed:
         return None
     return f"node {node} does not have it"
-
-
-def why_elsewhere(
-    name: str, before: AbstractSet[str], listed: AbstractSet[str], after: AbstractSet[str]
-) -> str | None:
-    """Return why a directory cannot be the one of a storage's snippets, or None if it can be.
-
-    `before` and `after` are its files right before and after `listed` was read: others may write
-    some in between.
-    """
-    if name in before - listed:
-        return f"the directory has {name}, and the storage does not"
-    if name in listed - after:
-        return f"the storage has {name}, and the directory does not"
-    if before and not listed:
-        return f"the directory has {first_of(sorted(before))}, and the storage has no snippet"
-    if listed and listed.isdisjoint(after):
-        files = first_of(sorted(after)) or "no file"
-        return f"the storage has {first_of(sorted(listed))}, and the directory has {files}"
-    return None
 
 
 def _invisible(volume: str, why: str, written: Snippet | None) -> ConfigurationError:

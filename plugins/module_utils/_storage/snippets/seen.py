@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which snippets a node sees, and whether a new one becomes visible to it."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ..._api.client import Client
+from ..._core.errors import ConfigurationError, PermissionDenied
+from ..._core.poll import poll
+from .files import Files
+from .place import SET_DIRECTORY
+
+# Seconds after which a node sees a new file on a storage that others mount too (nfs: acdirmin is
+# 30).
+_APPEARANCE = 40.0
+
+
+def list_snippets(client: Client, node: str, storage: str) -> frozenset[str] | None:
+    """Return the names of the snippets that a node has on a storage, None if the caller may not see
+    them.
+
+    Only a user with Datastore.Allocate sees snippets (pve-storage: Storage.pm,
+    check_volume_access); for any other the list is empty. One request, and a second for an empty
+    list.
+    """
+    rows = client.get("nodes", node, "storage", storage, "content", content="snippets")
+    if rows:
+        return frozenset(str(row["volid"]).rpartition("/")[2] for row in rows)
+    path = f"/storage/{storage}"
+    permissions = client.get("access", "permissions", path=path) or {}
+    privileges = permissions.get(path) or {}
+    if "Datastore.Allocate" in privileges:
+        return frozenset()
+    return None
+
+
+def put_snippet(
+    client: Client, files: Files, volume: str, node: str, data: bytes, *, is_new: bool
+) -> None:
+    """Write the file of a snippet.
+
+    A new file is removed again, and ConfigurationError raised, if the node does not see it. A
+    storage on the network shows a new file after some time, so this waits for it.
+    """
+    name = volume.rpartition("/")[2]
+    files.write(name, data)
+    if is_new and not _appears(client, volume, node):
+        files.remove(name)
+        _raise_unseen(volume, node)
+
+
+def _raise_unseen(volume: str, node: str) -> NoReturn:
+    """Raise ConfigurationError for a new snippet that the node does not see (pure)."""
+    raise ConfigurationError(
+        attempted=f"Snippet {volume} could not be used",
+        answer=f"node {node} does not see the file that was written; it was removed again",
+        next_step=SET_DIRECTORY,
+        reason="snippet not visible",
+    )
+
+
+def _appears(client: Client, volume: str, node: str) -> bool:
+    """Return whether a node sees a new snippet, in time.
+
+    Also True if the caller may not see any snippet.
+    """
+    storage, _colon, path = volume.partition(":")
+    _folder, _slash, name = path.rpartition("/")
+    for _left in poll(client.clock, _APPEARANCE, first=0.2, longest=5.0):
+        try:
+            listed = list_snippets(client, node, storage)
+        except PermissionDenied:
+            return True
+        if listed is None or name in listed:
+            return True
+    return False
