@@ -20,7 +20,11 @@ _EXECUTABLE, _READABLE = 0o750, 0o640
 
 
 class Files(Protocol):
-    """The directory of a storage's snippets. Each method raises FleetError."""
+    """The directory of a storage's snippets; `path` as messages show it. Each method raises
+    FleetError.
+    """
+
+    path: str
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file, or None if there is none."""
