@@ -21,7 +21,8 @@ description:
   - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the
     node that answers the API first, so that node needs the space in C(/var/tmp) as well.
   - The API takes uploads of ISOs, disk images to import and container templates. It does
-    not take snippets.
+    not take snippets, so the module writes them to a mounted directory, or to the node
+    by SSH.
   - The token needs C(Datastore.AllocateTemplate) on the storage to upload and download,
     C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate,
     and C(Datastore.Allocate) to delete.
@@ -30,8 +31,8 @@ options:
     description:
       - V(present) creates the volume if it does not exist, and changes what differs.
         V(absent) deletes it.
-      - A protected backup is not deleted, and a disk that its guest uses with O(force)
-        only.
+      - A protected backup is not deleted, and a disk or a snippet that a guest uses with
+        O(force) only.
     type: str
     choices: [present, absent]
     default: present
@@ -52,7 +53,50 @@ options:
       - Local file that is uploaded, on the machine that runs the task. It is read as
         it is sent, and never as a whole.
       - A file of another size on the storage is replaced. The content is not compared.
+      - With O(content=snippets), the file becomes a snippet, whose content is compared
+        by its checksum.
     type: path
+  text:
+    description: Content of a snippet, which is named with O(filename) or O(volume). A
+      diff shows its checksum only.
+    type: str
+  snippet_directory:
+    description:
+      - Where the C(snippets) directory of the storage is mounted on the machine that
+        runs the task. The API of Proxmox VE does not take snippets, so the file is written
+        there, with a temporary name first.
+      - A file that begins with C(#!) becomes executable, as hook scripts must be.
+      - A snippet needs this option or O(ssh).
+    type: path
+  ssh:
+    description: Login to O(node) by which a snippet is written to the directory of its
+      storage. C({}) is C(root) with the keys of the user that runs the task.
+    type: dict
+    suboptions:
+      address:
+        description: Address of the node. By default, its address in the cluster.
+        type: str
+      user:
+        description: User on the node.
+        type: str
+        default: root
+      become:
+        description: Whether the user runs the commands with C(sudo), without a password.
+        type: bool
+        default: false
+      port:
+        description: Port of SSH. By default, the one of the configuration of C(ssh).
+        type: int
+      private_key_file:
+        description: Private key. By default, the keys of the configuration of C(ssh).
+        type: path
+      args:
+        description: More arguments for C(ssh). By default, there are none.
+        type: str
+      executable:
+        description: The program for SSH.
+        type: str
+        default: ssh
   source_url:
     description: URL from which a node downloads the file. An existing file is not changed.
     type: str
@@ -90,7 +134,7 @@ options:
     description: Content type of the file. By default, it is derived from the extension
       of the name.
     type: str
-    choices: [import, iso, vztmpl]
+    choices: [import, iso, snippets, vztmpl]
   checksum:
     description:
       - Checksum of the file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the
@@ -133,7 +177,7 @@ options:
     type: bool
   force:
     description: Whether O(src) is uploaded even if a file of its size is there, and whether
-      O(state=absent) also deletes a disk that its guest uses.
+      O(state=absent) also deletes a disk or a snippet that a guest uses.
     type: bool
     default: false
   task_timeout:
@@ -180,6 +224,14 @@ EXAMPLES = r"""
     node: pve2
     user: root@pam
     password: "{{ lookup('ansible.builtin.env', 'PVE_ROOT_PASSWORD') }}"
+
+- name: Write a snippet to a node by SSH
+  pve.fleet.volume:
+    storage: local
+    node: pve1
+    filename: web.yml
+    text: "{{ lookup('ansible.builtin.file', 'web.yml') }}"
+    ssh: {}
 
 - name: Allocate a disk for a guest that another tool creates
   pve.fleet.volume:
@@ -259,7 +311,8 @@ ENTRY = Entry(
             ("volume", "src", "source_url", "source_volume", "template", "image", "filename"),
         ],
         "mutually_exclusive": [
-            ("src", "source_url", "source_volume", "template", "image", "size"),
+            ("src", "text", "source_url", "source_volume", "template", "image", "size"),
+            ("snippet_directory", "ssh"),
             ("source_volume", "filename"),
             ("volume", "src"),
             ("volume", "source_url"),

@@ -53,7 +53,8 @@ ELSEWHERE = {
     ("_node/network/resource.py", "_restored"): "test_node_network.py",
     ("_storage/volume/plan.py", "_fetch"): "test_volume.py",
     ("_storage/volume/plan.py", "_plan_attributes"): "test_volume.py",
-    # It writes a file of the machine that runs the task.
+    # They write a file of the machine that runs the task, or of a node by SSH.
+    ("_storage/volume/snippet.py", "plan_snippet"): "test_volume.py",
     ("_vm/plan/snippets.py", "write_step"): "test_snippets_visible.py",
 }
 Place = tuple[str, str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import Directory
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import NodeDirectory
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
 from tests.modules.estate_lab import Lab, open_lab
 
@@ -316,3 +318,83 @@ def test_copies_that_proxmox_ve_would_refuse(uploaded: Lab, iso: Path) -> None:
     iso.write_bytes(b"another ISO")
     volume(uploaded, storage="local", node="pve2", src=str(iso))
     assert "has 11 bytes, not 6000" in refused(uploaded, **COPY, node="pve2", **ROOT)["msg"]
+
+
+SNIPPET: dict[str, Any] = {"volume": "local:snippets/t-web.yml", "node": "pve1"}
+SECRET = "password: s3cr3t\n"
+
+
+@pytest.fixture
+def mounted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the snippets of a node, with the snippets that the node has."""
+    write: Callable[[Directory, str, bytes], None] = Directory.write
+
+    def write_and_show(files: Directory, name: str, data: bytes) -> None:
+        write(files, name, data)
+        volid = f"local:snippets/{name}"
+        lab.simulator.steer("volumes/pve1", {"volid": volid, "new": True})
+
+    monkeypatch.setattr(Directory, "write", write_and_show)
+    for volid in listed(lab, content="snippets"):
+        (tmp_path / volid.rpartition("/")[2]).touch()
+    return tmp_path
+
+
+def test_a_snippet_is_written_changed_and_removed(lab: Lab, mounted: Path) -> None:
+    place = {**SNIPPET, "snippet_directory": str(mounted)}
+    made = as_foreseen(lab, **place, text="#cloud-config\n")
+    assert made["volume"]["volid"] == SNIPPET["volume"]
+    assert (mounted / "t-web.yml").read_text() == "#cloud-config\n"
+    changed = as_foreseen(lab, **place, text=SECRET)
+    assert set(changed["diff"]["before"]) == {"volid", "sha256"}
+    assert "s3cr3t" not in str(changed)
+    assert as_foreseen(lab, **SNIPPET, state="absent")["volume"] is None
+
+
+def test_a_snippet_of_a_guest_is_not_removed(lab: Lab, mounted: Path) -> None:
+    own = "local:snippets/t-own.yml"
+    options = {"node": "pve1", "volume": own, "snippet_directory": str(mounted)}
+    volume(lab, **options, text="#cloud-config\n")
+    lab.vm(name="t-user", source="debian-13", node="pve1", cloud_init={"snippets": {"user": own}})
+    result = refused(lab, volume=own, node="pve1", state="absent")
+    assert result["error"]["reason"] == "in use"
+    assert "t-user" in result["msg"]
+    assert volume(lab, volume=own, node="pve1", state="absent", force=True)["changed"]
+    lab.run("vm", name="t-user", state="absent")
+
+
+def test_a_directory_of_another_storage_is_refused(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "foreign.yml").touch()
+    result = refused(lab, **SNIPPET, text="x", snippet_directory=str(tmp_path))
+    assert result["error"]["reason"] == "snippet not visible"
+
+
+def test_a_snippet_is_written_by_ssh(
+    lab: Lab, mounted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program for SSH runs the command here; the storage's directory is that of the test."""
+    program = tmp_path / ".ssh"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {tmp_path}/.calls
+for command; do :; done
+exec sh -c "$(printf %s "$command" | sed 's#/var/lib/vz/snippets#{mounted}#')"
+"""
+    )
+    program.chmod(0o700)
+    write: Callable[[NodeDirectory, str, bytes], None] = NodeDirectory.write
+
+    def write_and_show(files: NodeDirectory, name: str, data: bytes) -> None:
+        write(files, name, data)
+        lab.simulator.steer("volumes/pve1", {"volid": f"local:snippets/{name}", "new": True})
+
+    monkeypatch.setattr(NodeDirectory, "write", write_and_show)
+    options = {**SNIPPET, "text": "#cloud-config\n", "ssh": {"executable": str(program)}}
+    foreseen = volume(lab, check=True, **options)
+    made = volume(lab, **options)
+    assert made["diff"] == foreseen["diff"]
+    assert (mounted / "t-web.yml").read_text() == "#cloud-config\n"
+    assert not volume(lab, **options)["changed"]
+    assert "User=root 10.99.0.1" in (tmp_path / ".calls").read_text()
+    program.unlink()
+    assert lab.run("volume", **options)["error"]["reason"] == "ssh"

@@ -65,6 +65,7 @@ PLANTED: Mapping[str, str] = {
     "private_key": "-----BEGIN PRIVATE KEY-----\ncanary/private/28\n-----END PRIVATE KEY-----",
     "key": "canary-subscription-29",
     "data": "CF_Token=canary-acme-30",
+    "text": "#cloud-config\npassword: canary-snippet-31\n",
 }
 # Proxmox VE compares a certificate with no key.
 CERTIFICATE = some_certificate()
@@ -102,6 +103,7 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
             ("otel_headers",),
         ),
     ),
+    "volume": (({"volume": "local:snippets/user.yml", "node": "pve1"}, ("text",)),),
     "acme_plugin": (({"name": "c1", "type": "dns", "api": "cf"}, ("data",)),),
     "node_certificate": (({"node": "pve1", "certificates": CERTIFICATE}, ("private_key",)),),
     # A key of a subscription has a form of its own: the refused task has the canary.
@@ -199,6 +201,8 @@ def with_secrets(options: Mapping[str, Any], paths: Iterable[str], place: Path) 
         if path in ("current_secret", "vault_password"):  # the refused task has them
             continue
         options = planted(options, path, PLANTED[path])
+        if path == "text":
+            options["snippet_directory"] = str(place / "snippets")
         if path.endswith("user_data"):
             for name, value in (
                 ("snippets", {"user": "local:snippets/user.yml"}),

@@ -84,7 +84,7 @@ def read_desired_file(params: Mapping[str, Any]) -> File:
     if content is None:
         step = "Set content, and use an ending for it"
         raise validate.refused("filename", name, "does not show its content", step)
-    if not _ENDINGS[content].search(name):
+    if content in _ENDINGS and not _ENDINGS[content].search(name):
         step = f"Give one that ends in {_SHOWN[content]}"
         raise validate.refused("filename", name, f"is not a name for content {content}", step)
     checksum, algorithm = _checksum(params.get("checksum"), params.get("checksum_algorithm"))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .._core.errors import ConfigurationError, Conflict, NotSupported, ValidationFailed
 from .._resource.change import DesiredResource, ResourceChange
@@ -29,7 +29,7 @@ def precheck_storage(
         attempted = f"Storage '{name}' was not deleted"
         _require_removable(name, attempted)
         usage = Usage() if desired.force else read_usage(client, name)
-        require_unused(usage, attempted)
+        require_unused(usage.users, attempted, "volumes are never deleted")
         return usage.warnings
     attempted = f"Storage '{name}' was not changed"
     if change.creates:
@@ -156,18 +156,21 @@ def _require_removable(name: str, attempted: str) -> None:
         )
 
 
-def require_unused(usage: Usage, attempted: str) -> None:
-    """Raise Conflict if something uses the storage, and name the users (pure)."""
-    if not usage.users:
+def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
+    """Raise Conflict if something uses a storage or a file, and name the users (pure).
+
+    `effect` is the effect of `force`.
+    """
+    if not users:
         return
-    shown = list(usage.users[:_MOST_NAMES])
-    rest = len(usage.users) - len(shown)
+    shown = list(users[:_MOST_NAMES])
+    rest = len(users) - len(shown)
     if rest:
         shown.append(f"{rest} more")
     raise Conflict(
         attempted=attempted,
         answer=f"it is used by {', '.join(shown)}",
-        next_step="Move or remove these first, or set force=true; volumes are never deleted",
+        next_step=f"Move or remove these first, or set force=true; {effect}",
         reason="in use",
-        details={"users": list(usage.users)},
+        details={"users": list(users)},
     )

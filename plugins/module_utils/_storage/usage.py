@@ -47,11 +47,7 @@ def read_usage(client: Api, storage: str) -> Usage:
     get = partial(client.get, attempted=attempted)
     rows = get("cluster", "resources") or []
     guests = [row for row in rows if "vmid" in row]
-    configs = side_by_side(
-        lambda row: get("nodes", row["node"], row["type"], row["vmid"], "config") or {},
-        guests,
-        _READS_AT_ONCE,
-    )
+    configs = _read_configs(client, guests, attempted)
     places = [row for row in rows if row.get("storage") == storage and "vmid" not in row]
     owners = _read_owners(client, storage, places)
     names = {int(row["vmid"]): str(row.get("name") or "") for row in guests}
@@ -69,6 +65,34 @@ def read_usage(client: Api, storage: str) -> Usage:
     return Usage(tuple(users), _warnings(storage, orphans))
 
 
+def _read_configs(
+    client: Api, guests: Sequence[Mapping[str, Any]], attempted: str
+) -> list[Mapping[str, Any]]:
+    """Return the configuration of each guest; one request for each."""
+
+    def read(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        path = ("nodes", row["node"], row["type"], row["vmid"], "config")
+        return client.get(*path, attempted=attempted) or {}
+
+    return side_by_side(read, guests, _READS_AT_ONCE)
+
+
+def read_users_of_file(client: Api, volid: str, node: str | None = None) -> list[str]:
+    """Return the guests whose configuration names a file, on one node or on all. Raises FleetError.
+
+    One request, and one for each guest.
+    """
+    attempted = f"Could not find out what uses {volid}"
+    rows = client.get("cluster", "resources", type="vm", attempted=attempted) or []
+    guests = [row for row in rows if node in (None, row.get("node"))]
+    configs = _read_configs(client, guests, attempted)
+    return [
+        f"guest {row['vmid']} ({row.get('name') or ''})"
+        for row, config in zip(guests, configs, strict=True)
+        if names_file(config, volid)
+    ]
+
+
 def _warnings(storage: str, orphans: Sequence[int]) -> tuple[str, ...]:
     if not orphans:
         return ()
@@ -80,7 +104,15 @@ def names_storage(config: Mapping[str, Any], storage: str) -> bool:
     """Return whether the configuration of a guest names a volume of the storage (pure)."""
     if config.get("vmstatestorage") == storage:
         return True
-    pattern = re.compile(rf"(?:^|[,=]){re.escape(storage)}:")
+    return _has_volume(config, re.compile(rf"(?:^|[,=]){re.escape(storage)}:"))
+
+
+def names_file(config: Mapping[str, Any], volid: str) -> bool:
+    """Return whether the configuration of a guest names a file of a storage (pure)."""
+    return _has_volume(config, re.compile(rf"(?:^|[,=]){re.escape(volid)}(?:,|$)"))
+
+
+def _has_volume(config: Mapping[str, Any], pattern: re.Pattern[str]) -> bool:
     return any(
         _VOLUMES.fullmatch(key) and pattern.search(str(value)) for key, value in config.items()
     )

@@ -7,16 +7,18 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
 
 from ..._core import validate
 from ..._core.errors import ConfigurationError, ValidationFailed
 from ..._core.quantities import MIB, parse_disk_size
 from ..desired import File, name_of_path, read_desired_file
+from ..snippets.options import SNIPPETS, require_snippet_options
 
 _FILES = ("backup", "import", "iso", "snippets", "vztmpl")
 _IMAGE_NAME = re.compile(r"(?:\d+/)?(?:vm|subvol|base)-(\d+)-[-\w.]+")
@@ -44,6 +46,7 @@ class Volume:
     format: str | None = None
     notes: str | None = None
     protected: bool | None = None
+    data: bytes | None = field(default=None, repr=False)  # the content of a snippet
     force: bool = False
 
     @property
@@ -58,26 +61,13 @@ class Volume:
 
 def read_desired_volume(params: Mapping[str, Any]) -> Volume:
     """Return the volume that the options describe. Raises ValidationFailed."""
-    src = params.get("src") or ""
-    source = params.get("source_volume") or ""
-    if params.get("volume") or source:
-        file = _file_of_volume(params)
-    elif params.get("image"):
-        file = _file_of_image(params)
-    elif params.get("template"):
-        name = str(params["template"]).strip()
-        if ".tar" not in name and params.get("state") != "absent":
-            name = f"{name}.tar.zst"  # a package, whose newest version is looked up
-        file = read_desired_file({**params, "filename": name, "content": "vztmpl"})
-    elif src and not params.get("filename"):
-        file = read_desired_file({**params, "filename": name_of_path(src, params.get("content"))})
-    else:
-        file = read_desired_file(params)
+    file = _file_of(params)
+    text = params.get("text")
     volume = Volume(
         file,
         present=params.get("state") != "absent",
-        src=src,
-        source=source,
+        src=params.get("src") or "",
+        source=params.get("source_volume") or "",
         source_node=params.get("source_node") or params.get("node") or "",
         image=params.get("image") or "",
         template=str(params.get("template") or "").strip(),
@@ -85,9 +75,11 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
         format=params.get("format"),
         notes=params.get("notes"),
         protected=params.get("protected"),
+        data=None if text is None else text.encode(),
         force=bool(params.get("force")),
     )
-    if source:
+    require_snippet_options(params, file)
+    if volume.source:
         _require_copy(volume)
     if params.get("size"):
         return _new_disk(volume, params["size"])
@@ -99,6 +91,25 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
             reason="notes",
         )
     return volume
+
+
+def _file_of(params: Mapping[str, Any]) -> File:
+    """Return the file of the volume: by its ID, or by the name that follows from its source."""
+    src = params.get("src") or ""
+    if params.get("volume") or params.get("source_volume"):
+        return _file_of_volume(params)
+    if params.get("image"):
+        return _file_of_image(params)
+    if params.get("template"):
+        template = str(params["template"]).strip()
+        if ".tar" not in template and params.get("state") != "absent":
+            template = f"{template}.tar.zst"  # a package, whose newest version is looked up
+        return read_desired_file({**params, "filename": template, "content": "vztmpl"})
+    content = params.get("content")
+    if content is None and params.get("text") is not None:
+        content = SNIPPETS
+    name = params.get("filename") or (name_of_path(src, content) if src else None)
+    return read_desired_file({**params, "filename": name, "content": content})
 
 
 def _file_of_volume(params: Mapping[str, Any]) -> File:
@@ -170,12 +181,17 @@ def _new_disk(volume: Volume, text: str) -> Volume:
 
 
 def with_local_file(volume: Volume) -> Volume:
-    """Return the volume with the size of its local file, whose checksum is verified.
+    """Return the volume with the size of its local file, and with the content of a snippet. Its
+    checksum is verified.
 
     Raises ConfigurationError for a file that cannot be read, and ValidationFailed for another
     checksum.
     """
-    if not volume.src or not volume.present:
+    if not volume.present:
+        return volume
+    if volume.data is not None:
+        _require_checksum(io.BytesIO(volume.data), volume.file, f"{volume.volid} was not written")
+    if not volume.src:
         return volume
     path = os.path.abspath(os.path.expanduser(volume.src))
     attempted = f"{path} was not uploaded"
@@ -189,9 +205,12 @@ def with_local_file(volume: Volume) -> Volume:
                 next_step="Set src to a file on the machine that runs the task",
                 reason="src",
             )
-        size = os.path.getsize(path)
-        if volume.file.checksum:
-            _require_checksum(path, volume.file, attempted)
+        size, data = os.path.getsize(path), volume.data
+        with open(path, "rb") as stream:
+            _require_checksum(stream, volume.file, attempted)
+            if volume.file.content == SNIPPETS:
+                stream.seek(0)
+                data = stream.read()
     except OSError as error:
         raise ConfigurationError(
             attempted=attempted,
@@ -199,14 +218,15 @@ def with_local_file(volume: Volume) -> Volume:
             next_step="Check the permissions of src",
             reason="src",
         ) from error
-    return replace(volume, src=path, size=size)
+    return replace(volume, src=path, size=size, data=data)
 
 
-def _require_checksum(path: str, file: File, attempted: str) -> None:
+def _require_checksum(stream: BinaryIO, file: File, attempted: str) -> None:
+    if not file.checksum:
+        return
     digest = hashlib.new(str(file.algorithm), usedforsecurity=False)
-    with open(path, "rb") as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
+    while piece := stream.read(_PIECE):
+        digest.update(piece)
     if digest.hexdigest() != file.checksum:
         raise ValidationFailed(
             attempted=attempted,

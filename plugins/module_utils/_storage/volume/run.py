@@ -14,6 +14,7 @@ from ..._api.client import Client
 from ..._api.request import Upload
 from ..._cluster.site import require_own_storages
 from ..._cluster.state import ClusterState, fetch_cluster_state, guest_row
+from ..._connection.pct import address_of
 from ..._core import validate
 from ..._core.errors import AlreadyExists, FleetError, TaskFailed
 from ..._core.result import Result
@@ -21,8 +22,12 @@ from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import Execution, Sent, Verdict, attempted
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
-from ..desired import File
 from ..download import DOWNLOAD, choose_node, find_running, require_version
+from ..precheck import require_unused as require_users_gone
+from ..snippets.files import Directory, Files
+from ..snippets.options import SNIPPETS
+from ..snippets.ssh import NodeDirectory, directory_of, read_login
+from ..usage import read_users_of_file
 from .copy import COPY, require_copy
 from .desired import Volume, read_desired_volume, with_local_file
 from .plan import (
@@ -39,6 +44,8 @@ from .plan import (
     require_space,
     require_unused,
 )
+from .read import find_volume
+from .snippet import StoredSnippet
 
 
 def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -57,7 +64,20 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     if desired.source and desired.present:
         volume = _with_source(client, volume, cluster)
     require_own_storages(client.connection, [volume.file.storage])
+    if volume.data is not None and volume.file.content == SNIPPETS:
+        files = _files_of(client, volume, params)
+        return apply_plan(StoredSnippet(client, volume, volume.data, files), check_mode)
     return apply_plan(StoredVolume(client, volume, timeout, cluster), check_mode)
+
+
+def _files_of(client: Client, volume: Volume, params: Mapping[str, Any]) -> Files:
+    """Return the directory that snippets are written to: mounted here, or on the node by SSH."""
+    if params.get("snippet_directory"):
+        return Directory(str(params["snippet_directory"]))
+    options, node = params["ssh"], str(volume.file.node)
+    rows = [] if options.get("address") else client.get("cluster", "status")
+    login = read_login(options, address_of(node, {}, rows))
+    return NodeDirectory(login, directory_of(client.get("storage", volume.file.storage)))
 
 
 def _with_template(client: Client, volume: Volume) -> Volume:
@@ -112,8 +132,18 @@ class StoredVolume(Resource[Result]):
     def _require_unused(self, cluster: ClusterState) -> None:
         vmid = (self.found or {}).get("vmid")
         content = self.volume.file.content
+        if content == SNIPPETS:
+            self._require_unused_snippet(cluster)
         if content == "images" and vmid is not None and vmid in cluster.taken:
             require_unused(self.volume, self._config(int(vmid)))
+
+    def _require_unused_snippet(self, cluster: ClusterState) -> None:
+        file = self.volume.file
+        place = cluster.storage_on(file.storage, str(file.node))
+        node = None if place is None else place.place or None
+        users = read_users_of_file(self.client, file.volume, node)
+        attempt, effect = f"{file.volume} was not deleted", "such a guest does not start then"
+        require_users_gone(users, attempt, effect)
 
     def _config(self, vmid: int) -> Row:
         row = guest_row(self.client, vmid)
@@ -209,14 +239,3 @@ class StoredVolume(Resource[Result]):
         if self.volume.present:
             volume = describe(self.volume, find_volume(self.client, self.volume.file))
         return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
-
-
-def find_volume(client: Client, file: File) -> Row | None:
-    """Return PVE's row of the volume, or None."""
-    query = {} if file.content == "images" else {"content": file.content}
-    path = ("nodes", str(file.node), "storage", file.storage, "content")
-    rows = client.get(*path, params=query) or []
-    for row in rows:
-        if row.get("volid") == file.volume:
-            return row
-    return None
