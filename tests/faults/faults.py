@@ -105,6 +105,11 @@ class Fault:
     late: tuple[tuple[str, str, Any], ...] = ()  # when everything is prepared
     is_read: bool = False  # it meets the reads after the last write, which is done
 
+    @property
+    def kind(self) -> str:
+        """The key, without the route of a read."""
+        return self.key.partition(":")[0]
+
 
 def _rule(**what: Any) -> Rules:
     def rules(write: Write) -> list[dict[str, Any]]:
