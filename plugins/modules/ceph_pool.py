@@ -43,7 +43,7 @@ options:
     type: int
   min_size:
     description: Number of copies below which Ceph stops writing, from 1 to O(size). By default,
-      V(2) for a new pool. Ceph chooses it anew if O(size) changes.
+      V(2) for a new pool. Ceph chooses it again if O(size) changes.
     type: int
   pg_num:
     description: Number of placement groups. By default, V(128) for a new pool. Otherwise it is

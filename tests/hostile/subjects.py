@@ -208,7 +208,7 @@ def of_scenario(scenario: Scenario) -> Subject:
     )
 
 
-_CEPH = (("PUT", "/cluster", {"ceph": {}}),)
+_CEPH: tuple[tuple[str, str, Mapping[str, Any]], ...] = (("PUT", "/cluster", {"ceph": {}}),)
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}
 _SAVED = (("backup", {"name": "neighbour", "tenant": TENANT, "storage": "local"}),)

@@ -224,7 +224,10 @@ def test_a_tenant_restores_its_own_vm_only(
 def test_the_operations_of_a_tenant_are_enough_to_restore_its_vm(
     lab: Lab, web: dict[str, Any]
 ) -> None:
-    rights = {"operations": ["provision", "backup"], "storages": ["nas", "local", "ceph"]}
+    rights: dict[str, Any] = {
+        "operations": ["provision", "backup"],
+        "storages": ["nas", "local", "ceph"],
+    }
     made = do(lab, "tenant", name="acme", bridges=["vmbr0"], adopt=True, **rights)
     (site,) = made["credentials"]["sites"]
     login = {key: site[key] for key in ("token_id", "token_secret")}

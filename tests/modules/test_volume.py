@@ -272,7 +272,12 @@ def test_an_upload_of_6_gib_is_announced_with_its_whole_length(lab: Lab, tmp_pat
     assert max(map(len, pieces)) <= 1 << 18
 
 
-ROOT = {"token_id": None, "token_secret": None, "user": "root@pam", "password": "fleetpw123"}
+ROOT: dict[str, Any] = {
+    "token_id": None,
+    "token_secret": None,
+    "user": "root@pam",
+    "password": "fleetpw123",
+}
 COPY: dict[str, Any] = {"source_volume": "local:iso/t-one.iso", "source_node": "pve1"}
 
 
@@ -353,7 +358,7 @@ def test_a_snippet_is_written_changed_and_removed(lab: Lab, mounted: Path) -> No
 
 def test_a_snippet_of_a_guest_is_not_removed(lab: Lab, mounted: Path) -> None:
     own = "local:snippets/t-own.yml"
-    options = {"node": "pve1", "volume": own, "snippet_directory": str(mounted)}
+    options: dict[str, Any] = {"node": "pve1", "volume": own, "snippet_directory": str(mounted)}
     volume(lab, **options, text="#cloud-config\n")
     lab.vm(name="t-user", source="debian-13", node="pve1", cloud_init={"snippets": {"user": own}})
     result = refused(lab, volume=own, node="pve1", state="absent")

@@ -152,6 +152,7 @@ def _measured(wanted: EventOptions) -> MetricsOptions:
         snapshots=False,
         backups=wanted.max_age is not None,
         disks=wanted.counts_disks,
+        versions=False,
         drift=None,
     )
 
