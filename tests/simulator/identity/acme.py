@@ -1,4 +1,4 @@
-"""Plugins of ACME, and certificates that a node orders with them. Accounts are given: `default`.
+"""Plugins of ACME, and certificates that a node orders with them.
 
 Source: pve-manager, API2/ACMEPlugin.pm, API2/ACME.pm and NodeConfig.pm. The CA of the simulation
 issues what is ordered.
@@ -19,11 +19,11 @@ from ..core.api import Ctx, api
 from ..core.tasks import Task
 from ..errors import ApiError, ParamError, PveError
 from ..schema.formats import split_list
+from .acme_accounts import accounts_of
 from .certificates import own_files
 
 BASE = "/cluster/acme/plugins"
 ORDER = "/nodes/{node}/certificates/acme/certificate"
-ACCOUNTS = frozenset({"default"})
 _COMMON = frozenset({"nodes", "disable"})
 _DNS = frozenset({"api", "data", "validation-delay"})
 _TYPES = {
@@ -135,7 +135,7 @@ def _start(ctx: Ctx, node: str, kind: str, wanted: tuple[str, dict[str, str]]) -
     account, domains = wanted
 
     async def work(_task: Task) -> None:
-        if account not in ACCOUNTS:
+        if account not in accounts_of(ctx.cluster):
             raise PveError(f"ACME account config file '{account}' does not exist.")
         for domain, plugin in domains.items():
             if plugin not in _file(ctx).entries:

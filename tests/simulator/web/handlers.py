@@ -51,6 +51,7 @@ MODULES = (
     "ha.rules",
     "ha.status",
     "identity.acme",
+    "identity.acme_accounts",
     "identity.certificates",
     "identity.subscription",
     "network.firewall",
