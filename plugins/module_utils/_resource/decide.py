@@ -36,9 +36,8 @@ def read_desired(table: Table, params: Mapping[str, Any]) -> DesiredResource:
     for secret in _given(table.secrets, params):
         secrets[secret.option] = secret.check(params[secret.option], secret.option)
     switches = {name: params.get(option) for option, name in table.switches.items()}
-    requested = [
-        params.get(secret.requested_by[0]) == secret.requested_by[1] for secret in table.secrets
-    ]
+    requests = [secret.requested_by for secret in table.secrets if secret.requested_by is not None]
+    requested = [params.get(option) == value for option, value in requests]
     return DesiredResource(
         keys=read_keys(table, params),
         present=params.get("state") != "absent",

@@ -154,15 +154,16 @@ class Secret:
     """An option that PVE keeps and never shows, such as a password: it is not compared.
 
     It goes with the creation. If the task asks for that, it is also written to a resource that
-    exists: its option `requested_by[0]` has the value `requested_by[1]`. `call` writes it; without
-    a call it is part of the update, and an empty text removes it. With `variants` it exists only if
+    exists: its option `requested_by[0]` has the value `requested_by[1]`. Without `requested_by` it
+    cannot be written again. `call` writes it; without a call it is part of the update, and an empty
+    text removes it. With `variants` it exists only if
     the table's `variant` has one of these values.
     """
 
     option: str
     property: str
     call: Call | None
-    requested_by: tuple[str, str]
+    requested_by: tuple[str, str] | None
     check: Callable[[Any, str], str]
     variants: tuple[str, ...] = ()
 
@@ -305,7 +306,9 @@ class Table:
         found.update(one.option for one in self.fields)
         found.update(group.option for group in self.members)
         for secret in self.secrets:
-            found.update((secret.option, secret.requested_by[0]))
+            found.add(secret.option)
+            if secret.requested_by is not None:
+                found.add(secret.requested_by[0])
         return frozenset(found)
 
     @property
