@@ -60,6 +60,13 @@ options:
         O(exact) names the section.
     type: list
     elements: dict
+  acme_accounts:
+    description:
+      - Accounts of ACME, each with the options of M(pve.fleet.acme_account).
+        Needs the login of C(root@pam) with a password.
+      - By default, nothing is changed.
+    type: list
+    elements: dict
   acme_plugins:
     description:
       - Plugins of ACME, each with the options of M(pve.fleet.acme_plugin).

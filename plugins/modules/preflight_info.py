@@ -51,6 +51,8 @@ options:
     choices:
       - acl
       - acl_info
+      - acme_account
+      - acme_account_info
       - acme_certificate
       - acme_plugin
       - acme_plugin_info

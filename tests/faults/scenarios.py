@@ -13,6 +13,7 @@ from typing import Any
 from tests.certificates import some_certificate
 from tests.modules.access_lab import with_directory
 from tests.modules.estate_lab import Lab
+from tests.simulator.identity.acme_accounts import TERMS
 
 NAME, TENANT = "subject", "acme"
 MINE = f"tenant_{TENANT}"
@@ -56,6 +57,8 @@ _CERTIFICATE = {
     "certificates": some_certificate(),
     "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
 }
+ROOT = {"token_id": "", "token_secret": "", "user": "root@pam", "password": "fleetpw123"}
+_ACCOUNT = {**ROOT, "name": "faulty", "contact": ["ops@example.com"], "tos_url": TERMS}
 _ACME = {"name": "faulty", "type": "dns", "api": "cf"}
 _DOMAIN = {"node": "pve1", "acme": {"domains": [{"domain": "pve1.lab.example.com"}]}}
 _SUBSCRIPTION = {"node": "pve1", "key": "pve1c-0123456789"}
@@ -673,6 +676,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         **{**_CERTIFICATE, "certificates": some_certificate()},
     ),
     access("remove a certificate", "node_certificate", _CERTIFICATE, node="pve1", state="absent"),
+    access("register an account", "acme_account", **_ACCOUNT),
+    access("change an account", "acme_account", _ACCOUNT, **{**_ACCOUNT, "contact": ["b@c.de"]}),
+    access(
+        "deactivate an account", "acme_account", _ACCOUNT, **ROOT, name="faulty", state="absent"
+    ),
     access("create a plugin", "acme_plugin", **_ACME),
     access("change a plugin", "acme_plugin", _ACME, name="faulty", validation_delay=60),
     access("delete a plugin", "acme_plugin", _ACME, name="faulty", state="absent"),

@@ -26,7 +26,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.model import Nod
 from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
 from tests.declared import minimal_tasks
 from tests.event_world import OPTIONS
-from tests.faults.scenarios import LIMITS, NAME, SCENARIOS, TENANT, VMID, Scenario, machine
+from tests.faults.scenarios import LIMITS, NAME, ROOT, SCENARIOS, TENANT, VMID, Scenario, machine
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 
@@ -350,6 +350,7 @@ READING: tuple[Subject, ...] = (
         fails=True,
     ),
     Subject("a Ceph pool", "ceph_pool", {"name": "new", "crush_rule": "replicated_rule"}),
+    Subject("accounts of ACME", "acme_account_info", ROOT),
     Subject("Ceph pools", "ceph_pool_info", {}, steering=_CEPH),
     Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
     Subject("HA groups of Proxmox VE 9", "ha_group_info", {}, fails=True),

@@ -16,6 +16,7 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._datacenter.table import CLUSTER_OPTIONS
 from .._node.apt.run import run_info as list_repositories
+from .._node.identity.acme_account import ACME_ACCOUNT, ROOT
 from .._node.identity.certificate import NODE_CERTIFICATE
 from .._node.identity.subscription import SUBSCRIPTION
 from .._node.network.run import run_info as list_interfaces
@@ -139,14 +140,27 @@ def _subscriptions(nodes: Sequence[str], client: Client) -> ExportedSection:
     return ExportedSection([{"node": node} for node in names], [f"{node}: key" for node in names])
 
 
+def _acme_accounts(_nodes: Sequence[str], client: Client) -> ExportedSection:
+    """Return the accounts of ACME if the login can read them, otherwise only notes about them."""
+    if client.login == ROOT:
+        found = list_values(ACME_ACCOUNT, client, {})
+        return exported_rows(_section("acme_accounts"), ACME_ACCOUNT, found)
+    rows = client.get(*ACME_ACCOUNT.list_call.path) or []
+    return ExportedSection([], [f"{row['name']}: only {ROOT} can read the account" for row in rows])
+
+
+def _section(name: str) -> Section:
+    (found,) = (one for one in SECTIONS if one.name == name)
+    return found
+
+
 def _ceph_pools(nodes: Sequence[str], client: Client) -> ExportedSection:
     """Return the replicated pools, without those that Ceph makes itself; their names begin with a
     dot. Proxmox VE does not return the profile of an erasure-coded pool.
     """
-    (section,) = (one for one in SECTIONS if one.name == "ceph_pools")
     table = on_node(POOL, node_with_ceph(nodes, client))
     found = [
-        declared(section, table, keys, values)
+        declared(_section("ceph_pools"), table, keys, values)
         for keys, values in list_values(table, client, {})
         if values["type"] == "replicated" and not keys["name"].startswith(".")
     ]
@@ -166,6 +180,7 @@ _READERS: Mapping[str, Callable[[Sequence[str], Client], ExportedSection]] = {
     "firewall": export_firewall,
     "certificates": _certificates,
     "subscriptions": _subscriptions,
+    "acme_accounts": _acme_accounts,
     "ceph_pools": _ceph_pools,
     "volumes": _volumes,
 }

@@ -32,6 +32,7 @@ from .._ha.resource import HA_RESOURCE
 from .._ha.rule import HA_RULE
 from .._ha.run import run_resource, run_rule
 from .._node.apt.run import run as run_apt
+from .._node.identity.acme_account import ACME_ACCOUNT
 from .._node.identity.acme_plugin import ACME_PLUGIN
 from .._node.identity.certificate import run_certificate
 from .._node.identity.subscription import SUBSCRIPTION
@@ -46,6 +47,7 @@ from .._resource.table import Table, Values
 from .._sdn.run import run as run_sdn
 from .._spec.firewall import firewall_spec
 from .._spec.generated.acl import acl_spec
+from .._spec.generated.acme_account import acme_account_spec
 from .._spec.generated.acme_plugin import acme_plugin_spec
 from .._spec.generated.apt_repository import apt_repository_spec
 from .._spec.generated.backup_job import backup_job_spec
@@ -151,6 +153,8 @@ SECTIONS: tuple[Section, ...] = (
     _simple("roles", ROLE, role_spec, built_in=lambda keys: is_built_in(keys["name"]), fixed=True),
     _simple("groups", GROUP, group_spec),
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
+    # It has no table, because only root@pam may read each account.
+    Section("acme_accounts", acme_account_spec, partial(run, ACME_ACCOUNT), ("name",)),
     _simple("acme_plugins", ACME_PLUGIN, acme_plugin_spec, built_in=_named("standalone")),
     Section("nodes", node_spec, run_node, ("node",)),
     Section("certificates", node_certificate_spec, run_certificate, ("node",)),

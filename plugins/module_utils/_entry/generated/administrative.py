@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 ADMINISTRATIVE: Mapping[str, str] = {
     "acl": "rights of users and groups",
+    "acme_account": "accounts of ACME",
     "acme_certificate": "certificates of nodes by ACME",
     "acme_plugin": "plugins of ACME",
     "apt_repository": "repositories of nodes",

@@ -16,6 +16,8 @@ from ..need import Need
 TASKS: Mapping[str, tuple[Need, ...]] = {
     "acl": (Need("pool", ("Permissions.Modify", "Pool.Allocate"), any_of=True),),
     "acl_info": (Need("access", ("Sys.Audit",)),),
+    "acme_account": (),
+    "acme_account_info": (),
     "acme_certificate": (Need("node", ("Sys.Modify",)), Need("datacenter", ("Sys.Audit",))),
     "acme_plugin": (Need("datacenter", ("Sys.Modify",)),),
     "acme_plugin_info": (Need("datacenter", ("Sys.Modify",)),),

@@ -23,6 +23,8 @@ def preflight_info_spec() -> Spec:
             "choices": [
                 "acl",
                 "acl_info",
+                "acme_account",
+                "acme_account_info",
                 "acme_certificate",
                 "acme_plugin",
                 "acme_plugin_info",

@@ -277,6 +277,7 @@ FAMILIES: Mapping[str, Family] = {
         "cluster_",
         {
             "cluster_acls": {"type": "list", "elements": "dict"},
+            "cluster_acme_accounts": {"type": "list", "elements": "dict"},
             "cluster_acme_plugins": {"type": "list", "elements": "dict"},
             "cluster_apt_repositories": {"type": "list", "elements": "dict"},
             "cluster_backup_jobs": {"type": "list", "elements": "dict"},

@@ -350,6 +350,11 @@ READS: Mapping[str, Form] = {
     "cluster/mapping/usb/*": Record(
         {}, {"map": rows(properties), "description": text, "digest": text}
     ),
+    "cluster/acme/account": rows(Record({}, {"name": text})),
+    "cluster/acme/account/*": Record(
+        {}, {"directory": text, "location": text, "tos": text, "account": dict}
+    ),
+    "cluster/acme/meta": Record({}, {"termsOfService": text, "externalAccountRequired": flag}),
     "cluster/acme/plugins": rows(
         Record(
             {"plugin": name},
