@@ -15,11 +15,12 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay and domains of
-    ACME of a node.
+  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains
+    of ACME of a node.
   - Only the parts that a task sets are read and changed, one request each.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
-    wake-on-LAN, delay, ballooning and ACME. To read the hosts, it needs C(Sys.Audit) on C(/).
+    wake-on-LAN, delay, ballooning, place and ACME. To read the hosts, it needs C(Sys.Audit)
+    on C(/).
 options:
   node:
     description: Name of the node.
@@ -76,6 +77,20 @@ options:
           alias:
             description: Domain whose record proves this one. By default, its own.
             type: str
+  location:
+    description: Place of the node on a map. Both coordinates are required together. A key that
+      is not set is not changed. It came with Proxmox VE 9.2.
+    type: dict
+    suboptions:
+      latitude:
+        description: Degrees from V(-90) to V(90). An empty text removes it.
+        type: str
+      longitude:
+        description: Degrees from V(-180) to V(180). An empty text removes it.
+        type: str
+      name:
+        description: Name of the place, of at most 128 characters. An empty text removes it.
+        type: str
   dns:
     description: DNS settings of the node. A key that is not set is not changed.
     type: dict
@@ -138,6 +153,11 @@ EXAMPLES = r"""
     wakeonlan:
       mac: BC:24:11:00:00:01
 
+- name: Show the node on the map of the datacenter
+  pve.fleet.node:
+    node: pve1
+    location: {latitude: "48.2082", longitude: "16.3738", name: Vienna}
+
 - name: Name the domain of its certificate
   pve.fleet.node:
     node: pve1
@@ -170,6 +190,8 @@ node:
     wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as
         they are set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
     acme: {description: 'C(account) and C(domains), null without domains.', type: dict}
+    location: {description: 'C(latitude), C(longitude) and C(name), null without a place.',
+      type: dict}
     dns:
       description: C(search) and C(servers).
       type: dict

@@ -52,6 +52,25 @@ def test_all_settings_at_once(lab: Lab) -> None:
     assert not do(lab, "node", node=NODE, **listed)["changed"]
 
 
+def test_place_of_a_node(lab: Lab, old: Lab) -> None:
+    """Proxmox VE 9.2 has it, in format pve-node-location with both coordinates."""
+    place = {"latitude": "48.2082", "longitude": "16.3738", "name": "Vienna"}
+    made = as_foreseen(lab, "node", node=NODE, location=place)
+    assert made["plan"] == ["Change the settings of node pve1: location"]
+    assert made["node"]["location"] == place
+    listed = do(lab, "node_settings_info", node=NODE)["settings"]
+    assert not do(lab, "node", node=NODE, **listed)["changed"]
+    failure = refused(lab, "node", node=NODE, location={"latitude": ""})
+    assert "location.longitude needs location.latitude" in failure["msg"]
+    failure = refused(lab, "node", node=NODE, location={"latitude": "91"})
+    assert "Use a number from -90 to 90" in failure["msg"]
+    removed = do(lab, "node", node=NODE, location=dict.fromkeys(place, ""))
+    assert removed["node"]["location"] is None
+    failure = refused(old, "node", node=NODE, location=place)
+    assert failure["error"]["category"] == "NotSupported"
+    assert "location came with Proxmox VE 9.2, and this is 8.4" in failure["msg"]
+
+
 def test_only_the_parts_of_the_task_are_read(lab: Lab) -> None:
     do(lab, "node", node=NODE, timezone="UTC")
     assert requests(lab) == [f"GET {PATH}/time"]

@@ -167,7 +167,7 @@ def _place_name(value: Any, what: str) -> str:
 _LONGEST_PLACE = 128
 _PLACES = {"": (9, 2)}
 _LATITUDE, _LONGITUDE = "latitude", "longitude"
-_LOCATION = PropertyString(
+LOCATION = PropertyString(
     "location",
     (
         SubKey(_LATITUDE, _LATITUDE, _degrees(90), shown_text, since=_PLACES, needs=_LONGITUDE),
@@ -176,7 +176,7 @@ _LOCATION = PropertyString(
     ),
 )
 STRINGS: tuple[PropertyString, ...] = (
-    _LOCATION,
+    LOCATION,
     PropertyString("ha", (_POLICY,)),
     _NOTIFY,
     _REPLICATION,

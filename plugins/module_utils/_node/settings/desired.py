@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._core import validate
 from .acme import AcmeSettings, read_acme
+from .location import read_location
 
 CONFIG, DNS, HOSTS, TIME = "config", "dns", "hosts", "time"
 PARTS = (CONFIG, DNS, HOSTS, TIME)
@@ -31,8 +32,8 @@ _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
 class WantedSettings:
     """The settings of a task. None stands for a part that the task does not set.
 
-    `config` has texts by PVE's key; an empty one removes the key. `wakeonlan` and `dns` have the
-    set keys only. `hosts` are names by address; an address without names is removed.
+    `config` has texts by PVE's key; an empty one removes the key. `wakeonlan`, `location` and `dns`
+    have the set keys only. `hosts` are names by address; an address without names is removed.
     """
 
     node: str
@@ -42,6 +43,7 @@ class WantedSettings:
     hosts: Mapping[str, tuple[str, ...]] | None = None
     timezone: str | None = None
     acme: AcmeSettings | None = None
+    location: Mapping[str, str] | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -56,7 +58,8 @@ class WantedSettings:
 
     @property
     def _sets_config(self) -> bool:
-        return bool(self.config) or self.wakeonlan is not None or self.acme is not None
+        parts = (self.wakeonlan, self.acme, self.location)
+        return bool(self.config) or any(one is not None for one in parts)
 
 
 def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
@@ -80,6 +83,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
         hosts=_hosts(params.get("hosts")),
         timezone=params.get("timezone"),
         acme=read_acme(params.get("acme")),
+        location=read_location(params.get("location")),
     )
 
 

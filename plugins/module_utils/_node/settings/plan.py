@@ -13,12 +13,15 @@ from typing import Any
 
 from ..._core import propstring
 from ..._core.errors import ConfigurationError, FleetError
+from ..._datacenter.general import LOCATION
 from ..._resource.plan import Plan, Step
 from ..record import comment_in, without_comment
 from .acme import acme_of, with_acme
 from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
+from .location import location_after
 
 Names = Mapping[str, tuple[str, ...]]
+_STRINGS = ("wakeonlan", "location")  # kept as their keys, and removed without any
 _WAKEONLAN = {"mac": {"default_key": True}, "bind-interface": {}, "broadcast-address": {}}
 
 
@@ -50,6 +53,7 @@ class NodeSettings:
             "ballooning_target": None,
             "wakeonlan": None,
             "acme": None,
+            "location": None,
             "dns": self.dns,
             "hosts": None,
             "timezone": self.timezone,
@@ -60,6 +64,7 @@ class NodeSettings:
             found["ballooning_target"] = int(config.get("ballooning-target", 80))
             found["wakeonlan"] = _options_of(config.get("wakeonlan", {}))
             found["acme"] = acme_of(config).shown()
+            found["location"] = dict(config.get("location", {})) or None
         if self.hosts is not None:
             found["hosts"] = [
                 {"address": address, "names": list(names)} for address, names in self.hosts.items()
@@ -73,6 +78,8 @@ def settings_of(actual: Actual) -> NodeSettings:
     if actual.config is not None:
         config = {key: str(value) for key, value in actual.config.items() if key != "digest"}
         config["description"] = config.get("description", "").strip("\n")
+        if "location" in config:
+            config["location"] = LOCATION.read(config["location"])
         if "wakeonlan" in config:
             text = config["wakeonlan"]
             values = propstring.parse(text, _WAKEONLAN, what="wakeonlan")
@@ -173,21 +180,26 @@ def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str
             value = _with_comment(value, before)
         if before.get(key, defaults[key]) != value:
             after[key] = value
-    if wanted.wakeonlan is None:
-        return after
+    if wanted.location is not None:
+        after["location"] = location_after(wanted.node, before.get("location", {}), wanted.location)
+    if wanted.wakeonlan is not None:
+        after["wakeonlan"] = _wakeonlan_after(wanted.node, wanted.wakeonlan, before)
+    return {key: value for key, value in after.items() if value or key not in _STRINGS}
+
+
+def _wakeonlan_after(
+    node: str, wanted: Mapping[str, str], before: Mapping[str, Any]
+) -> dict[str, str]:
     values = dict(before.get("wakeonlan", {}))
-    for option, value in wanted.wakeonlan.items():
+    for option, value in wanted.items():
         key = option.replace("_", "-")
         values[key] = value
         if not value:
             del values[key]
     if values and not values.get("mac"):
         answer = "wake-on-LAN needs a MAC address"
-        raise _refused(wanted.node, answer, "Set wakeonlan.mac, or remove the other keys", "mac")
-    after["wakeonlan"] = values
-    if not values:
-        del after["wakeonlan"]
-    return after
+        raise _refused(node, answer, "Set wakeonlan.mac, or remove the other keys", "mac")
+    return values
 
 
 def _with_comment(notes: str, before: Mapping[str, Any]) -> str:
@@ -208,6 +220,8 @@ def _config_step(
             removed.append(key)
         elif key == "wakeonlan":
             data[key] = propstring.render(value, _WAKEONLAN)
+        elif key == "location":
+            data[key] = LOCATION.send(value)
         else:
             data[key] = value
     if removed:

@@ -20,6 +20,7 @@ from ..._resource.result import result_of
 from ..identity.acme_plugin import ACME_PLUGIN
 from .acme import STANDALONE, AcmeSettings, require_plugins
 from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, WantedSettings, read_wanted
+from .location import require_version
 from .plan import Actual, NodeSettings, plan_settings, settings_of
 
 
@@ -61,6 +62,8 @@ class Node(Resource[Result]):
         self.plan, self.after = self._planned()
 
     def _planned(self) -> tuple[Plan, NodeSettings]:
+        if any((self.wanted.location or {}).values()):
+            require_version(self.wanted.node, self.client.version())
         actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
         plan, after = plan_settings(self.wanted, actual)
         if self.wanted.acme is not None and plan.changed:

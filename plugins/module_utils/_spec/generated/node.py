@@ -45,6 +45,14 @@ def node_spec() -> Spec:
                 },
             },
         },
+        "location": {
+            "type": "dict",
+            "options": {
+                "latitude": {"type": "str"},
+                "longitude": {"type": "str"},
+                "name": {"type": "str"},
+            },
+        },
         "dns": {
             "type": "dict",
             "options": {"search": {"type": "str"}, "servers": {"type": "list", "elements": "str"}},
