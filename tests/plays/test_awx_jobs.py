@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("ansible_runner")
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
 from tests.awx import rules
 from tests.awx.controller import Controller
 from tests.awx.jobs import LOGIN_TYPE, Finished, Job, Workflow
@@ -53,14 +54,15 @@ VMS = "pve.fleet.vms"
 CHANGE = "Provision VMs"
 
 
-def login(lab: Lab, tenant: str = "") -> dict[str, Any]:
+def login(lab: Lab, tenant: str = "", **options: Any) -> dict[str, Any]:
     """Return the inputs of a credential: the CA is a text, and the rest is left empty.
 
     The credential of a tenant has the token that module tenant creates, as in AWX.
     """
     given = lab.connection
     if tenant:
-        made = run_module("tenant", {**given, "name": tenant, "pool": tenant, **ACCESS})
+        settings = {"name": tenant, "pool": tenant, **ACCESS, **options}
+        made = run_module("tenant", {**given, **settings})
         given = given | {
             key: made["credentials"]["sites"][0][key] for key in ("token_id", "token_secret")
         }
@@ -167,6 +169,46 @@ def test_an_estate_with_containers_only_is_checked_as_such(lab: Lab, job: Job) -
     job.set_estate({"tenants": banned, "provision_containers": [{**CT1, "unprivileged": False}]})
     assert "allow_privileged is false" in job.launch(CHANGE, "acme").expect(2).output
     assert containers_of(lab) == []
+
+
+FRONT: dict[str, Any] = {"zone": "teams", "tag_range": [100, 199], "subnet": "10.1.0.0/24"}
+
+
+def with_teams(lab: Lab) -> None:
+    """Create the zone of tenants' networks, and switch the firewall of the cluster on."""
+    for module, options in (
+        ("sdn", {"zones": [{"name": "teams", "type": "vlan", "bridge": "vmbr0"}]}),
+        ("firewall", {"scope": "cluster", "options": {"enable": True}}),
+    ):
+        assert not run_module(module, {**lab.connection, **options}).get("failed")
+
+
+def test_the_job_of_a_tenant_uses_its_networks(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estate has the networks, so that the job asks nothing about them. The token of the tenant
+    may use its own VNet, and its guests are isolated before they start.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with_teams(lab)
+    job = Job(tmp_path / "job", login(lab, "acme", networks={"front": FRONT}))
+    web1 = {**WEB1, "nics": [{"network": "front", "ip": "10.1.0.7/24"}]}
+    tenants = {**ESTATE["tenants"], "acme": {**ACME, "networks": {"front": FRONT}}}
+    job.set_estate({"tenants": tenants, "provision_vms": [web1]})
+    job.launch("Check requirements", "acme").expect()
+    planned = job.launch(CHANGE, "acme", options=["--check"]).expect()
+    assert planned.artifacts["fleet_planned"] == ["acme/web1"]
+    assert job.launch(CHANGE, "acme").expect().artifacts["fleet_created"] == ["acme/web1"]
+    (machine,) = lab.machines()
+    path = f"/nodes/{machine.node}/qemu/{machine.vmid}"
+    assert f"bridge={vnet_id('tenant_acme', 'front')}" in lab.config(machine)["net0"]
+    (rule,) = lab.call("GET", f"{path}/firewall/rules")
+    assert (rule["type"], rule["action"]) == ("group", group_name("tenant_acme"))
+    assert job.launch(CHANGE, "acme").expect().recap("changed") == {}
+    job.launch("Compare with the cluster", "acme").expect()
+    lab.call("PUT", f"{path}/firewall/options", enable=0)
+    compared = job.launch("Compare with the cluster", "acme").expect(2)
+    assert compared.artifacts["fleet_differing"] == ["acme/web1"]
 
 
 def test_snapshots_by_survey(lab: Lab, job: Job) -> None:
