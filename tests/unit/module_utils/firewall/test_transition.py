@@ -164,7 +164,7 @@ def test_a_reordered_list_is_safe_on_the_way(data: st.DataObject) -> None:
     follow(old, data.draw(st.permutations(old)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES)
 @given(LISTS, LISTS)
 def test_policies_of_another_scope_may_follow(old: list[Rule], new: list[Rule]) -> None:
     writes = transition(old, new)
