@@ -216,7 +216,8 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
     before = lab.run("cluster_export_info", sections=["sdn", "firewall"])
     do(lab, "tenant", name="acme", **RIGHTS, networks={"front": front})
     assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
-    own = {"name": "app1", "tenant": "acme", "nics": [{"network": "front", "ip": "10.1.0.7/24"}]}
+    nics = [{"network": "front", "ip": "10.1.0.7/24"}]
+    own: dict[str, Any] = {"name": "app1", "tenant": "acme", "nics": nics}
     do(lab, "vm", **own, source="debian-13")
     assert lab.run("cluster_export_info", sections=["sdn", "firewall"])["text"] == before["text"]
     ssh = [{"type": "in", "action": "ACCEPT", "proto": "tcp", "dport": "22"}]

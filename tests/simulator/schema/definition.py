@@ -273,12 +273,10 @@ class Schema:
 
 def _is_optional(prop: Prop) -> bool:
     """Whether a parameter can be missing; one with variants is optional if each of them is."""
-    variants = prop.get("oneOf") if "type-property" in prop else None
-    return (
-        bool(prop.get("optional"))
-        or bool(variants)
-        and all(one.get("optional") for one in variants)
-    )
+    if prop.get("optional"):
+        return True
+    variants = prop.get("oneOf", []) if "type-property" in prop else []
+    return bool(variants) and all(one.get("optional") for one in variants)
 
 
 def _variant(prop: Prop, params: dict[str, Any]) -> Prop:
