@@ -127,10 +127,12 @@ def shared(repo: Path) -> Path:
 
 
 def pytest_configure() -> None:
-    """Start the simulated clusters of this process from a process that has the simulator loaded."""
+    """Start the simulated clusters from a process that has the simulator loaded: one for all
+    workers of a run.
+    """
     from tests.simulator.process import start_from_one_process
 
-    start_from_one_process()
+    start_from_one_process(_home)
 
 
 def pytest_collection_finish() -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.compiled import HOME_VARIABLE
 from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import ROOT
 
@@ -21,7 +23,8 @@ UNREAD = ("PROXMOX_", "PYTEST_", "CONTROLLER_", "PVE_FLEET_METRICS_")
 
 @functools.cache
 def _starter(settings: frozenset[tuple[str, str]]) -> Starter:
-    starter = Starter("tests.plays.ansible_starter", dict(settings), str(ROOT))
+    home = Path(os.environ[HOME_VARIABLE])
+    starter = Starter("tests.plays.ansible_starter", dict(settings), str(ROOT), place=home)
     atexit.register(starter.stop)
     return starter
 

@@ -7,7 +7,9 @@ The starter is a process that has them in memory; each start is a fork of it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
+import hashlib
 import json
 import os
 import random
@@ -17,13 +19,18 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TextIO
 
 _LENGTH = struct.Struct("!I")
+# The first message of a starter to each process of tests.
+_READY = b"ready"
 # How long wait() waits that has no time limit.
 _LONGEST_WAIT = 3600.0
 # The status of a process whose starter has ended without telling one.
@@ -86,14 +93,20 @@ class Forked:
 class Starter:
     """The starter as the tests' process sees it. It runs from the first start on.
 
-    `module`, found from `root`, calls serve().
+    `module`, found from `root`, calls serve(). Processes of tests that name the same `place`, a
+    directory, share the starter of a module and an environment.
     """
 
     def __init__(
-        self, module: str, environment: Mapping[str, str], root: str | None = None
+        self,
+        module: str,
+        environment: Mapping[str, str],
+        root: str | None = None,
+        place: Path | None = None,
     ) -> None:
         self.module = module
         self.root = root
+        self.place = place
         self._environment = dict(environment)
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -120,24 +133,61 @@ class Starter:
         return Forked(pid, open(out, encoding="utf-8"), open(err, encoding="utf-8"), status)
 
     def stop(self) -> None:
-        """End the starter; it ends the processes that still run."""
-        if self._socket is not None and self._process is not None:
-            self._socket.close()
-            self._process.wait()
+        """Leave the starter, which ends the processes of this one that still run. It ends with the
+        last process of tests that leaves it.
+        """
+        if self._socket is not None:
+            with self._socket as line, contextlib.suppress(ConnectionError):
+                line.shutdown(socket.SHUT_WR)
+                line.recv(1)  # nothing, once all processes have ended
         self._socket = self._process = None
 
     def _line(self) -> socket.socket:
         if self._socket is None:
-            self._socket, theirs = socket.socketpair()
-            with theirs:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-u", "-m", self.module, str(theirs.fileno())],
-                    cwd=self.root,
-                    env=self._environment,
-                    stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                )
+            self._socket = self._own() if self.place is None else self._shared(self.place)
         return self._socket
+
+    def _own(self) -> socket.socket:
+        with tempfile.TemporaryDirectory(prefix="starter-") as place:
+            return self._launched(Path(place) / "socket")
+
+    def _shared(self, place: Path) -> socket.socket:
+        """Connect to the starter of another process of tests, or start one."""
+        kind = json.dumps([self.module, self.root, sorted(self._environment.items())])
+        path = place / hashlib.sha256(kind.encode()).hexdigest()[:16]
+        with open(f"{path}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                return _connected(path)
+            except (OSError, EOFError):  # there is none, or it has just ended
+                path.unlink(missing_ok=True)
+                return self._launched(path)
+
+    def _launched(self, path: Path) -> socket.socket:
+        """Start the starter, and connect to it."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-m", self.module, str(listener.fileno())],
+                cwd=self.root,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+            )
+        return _connected(path)
+
+
+def _connected(path: Path) -> socket.socket:
+    """Return a line to the starter that listens there, once it has loaded everything."""
+    line = socket.socket(socket.AF_UNIX)
+    try:
+        line.connect(str(path))
+        _receive(line, len(_READY))
+    except BaseException:
+        line.close()
+        raise
+    return line
 
 
 def _receive(line: socket.socket, size: int) -> bytes:
@@ -154,55 +204,88 @@ def _receive(line: socket.socket, size: int) -> bytes:
 # -- the starter itself ----------------------------------------------------------------------------
 
 
+@dataclass
+class _Client:
+    """A process of tests: its line, and its forks that run with the pipes for their status."""
+
+    line: socket.socket
+    status_of: dict[int, int] = field(default_factory=dict)
+    leaves: bool = False
+
+
 class _Process:
     """Forks on request, and tells how each fork ended."""
 
     def __init__(
         self,
-        line: socket.socket,
+        listener: socket.socket,
         program: Callable[[list[str]], int],
         prepare: Callable[[list[str]], None],
     ) -> None:
-        self.line = line
+        self.listener = listener
         self.program = program
         self.prepare = prepare
-        self.status_of: dict[int, int] = {}
+        self.clients: list[_Client] = []
         self.awake, self.wake = os.pipe()
         os.set_blocking(self.wake, False)
 
     def serve(self) -> None:
-        """Work until the other end is closed, then end all running processes."""
+        """Work until the last client has left and its processes have ended."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(self.wake)
-        with contextlib.suppress(EOFError, ConnectionError):
-            while True:
-                ready, _dummy, _dummy = select.select([self.line.fileno(), self.awake], [], [])
-                if self.awake in ready:
-                    os.read(self.awake, 4096)
-                    self._reap(os.WNOHANG)
-                if self.line.fileno() in ready:
-                    self._fork()
-        for pid in self.status_of:
-            os.kill(pid, signal.SIGTERM)
-        self._reap(0)
+        self._accept()
+        while self.clients:
+            lines = {one.line.fileno(): one for one in self.clients if not one.leaves}
+            awaited = [self.listener.fileno(), self.awake, *lines]
+            ready, _dummy, _dummy = select.select(awaited, [], [])
+            if self.listener.fileno() in ready:
+                self._accept()
+            if self.awake in ready:
+                os.read(self.awake, 4096)
+                self._reap()
+            for number in lines.keys() & set(ready):
+                self._hear(lines[number])
+            self._close()
 
-    def _reap(self, how: int) -> None:
-        """Tell how those ended that have ended, or wait for all."""
-        for pid, status in list(self.status_of.items()):
-            ended, code = os.waitpid(pid, how)
-            if ended:
-                del self.status_of[pid]
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(status, str(os.waitstatus_to_exitcode(code)).encode())
-                os.close(status)
+    def _accept(self) -> None:
+        line, _address = self.listener.accept()
+        self.clients.append(_Client(line))
+        with contextlib.suppress(ConnectionError):
+            line.sendall(_READY)
 
-    def _fork(self) -> None:
-        head, fds, _flags, _address = socket.recv_fds(self.line, _LENGTH.size, 3)
+    def _hear(self, client: _Client) -> None:
+        """Do what a client asks for; end its processes if it leaves."""
+        try:
+            self._fork(client)
+        except (EOFError, ConnectionError):
+            client.leaves = True
+            for pid in client.status_of:
+                os.kill(pid, signal.SIGTERM)
+
+    def _close(self) -> None:
+        """Close the lines of clients that have left and whose processes have ended."""
+        for client in [one for one in self.clients if one.leaves and not one.status_of]:
+            client.line.close()
+            self.clients.remove(client)
+
+    def _reap(self) -> None:
+        """Tell how those ended that have ended."""
+        for client in self.clients:
+            for pid, status in list(client.status_of.items()):
+                ended, code = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    del client.status_of[pid]
+                    with contextlib.suppress(BrokenPipeError):
+                        os.write(status, str(os.waitstatus_to_exitcode(code)).encode())
+                    os.close(status)
+
+    def _fork(self, client: _Client) -> None:
+        head, fds, _flags, _address = socket.recv_fds(client.line, _LENGTH.size, 3)
         if not head:
             raise EOFError
-        head += _receive(self.line, _LENGTH.size - len(head))
-        request = json.loads(_receive(self.line, *_LENGTH.unpack(head)))
+        head += _receive(client.line, _LENGTH.size - len(head))
+        request = json.loads(_receive(client.line, *_LENGTH.unpack(head)))
         self.prepare(request["args"])
         pid = os.fork()
         if pid == 0:
@@ -210,8 +293,8 @@ class _Process:
         out, err, status = fds
         os.close(out)
         os.close(err)
-        self.status_of[pid] = status
-        self.line.sendall(_LENGTH.pack(pid))
+        client.status_of[pid] = status
+        client.line.sendall(_LENGTH.pack(pid))
 
     def _become(self, request: dict[str, Any], fds: list[int]) -> None:
         """Be a process of its own; never returns."""
@@ -220,9 +303,13 @@ class _Process:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            self.line.close()
-            for end in (self.awake, self.wake, *self.status_of.values()):
-                os.close(end)
+            self.listener.close()
+            for client in self.clients:
+                client.line.close()
+                for end in client.status_of.values():
+                    os.close(end)
+            os.close(self.awake)
+            os.close(self.wake)
             os.dup2(fds[0], 1)
             os.dup2(fds[1], 2)
             for end in fds:
@@ -241,12 +328,12 @@ class _Process:
 
 
 def serve(program: Callable[[list[str]], int], prepare: Callable[[list[str]], None]) -> None:
-    """Be the starter of a program, at the socket whose number is the only argument.
+    """Be the starter of a program, at the listening socket whose number is the only argument.
 
     `prepare` loads everything that a start with these arguments needs, before the fork.
     """
-    with socket.socket(fileno=int(sys.argv[1])) as line:
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
         prepare([])
         gc.collect()
         gc.freeze()
-        _Process(line, program, prepare).serve()
+        _Process(listener, program, prepare).serve()

@@ -216,11 +216,15 @@ class Simulator:
 _starter: Starter | None = None
 
 
-def start_from_one_process() -> None:
-    """From now on, start each server as a fork of one process, which saves most of the time."""
+def start_from_one_process(place: Path | None = None) -> None:
+    """From now on, start each server as a fork of one process, which saves most of the time. All
+    processes of tests that name the same place share it.
+    """
     global _starter
     if _starter is None and hasattr(os, "fork"):
-        _starter = Starter(f"{PACKAGE}.starter", _environment())
+        own = ("PYTEST_",)  # different in each process of tests, and read by none of the servers
+        known = {key: value for key, value in _environment().items() if not key.startswith(own)}
+        _starter = Starter(f"{PACKAGE}.starter", known, place=place)
         atexit.register(_starter.stop)
 
 

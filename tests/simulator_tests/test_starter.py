@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.simulator import process
-from tests.simulator.forks import Starter
+from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import Simulator, SimulatorError
 from tests.simulator_tests.client import Client
 
@@ -83,3 +84,33 @@ def test_servers_end_with_their_starter(starter: Starter) -> None:
     sim.stop()
     with Simulator() as again:
         assert listing(again)
+
+
+def parent(process: Forked) -> int:
+    """The process that forked this one."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+    return int(fields.split()[1])
+
+
+def test_processes_of_tests_share_a_starter(tmp_path: Path) -> None:
+    """It ends the servers of one that leaves, and itself after the last one."""
+    environment = dict(os.environ)
+    first, second = (
+        Starter("tests.simulator.starter", environment, place=tmp_path) for _each in range(2)
+    )
+    arguments = ["--cluster", str(process.DEMO)]
+    servers = [one.start(arguments, environment) for one in (first, second)]
+    assert all(server.stdout.readline().startswith("ready") for server in servers)
+    shared = parent(servers[0])
+    assert shared == parent(servers[1]) != os.getpid()
+    first.stop()
+    assert servers[0].wait(250) == 0
+    assert servers[1].poll() is None
+    second.stop()
+    assert servers[1].wait(250) == 0
+    third = first.start(arguments, environment)
+    assert parent(third) != shared
+    first.stop()
+    for server in (*servers, third):
+        server.stdout.close()
+        server.stderr.close()
