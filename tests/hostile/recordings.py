@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import pickle
 import re
 import threading
 import time
@@ -101,7 +102,7 @@ def replaying(source: Recording, change: Change) -> Iterator[None]:
         if isinstance(answer, Exception):
             # A copy: each raise would add its frames, with all they hold, to the one that is kept.
             raise copy.copy(answer)
-        return change(request.method, request.path, copy.deepcopy(answer))
+        return change(request.method, request.path, pickle.loads(pickle.dumps(answer)))
 
     clock = _NoTime()
     with (
