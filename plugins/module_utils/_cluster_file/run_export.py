@@ -23,7 +23,7 @@ from .._node.network.run import run_info as list_interfaces
 from .._node.settings.run import run_info as read_settings
 from .._resource.run import list_values, read_values
 from .._storage.ceph.pool import POOL, on_node
-from .._storage.ceph.run import node_with_ceph
+from .._storage.ceph.run import node_with_ceph, require_ceph
 from .declared import ExportedSection, declared, exported_rows, without_default
 from .export_networks import export_firewall, export_sdn
 from .sections import SECTIONS, Section
@@ -158,7 +158,7 @@ def _ceph_pools(nodes: Sequence[str], client: Client) -> ExportedSection:
     """Return the replicated pools, without those that Ceph makes itself; their names begin with a
     dot. Proxmox VE does not return the profile of an erasure-coded pool.
     """
-    table = on_node(POOL, node_with_ceph(nodes, client))
+    table = on_node(POOL, require_ceph(node_with_ceph(nodes, client)))
     found = [
         declared(_section("ceph_pools"), table, keys, values)
         for keys, values in list_values(table, client, {})

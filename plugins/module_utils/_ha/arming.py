@@ -11,7 +11,7 @@ call does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,12 @@ def require_version(desired: Arming, version: tuple[int, int]) -> None:
 def read_arming(client: Api) -> Arming:
     """Return the present state; one request."""
     rows = client.get(*_STATUS, "current", attempted="Could not read the state of the HA manager")
-    for row in rows or []:
+    return arming_of(rows or [])
+
+
+def arming_of(rows: Iterable[Mapping[str, Any]]) -> Arming:
+    """Return the state from the rows of `status/current` (pure). Raises ApiError if none has it."""
+    for row in rows:
         if row.get("type") == "fencing" and row.get("armed-state"):
             return Arming(row["armed-state"], row.get("resource_mode") or "")
     raise ApiError(

@@ -8,6 +8,7 @@ PVE/API2/HA/Groups.pm, PVE/HA/Groups.pm).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from .._core import validate
@@ -31,23 +32,29 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
     """
     label = HA_GROUP.label(desired.keys)
     if change.deletes:
-        _require_unused(desired.keys["name"], client, f"{label} was not deleted")
+        users = _users(desired.keys["name"], client)
+        require_unused(users, f"{label} was not deleted")
     if "nodes" in change.sets:
         verb = "created" if change.creates else "changed"
         require_nodes(change.sets["nodes"], read_facts(client), f"{label} was not {verb}")
     return ()
 
 
-def _require_unused(name: str, client: Api, attempted: str) -> None:
+def _users(name: str, client: Api) -> list[str]:
+    """Return the HA resources in a group; one request."""
     resources = list_values(HA_RESOURCE, client, {})
-    users = [keys["sid"] for keys, values in resources if values["group"] == name]
+    return [keys["sid"] for keys, values in resources if values["group"] == name]
+
+
+def require_unused(users: Sequence[str], attempted: str) -> None:
+    """Raise Conflict if HA resources are in a group (pure)."""
     if users:
         raise Conflict(
             attempted=attempted,
             answer=f"HA resources are in it: {', '.join(users)}",
             next_step="Set another group of them first: pve.fleet.ha_resource",
             reason="in use",
-            details={"resources": users},
+            details={"resources": list(users)},
         )
 
 

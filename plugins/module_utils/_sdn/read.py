@@ -68,7 +68,13 @@ def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
 
 def _read_fabrics(client: Client, params: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return the rows of fabrics and of their nodes, with one request."""
-    found = client.get(*ROOT, FABRICS, "all", params=params) or {}
+    return fabrics_of(client.get(*ROOT, FABRICS, "all", params=params) or {})
+
+
+def fabrics_of(found: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of fabrics and of their nodes (pure). Raises ApiError for a row without an
+    ID.
+    """
     rows = {FABRICS: found.get("fabrics") or [], FABRIC_NODES: found.get("nodes") or []}
     for kind, listed in rows.items():
         if not all(has_id(kind, row) for row in listed):

@@ -33,12 +33,12 @@ DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
 _MAILTO = "mailto:"
 
 
-def require_root(client: Api, attempted: str) -> None:
-    """Raise PermissionDenied for another login than root@pam with a password; no request."""
-    if client.login != ROOT:
+def require_root(login: str, attempted: str) -> None:
+    """Raise PermissionDenied for another login than root@pam with a password (pure)."""
+    if login != ROOT:
         raise PermissionDenied(
             attempted=attempted,
-            answer=f"Proxmox VE lets only {ROOT} itself do this, and the login is {client.login}",
+            answer=f"Proxmox VE lets only {ROOT} itself do this, and the login is {login}",
             next_step=f"Set user={ROOT} and password for this task; no token may do it",
             reason="root only",
         )
@@ -46,13 +46,13 @@ def require_root(client: Api, attempted: str) -> None:
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
     """Return the same. Raises PermissionDenied for another login than root@pam."""
-    require_root(client, f"{ACME_ACCOUNT.label(desired.keys)} was not changed")
+    require_root(client.login, f"{ACME_ACCOUNT.label(desired.keys)} was not changed")
     return desired
 
 
 def run_accounts_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the ACME accounts, all or the named one. Nothing is written."""
-    require_root(client, "The ACME accounts were not read")
+    require_root(client.login, "The ACME accounts were not read")
     return run_info(ACME_ACCOUNT, params, client)
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,13 +27,8 @@ from .pool import POOL, coded, on_node, with_storages
 def run_pool(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Bring a Ceph pool to the desired state and return the outcome."""
     coding = params.get("erasure_coding")
-    if coding and params.get("state") == "absent":
-        raise ValidationFailed(
-            attempted="erasure_coding was refused",
-            answer="the two pools of an erasure-coded pool are deleted by their own names",
-            next_step="Delete NAME-data and NAME-metadata",
-            reason="erasure_coding",
-        )
+    if coding:
+        require_present(params)
     node = choose_node(params, client)
     table = with_storages(on_node(POOL, node), params)
     if coding:
@@ -43,6 +38,17 @@ def run_pool(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     plan, actual = simple.plan_resource(table, desired, client)
     resource = simple.TableResource(table, desired, client, _replanned(plan, desired), actual)
     return apply_plan(resource, check_mode)
+
+
+def require_present(params: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed if an erasure-coded pool is to be deleted by one name (pure)."""
+    if params.get("state") == "absent":
+        raise ValidationFailed(
+            attempted="erasure_coding was refused",
+            answer="the two pools of an erasure-coded pool are deleted by their own names",
+            next_step="Delete NAME-data and NAME-metadata",
+            reason="erasure_coding",
+        )
 
 
 def _replanned(plan: Plan, desired: DesiredResource) -> Plan:
@@ -69,23 +75,30 @@ def choose_node(params: Mapping[str, Any], client: Api) -> str:
         return validate.node(params["node"])
     rows = client.get("nodes", attempted="Could not list the nodes") or []
     online = sorted(str(row["node"]) for row in rows if row.get("status") == "online")
-    return node_with_ceph(online, client)
+    return require_ceph(node_with_ceph(online, client))
 
 
-def node_with_ceph(nodes: Iterable[str], client: Api) -> str:
-    """Return the first of the nodes that has Ceph. Raises NotSupported."""
+def node_with_ceph(nodes: Iterable[str], client: Api) -> str | None:
+    """Return the first of the nodes that has Ceph, or None; one request for each node."""
     for node in nodes:
         try:
             client.get("nodes", node, "ceph", "pool", attempted=f"Could not ask node {node}")
         except NotSupported:
             continue
         return node
-    raise NotSupported(
-        attempted="The Ceph pools were not read",
-        answer="no node that is online has Ceph",
-        next_step="Set it up first: pveceph install, pveceph init",
-        reason="no Ceph",
-    )
+    return None
+
+
+def require_ceph(node: str | None) -> str:
+    """Return the node. Raises NotSupported if no node has Ceph (pure)."""
+    if node is None:
+        raise NotSupported(
+            attempted="The Ceph pools were not read",
+            answer="no node that is online has Ceph",
+            next_step="Set it up first: pveceph install, pveceph init",
+            reason="no Ceph",
+        )
+    return node
 
 
 def precheck(
@@ -97,7 +110,7 @@ def precheck(
     """
     label = POOL.label(desired.keys)
     if change.deletes:
-        return _require_removable(removes, client, desired.keys["name"], f"{label} was not deleted")
+        return _check_removal(removes, client, desired.keys["name"], f"{label} was not deleted")
     attempted = f"{label} was not {'created' if change.creates else 'changed'}"
     require_order(desired.values, attempted)
     if "crush_rule" in change.sets:
@@ -143,27 +156,39 @@ def find_storages(storages: Iterable[Mapping[str, Any]], pool: str) -> list[str]
     )
 
 
-def _require_removable(removes: bool, client: Api, pool: str, attempted: str) -> tuple[str, ...]:
+def _check_removal(removes: bool, client: Api, pool: str, attempted: str) -> tuple[str, ...]:
+    """Refuse the removal of a pool in use; return warnings about unknown users."""
     rows = client.get("storage", attempted="Could not list the storages") or []
     storages = find_storages(rows, pool)
-    if storages and not removes:
+    if not removes:
+        require_no_storages(storages, attempted)
+    warnings: list[str] = []
+    for storage in storages:
+        usage = read_usage(client, storage)
+        require_unused(storage, usage.users, attempted)
+        warnings += usage.warnings
+    return tuple(warnings)
+
+
+def require_no_storages(storages: Sequence[str], attempted: str) -> None:
+    """Raise Conflict if storages are on a pool (pure)."""
+    if storages:
         raise Conflict(
             attempted=attempted,
             answer=f"storages are on it: {', '.join(storages)}",
             next_step="Delete them first: pve.fleet.storage; or set remove_storages=true",
             reason="in use",
-            details={"storages": storages},
+            details={"storages": list(storages)},
         )
-    warnings: list[str] = []
-    for storage in storages:
-        usage = read_usage(client, storage)
-        if usage.users:
-            raise Conflict(
-                attempted=attempted,
-                answer=f"storage {storage} is used by {', '.join(usage.users)}",
-                next_step="Move or remove these first",
-                reason="in use",
-                details={"users": list(usage.users)},
-            )
-        warnings += usage.warnings
-    return tuple(warnings)
+
+
+def require_unused(storage: str, users: Sequence[str], attempted: str) -> None:
+    """Raise Conflict if guests or jobs use a storage on the pool (pure)."""
+    if users:
+        raise Conflict(
+            attempted=attempted,
+            answer=f"storage {storage} is used by {', '.join(users)}",
+            next_step="Move or remove these first",
+            reason="in use",
+            details={"users": list(users)},
+        )
