@@ -417,15 +417,17 @@ def awx() -> Iterator[Controller]:
 
 
 def test_the_login_of_a_new_tenant_goes_into_its_credential(
-    lab: Lab, tmp_path: Path, awx: Controller
+    lab: Lab, tmp_path: Path, awx: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     try:
         collection = awx_collection.fetch()
     except awx_collection.Unavailable as error:
         pytest.skip(str(error))
     job = Job(tmp_path / "job", login(lab))
     access = {"templates": ["debian-13"], "bridges": ["vmbr0"], "nodes": ["pve1"]}
-    settings = {"pool": "initech", "access": access}
+    with_teams(lab)
+    settings = {"pool": "initech", "access": access, "networks": {"front": FRONT}}
     tenants = {"initech": settings, "hooli": {**settings, "pool": "hooli"}}
     lasting = ["root@pam!fleet", "ops@pve!auto"]  # the demo's own tokens
     job.set_estate({"tenants": tenants, "audit_lasting_tokens": lasting, "rotate_pause": 1})
@@ -452,6 +454,8 @@ def test_the_login_of_a_new_tenant_goes_into_its_credential(
     assert own.sync({"PROXMOX_TENANT": "initech"})["_meta"]["hostvars"] == {}
 
     assert done.artifacts["fleet_tenant_changes"]
+    (vnet,) = lab.call("GET", "/cluster/sdn/vnets", running=1)
+    assert vnet["vnet"] == vnet_id("tenant_initech", "front")
     unknown = job.launch_for_all(name, {"tenant_name": "hooli"}).expect(2)
     assert "AWX does not know the tenant hooli: add it to awx_tenants" in unknown.output
     assert job.launch_for_all(name, answers).expect().recap("changed") == {}
