@@ -100,3 +100,32 @@ def test_a_node_shows_its_zones_and_whether_they_run(net: Client) -> None:
     assert net.get("/nodes/pve3/sdn/zones") == []
     assert net.do("PUT", SDN) == "OK"
     assert net.get("/nodes/pve3/sdn/zones") == [{"zone": "z2", "status": "available"}]
+
+
+def leases(net: Client) -> dict[str, object]:
+    return {row["ip"]: row.get("vmid") for row in net.get(f"{SDN}/ipams/pve/status")}
+
+
+def test_addresses_are_given_out_and_kept(net: Client) -> None:
+    """pve-network: SubnetPlugin.pm (on_update_hook), Vnets.pm and Ipams/PVEPlugin.pm."""
+    net.post(f"{SDN}/zones", zone="z2", type="simple", ipam="pve", dhcp="dnsmasq")
+    net.post(f"{SDN}/vnets", vnet="v2", zone="z2")
+    ends = "start-address=10.2.0.100,end-address=10.2.0.101"
+    subnet = {"subnet": "10.2.0.0/24", "type": "subnet", "gateway": "10.2.0.1"}
+    net.post(f"{SDN}/vnets/v2/subnets", **subnet, **{"dhcp-range": [ends]})
+    assert leases(net) == {}
+    assert net.do("PUT", SDN) == "OK"
+    assert leases(net) == {"10.2.0.1": None}
+    net.create(500, net0="virtio,bridge=v2")
+    net.post(f"{SDN}/vnets/v2/ips", zone="z2", ip="10.2.0.9", mac="BC:24:11:00:00:01")
+    assert leases(net) == {"10.2.0.1": None, "10.2.0.9": None, "10.2.0.100": 500}
+    again = {"zone": "z2", "ip": "10.2.0.9"}
+    assert net.call("POST", f"{SDN}/vnets/v2/ips", again).reason == "IP '10.2.0.9' already exist"
+    moved = {"zone": "z2", "ip": "10.2.0.8", "mac": "BC:24:11:00:00:01"}
+    assert net.call("PUT", f"{SDN}/vnets/v2/ips", moved).status == 200
+    path = f"{SDN}/vnets/v2/subnets/z2-10.2.0.0-24"
+    assert "cannot delete subnet '10.2.0.0/24', not empty" in net.call("DELETE", path).reason
+    net.call("DELETE", f"{SDN}/vnets/v2/ips", {"zone": "z2", "ip": "10.2.0.8"})
+    net.ok("DELETE", "/nodes/pve1/qemu/500")
+    assert leases(net) == {"10.2.0.1": None}
+    assert net.call("DELETE", path).status == 200

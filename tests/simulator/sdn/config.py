@@ -25,11 +25,14 @@ Entries = dict[str, dict[str, Any]]
 
 @dataclass
 class Sdn:
-    """The files by name, their running state, and the token of the lock's holder."""
+    """The files by name, their running state, and the token of the lock's holder. `addresses` are
+    those that the address management of PVE knows, by zone and network.
+    """
 
     files: dict[str, SectionFile] = field(default_factory=dict)
     running: dict[str, Entries] = field(default_factory=dict)
     token: str | None = None
+    addresses: dict[str, dict[str, Entries]] = field(default_factory=dict)
     not_reloaded: set[str] = field(default_factory=set)  # nodes that run an older version
 
     def file(self, name: str) -> SectionFile:

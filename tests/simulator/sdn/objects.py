@@ -13,7 +13,7 @@ from ..cluster.sections import SectionType
 from ..core.api import HANDLERS, Ctx
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
-from .config import Sdn, locked, sdn_of, view
+from .config import Sdn, locked, view
 
 _AUDIT = ("SDN.Audit", "SDN.Allocate")
 _PERL = "/usr/share/perl5/PVE/Network/SDN"
@@ -222,13 +222,3 @@ for _objects in (
     Objects("dns", "dns", DNS, _check_server, _unused),
 ):
     _objects.register()
-
-
-def _ipam_status(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
-    """The addresses that are given out: none, as no address is asked for."""
-    if p["ipam"] not in sdn_of(ctx).entries("ipams"):
-        raise PveError(f"sdn '{p['ipam']}' does not exist")
-    return []
-
-
-HANDLERS[("GET", "/cluster/sdn/ipams/{ipam}/status")] = _ipam_status

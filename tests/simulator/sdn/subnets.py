@@ -11,16 +11,15 @@ from ..errors import ParamError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import split_property_string
 from .config import locked, view
+from .ipam import forget_subnet, keep_gateway
 from .vnets import need_vnet
 
 BASE = "/cluster/sdn/vnets/{vnet}/subnets"
-_IPS = "/cluster/sdn/vnets/{vnet}/ips"
 _TYPE = SectionType(
     "subnet",
     frozenset({"vnet"}),
     frozenset({"gateway", "snat", "dnszoneprefix", "dhcp-range", "dhcp-dns-server"}),
 )
-_NO_SUBNET = "at /usr/share/perl5/PVE/Network/SDN/Subnets.pm line 115."
 
 
 def _shown(name: str, entry: dict[str, Any], digest: str | None) -> dict[str, Any]:
@@ -78,6 +77,7 @@ def create(ctx: Ctx, p: dict[str, Any]) -> None:
             raise PveError(f"sdn subnet object ID '{name}' already defined")
         sdn.entries("subnets")[name] = entry
         _check(cidr, entry, vnet)
+        keep_gateway(sdn, name, None)
 
 
 @api(f"PUT {BASE}/{{subnet}}")
@@ -92,11 +92,13 @@ def update(ctx: Ctx, p: dict[str, Any]) -> None:
         if entry is None:
             raise PveError(f"sdn subnet '{name}' does not exist")
         sdn.file("subnets").check_digest(digest)
+        before = dict(entry)
         options = _TYPE.check(p, create=False)
         _TYPE.delete(entry, delete, p)
         entry.update(options)
         _zone, network, mask = name.split("-", 2)
         _check(f"{network}/{mask}", entry, vnet)
+        keep_gateway(sdn, name, before)
 
 
 @api(f"DELETE {BASE}/{{subnet}}")
@@ -104,7 +106,9 @@ def delete(ctx: Ctx, p: dict[str, Any]) -> None:
     """Remove a subnet; succeeds if it does not exist."""
     need_vnet(ctx, p["vnet"], "SDN.Allocate")
     with locked(ctx, "delete sdn subnet object failed", p.get("lock-token")) as sdn:
-        sdn.entries("subnets").pop(p["subnet"], None)
+        if p["subnet"] in sdn.entries("subnets"):
+            forget_subnet(ctx, sdn, p["subnet"])
+            del sdn.entries("subnets")[p["subnet"]]
 
 
 def _check(cidr: str, entry: dict[str, Any], vnet: dict[str, Any]) -> None:
@@ -134,18 +138,3 @@ def _check_range(cidr: str, network: Any, start: Any, end: Any) -> None:
     for name, address in (("start-address", start), ("end-address", end)):
         if address not in network:
             raise ParamError({"dhcp-range": f"{name} {address} is not in subnet {cidr}"})
-
-
-# -- addresses -----------------------------------------------------------------------------------
-
-
-@api(f"POST {_IPS}", f"DELETE {_IPS}")
-def change_address(_ctx: Ctx, p: dict[str, Any]) -> None:
-    """Refused: no subnet runs with an address management here."""
-    raise PveError(f"can't find any subnet for ip {p['ip']} {_NO_SUBNET}")
-
-
-@api(f"PUT {_IPS}")
-def move_address(_ctx: Ctx, _p: dict[str, Any]) -> None:
-    """Refused in the same way; PVE looks for the former address, of which there is none."""
-    raise PveError(f"can't find any subnet for ip  {_NO_SUBNET}")

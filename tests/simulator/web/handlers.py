@@ -60,6 +60,7 @@ MODULES = (
     "sdn.lock",
     "sdn.objects",
     "sdn.fabrics",
+    "sdn.ipam",
     "sdn.subnets",
     "sdn.vnets",
     "storage.content",
