@@ -124,6 +124,24 @@ def test_the_result_of_the_info_module_changes_nothing(lab: Lab) -> None:
     assert len(lab.simulator.log()) <= 8
 
 
+def test_addresses_that_the_ipam_gave_out_are_listed_and_keep_their_subnet(lab: Lab) -> None:
+    """The first address of the range goes to the NIC, and the gateway has its own row. Proxmox VE
+    refuses the removal in the middle (pve-network: Ipams/PVEPlugin.pm, del_subnet).
+    """
+    do(lab, "sdn", **WHOLE)
+    vmid = lab.vm(name="web", node="pve1", memory="1G", nics=[{"bridge": "lab0"}])["vm"]["vmid"]
+    gateway, lease = do(lab, "sdn_info")["leases"]
+    place = {"ipam": "pve", "vnet": "lab0", "subnet": "10.40.0.0/24"}
+    assert {key: gateway[key] for key in place} == place
+    assert (gateway["ip"], bool(gateway["gateway"])) == ("10.40.0.1", True)
+    found = {key: lease[key] for key in (*place, "ip", "hostname", "vmid")}
+    assert found == {**place, "ip": "10.40.0.100", "hostname": "web", "vmid": vmid}
+    result = refused(lab, "sdn", subnets=[{**NET, "state": "absent"}])
+    assert "10.40.0.100 of it is in use" in result["msg"]
+    lab.run("vm", name="web", state="absent")
+    converge(lab, subnets=[{**NET, "state": "absent"}])
+
+
 def test_each_type_of_zone_is_created(lab: Lab) -> None:
     converge(
         lab,

@@ -163,10 +163,11 @@ class Surroundings:
     """Names that objects refer to; None for names that were not read.
 
     `bridges` has the bridges of each node, `interfaces` has all its interfaces, `used` has the
-    guests that use each VNet.
+    guests that use each VNet, and `leased` the addresses that the IPAM gave out of each subnet.
     """
 
     nodes: frozenset[str] = frozenset()
     bridges: Mapping[str, frozenset[str]] = field(default_factory=dict)
     interfaces: Mapping[str, frozenset[str]] = field(default_factory=dict)
     used: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leased: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

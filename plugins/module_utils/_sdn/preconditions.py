@@ -71,6 +71,7 @@ def _violations(running: Sections, after: Sections, around: Surroundings) -> Ite
     yield from _zones(running, after, around)
     yield from _vnets(running, after, around)
     yield from _tags(running, after)
+    yield from _removed_subnets(running, after, around)
     yield from _subnets(running, after)
 
 
@@ -228,6 +229,18 @@ def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Return the network of the ID of a subnet."""
     _zone, address, mask = name.split("-", 2)
     return ipaddress.ip_network(f"{address}/{mask}")
+
+
+def _removed_subnets(
+    running: Sections, after: Sections, around: Surroundings
+) -> Iterator[FleetError]:
+    """Yield an error for addresses in use (pve-network: SDN/Ipams/PVEPlugin.pm, del_subnet)."""
+    for name in running[SUBNETS]:
+        leased = around.leased.get(name, ())
+        if name not in after[SUBNETS] and leased:
+            answer = f"{', '.join(leased)} of it {'is' if len(leased) == 1 else 'are'} in use"
+            step = "Move the NICs of these guests, or delete the addresses from the IPAM"
+            yield _conflict(f"Subnet '{name}' was not removed", answer, step)
 
 
 def _subnets(running: Sections, after: Sections) -> Iterator[FleetError]:

@@ -162,7 +162,23 @@ def read_surroundings(
         interfaces = _interfaces_on(client, [node for node in online if node in placed], None)
     gone = running[VNETS].keys() - after[VNETS].keys()
     users = _users(client, gone, leaving) if gone else {}
-    return Surroundings(nodes, bridges, interfaces, users)
+    is_smaller = bool(running[SUBNETS].keys() - after[SUBNETS].keys())
+    leased = _leased(client, leaving) if is_smaller else {}
+    return Surroundings(nodes, bridges, interfaces, users, leased)
+
+
+def _leased(client: Client, leaving: Collection[int]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses that the IPAM of Proxmox VE gave out of each subnet; one request.
+
+    Addresses of gateways and of guests that are removed before are left out.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for row in client.get(*ROOT, IPAMS, "pve", "status") or ():
+        if row.get("gateway") or row.get("vmid") in leaving:
+            continue
+        subnet = f"{row.get('zone')}-{row.get('subnet')}".replace("/", "-")
+        found[subnet] = (*found.get(subnet, ()), str(row.get("ip")))
+    return found
 
 
 def online_nodes(client: Client) -> list[str]:

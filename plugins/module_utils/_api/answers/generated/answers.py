@@ -1484,7 +1484,10 @@ READS: Mapping[str, Form] = {
     ),
     "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
     "cluster/sdn/ipams/*/status": rows(
-        Record({}, {"vnet": text, "subnet": text, "ip": text, "mac": text, "hostname": text})
+        Record(
+            {},
+            {"zone": text, "vnet": text, "subnet": text, "ip": text, "mac": text, "hostname": text},
+        )
     ),
     "cluster/sdn/dns": rows(Record({"dns": name}, {})),
     "cluster/sdn/dry-run": Record({}, {"frr-diff": text, "interfaces-diff": text}),
