@@ -34,7 +34,12 @@ def node(number: int, fabric: str = "under", net: str = "10.99.1", **more: Any) 
 
 
 NODES = [node(one, interfaces=[{"name": "vmbr0", "hello_multiplier": 4}]) for one in (1, 2)]
-OVER: dict[str, Any] = {"name": "over", "type": "vxlan", "fabric": "under"}
+OVER: dict[str, Any] = {
+    "name": "over",
+    "type": "vxlan",
+    "fabric": "under",
+    "nodes": ["pve1", "pve2"],
+}
 CONTROLLER: dict[str, Any] = {"name": "ctl", "type": "evpn", "asn": 65000, "fabric": "under"}
 
 

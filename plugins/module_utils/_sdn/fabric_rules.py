@@ -18,7 +18,16 @@ from typing import Any
 
 from .._core.errors import FleetError, NotSupported
 from .forms import interfaces_of, refused
-from .model import FABRIC_NODES, FABRIC_SECTIONS, FABRICS, Entry, Sections, Surroundings
+from .model import (
+    CONTROLLERS,
+    FABRIC_NODES,
+    FABRIC_SECTIONS,
+    FABRICS,
+    ZONES,
+    Entry,
+    Sections,
+    Surroundings,
+)
 from .plan import PROTOCOLS, unmanaged_fabrics
 
 _OPTIONS_OF_OTHERS = {
@@ -51,9 +60,16 @@ def require_fabrics(params: Mapping[str, Any], running: Sections, version: str) 
 def fabric_violations(
     running: Sections, after: Sections, around: Surroundings
 ) -> Iterator[FleetError]:
-    """Yield the violated rules about fabrics and their nodes, if any of them changes."""
-    if all(running.get(kind) == after.get(kind) for kind in FABRIC_SECTIONS):
-        return
+    """Yield the violated rules about fabrics, their nodes and zones, as far as they change."""
+    is_same = all(running.get(kind) == after.get(kind) for kind in FABRIC_SECTIONS)
+    if not is_same:
+        yield from _of_fabrics(running, after, around)
+    for zone, entry in after[ZONES].items():
+        if not is_same or running[ZONES].get(zone) != entry:
+            yield from _zone(zone, entry, after, around)
+
+
+def _of_fabrics(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
     others = unmanaged_fabrics(running)
     for name, entry in after[FABRICS].items():
         if name not in others or running[FABRICS][name] != entry:
@@ -66,6 +82,24 @@ def fabric_violations(
         if entry.get("fabric_id") not in others or running[FABRIC_NODES].get(name) != entry:
             yield from _node(name, entry, after)
     yield from _twins(after)
+
+
+def _zone(name: str, entry: Entry, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+    """Yield an error for a node of a zone that is not in the fabric of the zone, where its VNets
+    would be missing (pve-network: Zones/VxlanPlugin.pm and EvpnPlugin.pm, generate_sdn_config).
+    """
+    controller = after[CONTROLLERS].get(entry.get("controller", ""), {})
+    fabric = entry.get("fabric") or controller.get("fabric")
+    if fabric is None:
+        return
+    nodes = after.get(FABRIC_NODES, {}).values()
+    inside = {one["node_id"] for one in nodes if one.get("fabric_id") == fabric}
+    members = set(entry["nodes"].split(",")) if entry.get("nodes") else around.nodes
+    for node in sorted(members - inside):
+        answer = f"node {node} is not in fabric '{fabric}'"
+        yield refused(
+            f"Zone '{name}' was refused", answer, "Add it to fabric_nodes, or limit nodes"
+        )
 
 
 # -- fabrics -------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ def _violations(running: Sections, after: Sections, around: Surroundings) -> Ite
     for kind in (CONTROLLERS, FABRICS, IPAMS, DNS):
         yield from _unused(kind, running, after)
     yield from _peers(running, after)
-    yield from fabric_violations(running, after, around)
     yield from _zones(running, after, around)
+    yield from fabric_violations(running, after, around)
     yield from _vnets(running, after, around)
     yield from _tags(running, after)
     yield from _removed_subnets(running, after, around)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
 _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
-_PLACES = ("nodes", "exitnodes", "bridge")
+_PLACES = ("nodes", "exitnodes", "bridge", "fabric", "controller")
 FIRST_WITH_FABRICS = (9, 0)
 """The version of Proxmox VE with fabrics, the lock, the rollback and the dry run."""
 

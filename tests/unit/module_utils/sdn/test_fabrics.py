@@ -144,12 +144,32 @@ def test_a_new_fabric_is_pending_by_its_name() -> None:
             "either peers or a fabric",
         ),
         ({"controllers": [{"name": "ctl", "type": "evpn", "asn": 1}]}, "either peers or a fabric"),
+        (
+            {"zones": [{"name": "over", "type": "vxlan", "fabric": "under"}]},
+            "node pve2 is not in fabric 'under'",
+        ),
+        (
+            {
+                "controllers": [{"name": "ctl", "type": "evpn", "asn": 1, "fabric": "under"}],
+                "zones": [{"name": "deep", "type": "evpn", "controller": "ctl", "vrf_vxlan": 9}],
+            },
+            "node pve2 is not in fabric 'under'",
+        ),
     ],
 )
 def test_mistakes_are_refused(params: dict[str, Any], text: str) -> None:
     with pytest.raises(Exception, match=".") as caught:
         require_valid(RUNNING, after(RUNNING, **params), AROUND)
     assert text in str(caught.value)
+
+
+def test_a_node_of_a_zone_stays_in_its_fabric() -> None:
+    zone = {"type": "vxlan", "fabric": "under", "nodes": "pve1"}
+    running = {**RUNNING, "zones": {"over": zone}}
+    require_valid(running, after(running), AROUND)
+    removed = after(running, fabric_nodes=[{**NODE, "state": "absent"}])
+    with pytest.raises(Exception, match="node pve1 is not in fabric 'under'"):
+        require_valid(running, removed, AROUND)
 
 
 def test_areas_are_compared_as_numbers() -> None:
