@@ -74,6 +74,27 @@ _RESTORE = {"vmid": 20101, "tenant": TENANT, "new_name": NAME}
 _SUBJECT = {"vmid": VMID, "tenant": TENANT}
 _IN_PLACE = {**_SUBJECT, "confirm": NAME, **LIMITS, "options": {"cores": 2}}
 _BACKED_UP = (("backup", {**_SUBJECT, "storage": "local"}),)
+# An archive with a fixed name: the name of an archive of `before` has the second of its backup.
+_ARCHIVE = f"local:backup/vzdump-qemu-{VMID}-2026_11_20-12_00_00.vma.zst"
+_ARCHIVED = {
+    "kind": "qemu",
+    "conf": {
+        "name": NAME,
+        "tags": MINE,
+        "memory": "512",
+        "scsi0": f"ceph:vm-{VMID}-disk-0,size=2G",
+        "net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0",
+    },
+    "disks": {"scsi0": {"storage": "ceph", "fmt": "raw", "size": 2 << 30}},
+}
+_RUN = "00ff00"
+_DRILL = {
+    "run": _RUN,
+    "guests": [{"vmid": VMID, "archive": _ARCHIVE}],
+    "node": "pve1",
+    "settle": 0,
+    "task_timeout": LIMITS["task_timeout"],
+}
 _FAILOVER = {
     "storages": ["local"],
     "vms": [NAME],
@@ -131,7 +152,8 @@ class Scenario:
 
     `there` are VMs, as entries of a cluster file, by VMID, and `containers` are containers.
     `before` are tasks done by our own modules. `name` and `tenant` identify the guest of the task;
-    without a name it concerns none.
+    without a name it concerns none. `archives` has the content of archives by volume. `ending` are
+    options that the task has in the run after the fault, by default none: then it is the same task.
     """
 
     key: str
@@ -142,6 +164,13 @@ class Scenario:
     name: str | None = NAME
     tenant: str | None = TENANT
     containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    archives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ending: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def last_options(self) -> dict[str, Any]:
+        """The options of the run after the fault."""
+        return {**self.options, **self.ending}
 
     def prepare(self, lab: Lab) -> None:
         """Create the VMs and run the tasks that come before."""
@@ -149,6 +178,9 @@ class Scenario:
             lab.simulator.ask("POST", f"/vms/{vmid}", dict(entry))
         for vmid, entry in self.containers.items():
             lab.simulator.ask("POST", f"/containers/{vmid}", dict(entry))
+        for volume, content in self.archives.items():
+            data = {"volid": volume, "new": True, "size": 1 << 30, "archive": content}
+            lab.simulator.ask("PUT", "/volumes/pve1", data)
         if self.module == "realm_sync":
             with_directory(lab.client, lab.simulator)
         if self.module == "ceph_pool":
@@ -309,6 +341,16 @@ SCENARIOS: tuple[Scenario, ...] = (
         {**_IN_PLACE, "keep": "copy", "keep_name": "faulty-before"},
         machine(),
         before=_BACKED_UP,
+    ),
+    Scenario(
+        "drill",
+        "drill",
+        _DRILL,
+        machine(),
+        archives={_ARCHIVE: _ARCHIVED},
+        name=f"drill-{VMID}-{_RUN}-{NAME}",
+        tenant=None,
+        ending={"state": "absent"},
     ),
     Scenario(
         "failover",

@@ -126,11 +126,15 @@ KINDS = ("lost", "duplicated", "foreign", "false successes", "unreported")
 
 @dataclass(frozen=True)
 class Baseline:
-    """A scenario's run without faults; `done` are the steps that it reports."""
+    """A scenario's run without faults; `done` are the steps that it reports.
+
+    `end` is the cluster after the run that follows a fault.
+    """
 
     writes: tuple[Write, ...]
     world: World
     done: frozenset[str]
+    end: World
 
 
 @contextmanager
@@ -171,8 +175,12 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         result = lab.run(scenario.module, **scenario.options)
     assert not result.get("failed"), (scenario.key, result)
     log = [row for row in lab.simulator.log() if row["route"] != _LOGIN]
-    world = read_world(lab)
+    world = end = read_world(lab)
     assert any(row["method"] != "GET" for row in log), f"{scenario.key} writes nothing"
+    if scenario.ending:
+        last = lab.run(scenario.module, **scenario.last_options)
+        assert not last.get("failed"), (scenario.key, last)
+        end = read_world(lab)
     made = world.named(scenario.name, scenario.tenant) if scenario.name else []
     vmid = VMID if VMID in (scenario.there.keys() | scenario.containers.keys()) else None
     if made:
@@ -197,7 +205,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         if about is None or about in _SOURCES:
             about = vmid
         task = _TASKS.get((row["method"], row["route"]))
-        if task is not None and scenario.module in ("restore", "failover"):
+        if task is not None and scenario.module in ("restore", "failover", "drill"):
             task = task.replace("create", "restore")
         if row["route"].endswith("/status/suspend"):
             task = "qmsuspend" if "todisk" in str(row["params"]) else "qmpause"
@@ -210,7 +218,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
         look = None
         reads.clear()
     writes[-1] = replace(writes[-1], reads=tuple(reads))
-    return Baseline(tuple(writes), world, frozenset(reported(result)))
+    return Baseline(tuple(writes), world, frozenset(reported(result)), end)
 
 
 def reported(result: Mapping[str, Any]) -> Iterator[str]:
@@ -281,7 +289,7 @@ def _combine_once(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[
         if fault.is_read:
             await_tasks(lab)
         between = read_world(lab)
-        second = lab.run(scenario.module, **scenario.options)
+        second = lab.run(scenario.module, **scenario.last_options)
     if not met:
         return None
     judge = Judge(base, write, fault, before)
@@ -324,7 +332,7 @@ class Judge:
         if runs.taken > DEADLINE:
             self.found("too long", f"{runs.taken:.0f} s")
         if not runs.first.get("failed") and not fault.alters:
-            self.reached("false successes", runs.between)
+            self.reached("false successes", runs.between, self.base.world)
         if fault.alters:
             self.explained(runs.second)
         else:
@@ -354,9 +362,9 @@ class Judge:
         if missing:
             self.found("unreported", f"{sorted(missing)}: {result['msg']}")
 
-    def reached(self, kind: str, world: World) -> None:
+    def reached(self, kind: str, world: World, goal: World) -> None:
         """The cluster equals the result of a run without faults."""
-        different = list(differences(self._goal(self.base.world), self._goal(world)))
+        different = list(differences(self._goal(goal), self._goal(world)))
         if different:
             self.found(kind, "; ".join(different))
 
@@ -365,10 +373,13 @@ class Judge:
         if result.get("failed"):
             self.found("not reached", f"the next run fails: {result['msg']}")
         else:
-            self.reached("not reached", world)
-        leaked = world.leaked() - self.base.world.leaked()
+            self.reached("not reached", world, self.base.end)
+        leaked = world.leaked() - self.base.end.leaked()
         if leaked:
             self.found("leaked", ", ".join(sorted(leaked)))
+        left = world.vms.keys() - self.base.end.vms.keys()
+        if self.write.scenario.ending and left:
+            self.found("leaked", f"guests {sorted(left)}")
 
     def explained(self, result: Mapping[str, Any]) -> None:
         """If the fault changed the VM, the second run may fail, but with a cause."""

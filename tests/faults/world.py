@@ -17,6 +17,7 @@ VOLATILE = ("digest", "meta", "vmgenid", "smbios1", "snaptime", "runningcpu")
 _MAC = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}")
 _DRIVE = re.compile(r"^(?:(?:scsi|virtio|sata|ide|efidisk|tpmstate|unused|mp)\d+|vmstate|rootfs)$")
 _RUN = re.compile(r" run=\w+")
+_MADE = re.compile(r"(?<=made )[\dTZ:+.-]+")  # in the notes of a copy of a drill
 _BACKUP_TIME = re.compile(r"(?<=\d-)\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d(?=\.)")
 
 
@@ -54,7 +55,7 @@ class VmState:
         config = {}
         for key, value in self.config.items():
             text = _RUN.sub("", _MAC.sub("MAC", str(value)))
-            text = _BACKUP_TIME.sub("TIME", text)
+            text = _MADE.sub("TIME", _BACKUP_TIME.sub("TIME", text))
             config[key] = re.sub(rf"\b{self.vmid}\b", "VMID", text)
         return {
             "name": self.name,
