@@ -203,6 +203,19 @@ def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]
     assert "usb0" in rows[hooked["vmid"]]["msg"]
 
 
+def test_a_vm_that_takes_the_vmid_of_a_copy_is_not_changed(lab: Lab, web: dict[str, Any]) -> None:
+    planned = plan(lab)
+    vmid = planned["rounds"][0][0]["copy_vmid"]
+    other = {"node": "pve1", "name": "theirs", "tags": ["tenant_globex"], "config": {"cores": 1}}
+    steer = [["DELETE", f"/vms/{vmid}", None], ["POST", f"/vms/{vmid}", other]]
+    lab.simulator.fault(method="PUT", path=f"/qemu/{vmid}/config$", nth=1, steer=steer)
+    result = start(lab, planned)
+    assert "is now another one, 'theirs'" in result["msg"]
+    assert lab.simulator.ask("GET", f"/vms/{vmid}")["config"]["name"] == "theirs"
+    remove(lab, planned["run"])
+    assert vmid in vmids(lab)
+
+
 def test_an_interrupted_drill_is_cleaned_up_by_the_next(lab: Lab, web: dict[str, Any]) -> None:
     first = plan(lab)
     copy = start(lab, first)["guests"][0]["copy_vmid"]

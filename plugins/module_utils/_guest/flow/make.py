@@ -24,6 +24,7 @@ from ..create.new_guest import NewGuest
 from ..create.placement_race import PlacementRule, shared_rules
 from ..create.quota_race import QuotaRule
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
+from ..identity import require_same_creation
 from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
 from ..model import Actual
@@ -149,6 +150,8 @@ class NewResource(GuestSteps):
             self._own.require_own(actual.target)
         elif self._own.is_taken_over(actual.target):
             raise AlreadyCreated
+        else:
+            self._require_same(actual, self._seen, done)
         self._seen = actual
         return self.flow.planner.plan_update(
             self.flow.while_made(self._desired, done),
@@ -157,6 +160,14 @@ class NewResource(GuestSteps):
             creating=Creating(contested=self._new.placed.contested),
             bases=self._new.placed.bases,
         )
+
+    def _require_same(self, actual: Actual, seen: Actual, done: Sequence[Step]) -> None:
+        """Raise Conflict if the guest was removed and another one has its VMID."""
+        if self._own.is_marked(actual.target):
+            return
+        changes = [step for step in (*self.plan.steps, *done) if not creates(step)]
+        written = {option for step in changes for option in step.data}
+        require_same_creation(seen.label, seen.identity, actual.identity, written)
 
     def _read(self, status: str | None) -> Actual:
         vmid, pool = self._new.vmid, self._desired.guest.pool
