@@ -22,6 +22,9 @@ description:
   - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit)
     and C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with
     hours, days or longer periods needs C(Sys.Audit) on the nodes.
+  - If the storage has a rule of its own that keeps a number of archives, Proxmox
+    VE takes no more archives than that of a token without C(Datastore.Allocate)
+    on the storage. The guest is refused then, unless O(protected) is set.
 attributes:
   check_mode:
     support: full

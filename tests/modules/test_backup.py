@@ -174,6 +174,58 @@ def test_a_failure_is_of_one_guest(lab: Lab) -> None:
     assert archives_of(lab, locked) == [old]
 
 
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ({}, {}),
+        ({"mode": "suspend"}, {"mode": "suspend"}),
+        ({"compress": "gzip"}, {"compress": "gzip"}),
+        (
+            {"notes_template": "{{guestname}} {{node}}"},
+            {"notes-template": "{{guestname}} {{node}}"},
+        ),
+        ({"protected": True}, {"protected": "1"}),
+        (
+            {"fleecing": {"enabled": True, "storage": "ceph"}},
+            {"fleecing": "enabled=1,storage=ceph"},
+        ),
+        ({"bwlimit": 51200}, {"bwlimit": "51200"}),
+        ({"pbs_change_detection_mode": "metadata"}, {"pbs-change-detection-mode": "metadata"}),
+    ],
+    ids=str,
+)
+def test_each_option_reaches_proxmox_ve(
+    lab: Lab, options: dict[str, Any], sent: dict[str, str]
+) -> None:
+    """The parameters of the request, and no others (pve-manager: API2/VZDump.pm)."""
+    web = machine(lab)
+    lab.simulator.reset_log()
+    back_up(lab, vmid=web["vmid"], **options)
+    (request,) = lab.simulator.writes()
+    always = {"vmid": str(web["vmid"]), "storage": "nas", "remove": "0"}
+    assert request["params"] == {**always, "prune-backups": "keep-all=1", **sent}
+
+
+def test_a_storage_with_a_rule_takes_archives_of_a_login_that_may_set_another_one(lab: Lab) -> None:
+    """pve-manager: VZDump.pm, exec_backup_task: with `remove=0` alone, PVE refuses the backup at
+    the number of archives that the storage keeps; API2/VZDump.pm: prune-backups is for logins with
+    Datastore.Allocate.
+    """
+    lab.client.write("PUT", "storage", "nas", data={"prune-backups": "keep-last=1"})
+    web = machine(lab)
+    for _run in range(2):
+        back_up(lab, vmid=web["vmid"])
+    assert len(archives_of(lab, web)) == 2
+    roles = {"/": "PVEVMAdmin", "/storage": "PVEDatastoreUser"}
+    login = limited(lab, "saver", roles)
+    result = refused(lab, "backup", storage="nas", vmid=web["vmid"], **login)
+    assert result["error"]["reason"] == "storage full of archives"
+    assert "keeps 1 archive of a guest, and has 2" in result["msg"]
+    assert len(archives_of(lab, web)) == 2
+    back_up(lab, vmid=web["vmid"], protected=True, **login)
+    assert len(archives_of(lab, web)) == 3
+
+
 NODES = ("pve1", "pve2", "pve3")
 
 
@@ -290,3 +342,25 @@ def test_a_missing_privilege_is_named(lab: Lab) -> None:
     result = refused(lab, "backup", storage="nas", vmid=web["vmid"], **login)
     assert result["error"]["category"] == "PermissionDenied"
     assert f"VM.Backup on /vms/{web['vmid']}" in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bwlimit": 100}, "Sys.Modify on /"),
+        (
+            {"fleecing": {"enabled": True, "storage": "ceph"}},
+            "Datastore.AllocateSpace on /storage/ceph",
+        ),
+    ],
+)
+def test_an_option_that_needs_another_privilege_is_refused(
+    lab: Lab, options: dict[str, Any], reason: str
+) -> None:
+    """pve-manager: API2/Backup.pm, assert_param_permission_common."""
+    web = machine(lab)
+    roles = {"/": "PVEVMAdmin", "/storage/nas": "PVEDatastoreUser"}
+    result = refused(
+        lab, "backup", storage="nas", vmid=web["vmid"], **options, **limited(lab, "saver", roles)
+    )
+    assert result["error"]["reason"] == reason

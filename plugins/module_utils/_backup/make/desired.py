@@ -62,7 +62,7 @@ def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
             reason="no guest",
         )
     storage = validate.storage(params["storage"])
-    # PVE would apply the rule of the storage or node, without a preview.
+    # With `remove`, PVE would apply the rule of the storage or node, without a preview.
     data: dict[str, Any] = {"storage": storage, "remove": 0}
     for option, name in _PLAIN.items():
         if params.get(option) not in (None, ""):

@@ -15,7 +15,8 @@ from ..._api.tasks import find_task
 from ..._api.upid import is_upid
 from ..._cluster.state import ClusterState, VmRow, refreshed
 from ..._cluster.tenant import parse_tags
-from ..._core.errors import Conflict, FleetError, UnknownVm
+from ..._core.errors import ConfigurationError, Conflict, FleetError, UnknownVm
+from ..._core.shown import counted
 from ..._snapshot.read import running_task
 from ..archive import Archive, archive_of, by_guest
 from ..read import CONTENT
@@ -72,13 +73,18 @@ class GuestOutcome:
 
 @dataclass(frozen=True)
 class BackupContext:
-    """The values that are the same for all guests of a task."""
+    """The values that are the same for all guests of a task.
+
+    `maximum` is the number of archives of a guest from which the storage takes no other, 0 for
+    none.
+    """
 
     client: Client
     desired: DesiredBackup
     cluster: ClusterState
     removals: Mapping[int, int]
     offsets: Mapping[str, float]  # of the local time of nodes, in seconds
+    maximum: int = 0
 
 
 def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]) -> GuestPlan:
@@ -92,6 +98,24 @@ def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]
         known.append(_new_archive(desired, row, newest))
     volumes = frozenset(one.volume for one in archives if one.vmid == row.vmid)
     return GuestPlan(row, not is_recent, volumes, tuple(_marks(context, row, known)))
+
+
+def find_full(
+    context: BackupContext, plan: GuestPlan, archives: Collection[Archive]
+) -> FleetError | None:
+    """Return why PVE would refuse the backup of a guest with these archives, or None (pure)."""
+    row, storage = plan.row, context.desired.storage
+    own = [one for one in archives if one.vmid == row.vmid and one.type == row.type]
+    count = sum(not one.protected for one in own)
+    if not plan.takes or not 0 < context.maximum <= count:
+        return None
+    return ConfigurationError(
+        attempted=f"Could not back up {label_of(row)}",
+        answer=f"storage {storage} keeps {counted(context.maximum, 'archive')} of a guest, and has"
+        f" {count}; only a login with Datastore.Allocate on it may add one and remove none",
+        next_step="Remove an archive first, or use another storage",
+        reason="storage full of archives",
+    )
 
 
 def _new_archive(desired: DesiredBackup, row: VmRow, newest: int) -> Archive:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
@@ -19,17 +20,19 @@ from ..._core.result import Result
 from ..._protection.privileges import Privileges
 from ..._tasks.read import read_removals
 from ..archive import Archive
+from ..job.table import FLEECING, PRUNE
 from ..read import backup_storages, read_archives
 from ..run_info import KINDS
 from ..select import label_of, select
 from .desired import DesiredBackup, read_desired
-from .guest import BackupContext, GuestOutcome, execute, plan_guest
+from .guest import BackupContext, GuestOutcome, execute, find_full, plan_guest
 from .prune import needs_local_time
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
 _ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
+_WITHOUT_RULE = "Datastore.Allocate"  # permits a backup without the rule of its storage
 _BACKUP_SERVER = "pbs"
 
 
@@ -45,6 +48,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     storages = backup_storages(cluster, [desired.storage])
     privileges = client.get("access", "permissions", attempted="Could not read the privileges")
     held = Privileges(privileges or {})
+    if _WITHOUT_RULE in held.on(f"/storage/{desired.storage}"):
+        desired = replace(desired, data={**desired.data, "prune-backups": "keep-all=1"})
     outcomes: list[GuestOutcome] = []
     rows: list[VmRow] = []
     for target in select(client, cluster, params, desired.owner):
@@ -81,13 +86,15 @@ def _work(
         cluster=cluster,
         removals=_removals(client, cluster, desired, reading.archives),
         offsets=_offsets(client, desired, used, nodes),
+        maximum=_read_maximum(client, desired, rows[0].node),
     )
 
     def work(row: VmRow) -> GuestOutcome:
         on_node = [one for one in reading.archives if one.place in ("", row.node)]
         plan = plan_guest(context, row, on_node)
-        if check_mode:
-            return GuestOutcome(label_of(row), row, plan)
+        full = find_full(context, plan, on_node)
+        if check_mode or full is not None:
+            return GuestOutcome(label_of(row), row, plan, error=full)
         return execute(context, plan)
 
     places = {row.node: row.place for row in used}
@@ -98,6 +105,21 @@ def _work(
 def _resources(row: VmRow, place: str) -> frozenset[Resource]:
     """Return the resources of the backup of a guest; a local storage is one of its node (pure)."""
     return frozenset((("all", ""), ("node", row.node), ("storage", place)))
+
+
+def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
+    """Return the number of archives of a guest from which the storage takes no other, 0 for none.
+
+    A backup that removes nothing fails at the number of archives that the rule of the storage
+    keeps, unless the task may set another rule (pve-manager: VZDump.pm, exec_backup_task).
+    """
+    if "prune-backups" in desired.data or desired.data.get("protected"):
+        return 0
+    attempted = f"Could not read how many archives of a guest storage {desired.storage} keeps"
+    path = ("nodes", node, "vzdump", "defaults")
+    answer = client.get(*path, storage=desired.storage, attempted=attempted)
+    rule = PRUNE.read(answer.get("prune-backups"))
+    return 0 if rule.get("keep-all") == "1" else sum(int(count or 0) for count in rule.values())
 
 
 def _removals(
@@ -131,7 +153,11 @@ def _offsets(
 def _find_obstacle(
     row: VmRow, cluster: ClusterState, desired: DesiredBackup, held: Privileges
 ) -> FleetError | None:
-    """Return why a guest cannot be backed up, or None (pure)."""
+    """Return why a guest cannot be backed up, or None (pure).
+
+    Source of the privileges: pve-manager, API2/VZDump.pm and assert_param_permission_common of
+    API2/Backup.pm.
+    """
     attempted = f"Could not back up {label_of(row)}"
     node = cluster.nodes.get(row.node)
     if node is not None and not node.online:
@@ -149,7 +175,12 @@ def _find_obstacle(
             next_step="Name a storage that is available there",
             reason="storage not on node",
         )
-    needs = ((_ON_GUEST, f"/vms/{row.vmid}"), (_ON_STORAGE, f"/storage/{desired.storage}"))
+    needs = [(_ON_GUEST, f"/vms/{row.vmid}"), (_ON_STORAGE, f"/storage/{desired.storage}")]
+    if "bwlimit" in desired.data:
+        needs.append(("Sys.Modify", "/"))
+    fleecing = FLEECING.read(desired.data.get("fleecing"))
+    if fleecing.get("storage"):
+        needs.append((_ON_STORAGE, f"/storage/{fleecing['storage']}"))
     for privilege, path in needs:
         if privilege not in held.on(path):
             return PermissionDenied(

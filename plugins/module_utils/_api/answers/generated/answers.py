@@ -679,6 +679,7 @@ READS: Mapping[str, Form] = {
     "nodes/*/dns": Record({}, {"search": text, "dns1": text, "dns2": text, "dns3": text}),
     "nodes/*/hosts": Record({}, {"data": text, "digest": text}),
     "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),
+    "nodes/*/vzdump/defaults": Record({}, {"prune-backups": text}),
     "cluster/config/nodes": rows(
         Record(
             {"node": name},
