@@ -399,6 +399,17 @@ backup_jobs:
     storage: {description: Storage of its archives., type: str, sample: local}
     site: {description: Site of the job., type: str, returned: when the list or its tenants
         name sites, sample: berlin}
+other_backup_jobs:
+  description: Enabled backup jobs of no estate that have guests of this run with O(backup) too.
+    They are not changed.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name: {description: ID of the job., type: str, sample: nightly}
+    vms: {description: VMIDs of the guests of this run., type: list, elements: int, sample: [15046]}
+    site: {description: Site of the job., type: str, returned: when the list or its tenants name
+        sites, sample: berlin}
 report:
   description:
     - Lines to print. They contain the counts, the VMs by RV(vms[].action), the VMs that need a

@@ -80,6 +80,30 @@ def test_every_guest_is_in_the_job_that_it_declares(lab: Lab) -> None:
     assert lab.simulator.writes() == []
 
 
+def test_jobs_of_no_estate_that_have_the_guests_too_are_named(lab: Lab) -> None:
+    known = vmids(do(lab, "vms", **estate()))
+    web, scratch = known["web1"], known["scratch1"]
+    options = {"schedule": "01:00", "storage": "nas"}
+    do(lab, "backup_job", name="everyone", all=True, exclude=[known["db1"]], **options)
+    do(lab, "backup_job", name="one", vms=[web], **options)
+    do(lab, "backup_job", name="off", vms=[web], enabled=False, **options)
+    lab.simulator.reset_log()
+    for check in (True, False):
+        result = do(lab, "vms", check=check, **estate())
+        assert result["other_backup_jobs"] == [
+            {"name": "everyone", "vms": sorted((web, scratch))},
+            {"name": "one", "vms": [web]},
+        ]
+        assert {job["name"][:6] for job in result["backup_jobs"]} == {"fleet-"}
+        assert any(
+            line.endswith("everyone of no estate has 2 guests of this run too")
+            for line in result["report"]
+        )
+    assert lab.simulator.writes() == []
+    new = do(lab, "vms", check=True, **estate(vms=[{"name": "late"}]))
+    assert [job["name"] for job in new["other_backup_jobs"]] == ["everyone"]
+
+
 def test_a_guest_moves_to_the_job_of_its_new_class(lab: Lab) -> None:
     do(lab, "vms", **estate())
     changed = estate(vms=[{"name": "db1"}, {"name": "scratch1"}])

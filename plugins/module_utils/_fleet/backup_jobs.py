@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .._backup.job.coverage import other_jobs
 from .._backup.job.declared import NO_JOB, DeclaredGuest
 from .._backup.job.maintain import (
     JobsOutcome,
@@ -20,6 +21,7 @@ from .._backup.job.maintain import (
     rows_of,
 )
 from .._core.result import Result
+from .._core.shown import counted
 from .execute import VmOutcome
 from .plan import Planned
 
@@ -39,7 +41,12 @@ def planned_jobs(
     if params.get("backup_jobs") is False:
         return None
     guests = _declared(plans, _planned_vmid)
-    return preview_jobs(client, guests, cluster) if guests else None
+    if not guests:
+        return None
+    outcome = preview_jobs(client, guests, cluster)
+    listed = [planned.row or planned.found for planned in plans]
+    rows = [row for row in listed if row is not None and row.vmid in outcome.vmids]
+    return replace(outcome, others=other_jobs(outcome.before, rows))
 
 
 def kept_jobs(
@@ -51,7 +58,9 @@ def kept_jobs(
     vmids = {id(one.planned): _vmid_of(one) for one in outcomes}
     guests = _declared([one.planned for one in outcomes], lambda one: vmids[id(one)])
     is_proven = not planned.steps and planned.vmids == {guest.vmid for guest in guests}
-    return planned if is_proven else maintain_jobs(client, guests)
+    if is_proven:
+        return planned
+    return replace(maintain_jobs(client, guests), others=planned.others)
 
 
 def _declared(
@@ -104,17 +113,23 @@ def with_jobs(
     """Return the result of the guests with the jobs of each site (pure)."""
     rows: list[dict[str, Any]] = []
     diffs: list[Any] = list(result.diff) if isinstance(result.diff, list) else []
+    others: list[dict[str, Any]] = []
     lines: list[str] = []
     failure = result.failure
     for site, outcome in found:
-        of_site = rows_of(outcome)
-        rows += [{**row, "site": site} if site else row for row in of_site]
+        of_site, place = rows_of(outcome), {"site": site} if site else {}
+        rows += [{**row, **place} for row in of_site]
+        for name, vmids in outcome.others.items():
+            others.append({"name": name, "vms": list(vmids), **place})
+            guests = counted(len(vmids), "guest")
+            lines.append(f"backup job {name} of no estate has {guests} of this run too")
         diffs += diffs_of(outcome)
         lines += [f"Preview: {line}" if check_mode else line for line in lines_of(of_site)]
         if outcome.error is not None:
             lines.append(outcome.error.message)
             failure = failure or outcome.error
-    values = {**result.values, "backup_jobs": rows, "report": [*result.values["report"], *lines]}
+    shown = {"backup_jobs": rows, "other_backup_jobs": others}
+    values = {**result.values, **shown, "report": [*result.values["report"], *lines]}
     changed = result.changed or any(outcome.changed for _site, outcome in found)
     return replace(
         result, changed=changed, values=values, diff=diffs or result.diff, failure=failure

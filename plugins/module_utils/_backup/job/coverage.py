@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._cluster.state import VmRow
+from .declared import Jobs, is_marked
 from .table import BACKUP_JOB
 
 
@@ -40,6 +41,19 @@ def _is_chosen(job: Mapping[str, Any], row: VmRow) -> bool:
     if job["pool"]:
         return row.pool == job["pool"]
     return bool(job["all"])
+
+
+def other_jobs(jobs: Jobs, guests: Iterable[VmRow]) -> dict[str, list[int]]:
+    """Return the VMIDs of guests that are in enabled jobs without the mark of estates, by the ID of
+    the job.
+    """
+    rows = list(guests)
+    found: dict[str, list[int]] = {}
+    for name in sorted(jobs):
+        vmids = guests_of(jobs[name], rows)
+        if vmids and not is_marked(jobs[name]):
+            found[name] = sorted(vmids)
+    return found
 
 
 def jobs_by_guest(

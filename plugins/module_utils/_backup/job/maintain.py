@@ -12,7 +12,7 @@ each other. Each run therefore looks again after its last write.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..._cluster.state import ClusterState
@@ -27,7 +27,7 @@ from ..._resource.protocols import Api
 from ..._resource.run import TableResource
 from ..._resource.table import Values
 from .coverage import named_jobs
-from .declared import DeclaredGuest, Jobs, plan_jobs
+from .declared import DeclaredGuest, Jobs, is_marked, plan_jobs
 from .precheck import require_references
 from .table import BACKUP_JOB
 
@@ -45,7 +45,8 @@ _NEXT_STEP = (
 class JobsOutcome:
     """The jobs before and after, for the guests with these VMIDs.
 
-    `steps` are planned or done, `error` is why the jobs are not as declared.
+    `steps` are planned or done, `error` is why the jobs are not as declared. `others` are the jobs
+    of no estate that have guests of the run too, each with their VMIDs.
     """
 
     before: Jobs
@@ -53,6 +54,7 @@ class JobsOutcome:
     vmids: frozenset[int]
     steps: tuple[str, ...] = ()
     error: FleetError | None = None
+    others: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def changed(self) -> bool:
@@ -60,12 +62,12 @@ class JobsOutcome:
         return bool(self.steps) or (self.error is not None and self.error.came_after_changes)
 
     def names(self) -> list[str]:
-        """Return the jobs that changed or that have one of the guests."""
+        """Return the jobs of estates that changed or that have one of the guests."""
         found: list[str] = []
         for name in sorted({*self.before, *self.after}):
             old, new = self.before.get(name), self.after.get(name)
-            is_listed = new is not None and not self.vmids.isdisjoint(new["vms"])
-            if old != new or is_listed:
+            is_ours = new is not None and is_marked(new)
+            if old != new or (is_ours and not self.vmids.isdisjoint(new["vms"])):
                 found.append(name)
         return found
 
