@@ -22,14 +22,13 @@ from ..._tasks.query import Query
 from ..._tasks.read import read_tasks
 from ..._tasks.row import newest_first
 from ..desired import DesiredRestore
-from ..leftover import has_failed
 
 if TYPE_CHECKING:
     from ..._api.client import Client
 
 # The types of PVE's tasks that clone a guest, whose ID is the VMID of the source, and that restore
 # one.
-_CLONES, _RESTORES = ("qmclone", "vzclone"), ("qmrestore", "vzrestore")
+_CLONES, _RESTORES = (["qmclone"], ["vzclone"]), ("qmrestore", "vzrestore")
 _TASKS = 10  # of a guest that are read
 _LIMITS = ("quota", "quotas")
 
@@ -40,7 +39,8 @@ def plan_copy(
     """Return the plan of the copy: a new guest, placed and counted like any clone, which is stopped
     and does not start with its node. Raises FleetError if it cannot be made.
 
-    A copy of an interrupted run is used or completed if the guest has not had a task since.
+    A copy of an interrupted run is used or completed if the guest has had no task since but
+    restores.
     """
     one = list_of(actual.kind.type)
     wanted = {
@@ -59,7 +59,7 @@ def plan_copy(
     view = ClusterView(client, {actual.kind.type})
     context = one.context(client, options.desired, options.settings, False, view)
     plan = plan_clone_of(one.prepared(context), cluster.of_type(actual.kind.type))
-    if plan.actual is not None and (plan.actual.running or not _is_newest(client, actual)):
+    if plan.actual is not None and not _is_present(client, actual, plan.actual):
         raise Conflict(
             attempted=f"{actual.label} was not overwritten",
             answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
@@ -93,18 +93,18 @@ def _require_rights(client: Client, actual: Actual, vmid: int) -> None:
         )
 
 
-def _is_newest(client: Client, actual: Actual) -> bool:
-    """Return whether a clone is the last task of a guest, apart from restores that failed before
-    they changed it; one request.
+def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
+    """Return whether a copy has the state of a guest before its last restore: neither of them runs,
+    and apart from restores, a clone is the last task of the guest; one request.
     """
+    if actual.running or copy.running:
+        return False
     query = Query(limit=_TASKS, vmid=actual.vmid)
     tasks = read_tasks(client, [actual.node], query)[actual.node]
     if isinstance(tasks, FleetError):
         return False
-    for task in newest_first(tasks):
-        if task.type not in _RESTORES or not has_failed([task]):
-            return task.type in _CLONES
-    return False
+    others = [task.type for task in newest_first(tasks) if task.type not in _RESTORES]
+    return others[:1] in _CLONES
 
 
 def summary_of(plan: GuestPlan[Any], actual: Actual) -> str:
