@@ -278,6 +278,13 @@ READING: tuple[Subject, ...] = (
         (_SNAPSHOT,),
     ),
     Subject("a round of a drill", "a drill", {"vms": ["neighbour"], "tenant": TENANT}, {}, _SAVED),
+    Subject(
+        "replicas of a lost node",
+        "failover",
+        {"lost_nodes": ["pve3"], "replicas": {"pve1": []}, "rehearsal": True},
+        RUNNING,
+        fails=True,
+    ),
     Subject("archives", "backup_info", {"max_age": "1h", "newest": True}, {}, _SAVED),
     Subject(
         "backup jobs of an estate",

@@ -17,6 +17,7 @@ from ..._core.times import iso
 from ..._drill.isolate import find_obstacle
 from ..._restore.choose import KINDS, Chosen
 from .lines import FOLDERS, FoundConfig, Replicas
+from .mark import guest_of
 
 _MEDIA = "media=cdrom"
 _NEVER_TOO_OLD = 1 << 62  # the time of a guest without a replica, which is not left out by its age
@@ -26,14 +27,14 @@ _NO_MEDIUM = ("none", "cdrom")
 @dataclass(frozen=True)
 class ReplicaFacts:
     """The cluster: whether it has a quorum, whether each node is online, the replication jobs, the
-    ZFS pools by storage, and the guests under the HA manager.
+    ZFS pools by storage, and the IDs of the resources of the HA manager.
     """
 
     quorate: bool
     members: Mapping[str, bool]
     jobs: Sequence[Mapping[str, Any]]
     pools: Mapping[str, str]
-    managed: frozenset[int]
+    managed: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _with_replica(
     problems = [f"no replication job copies it to {', '.join(sorted(replicas.newest))}"]
     best: LostGuest | None = None
     for job in facts.jobs:
-        target, is_own = str(job.get("target")), job.get("guest") == one.vmid
+        target, is_own = str(job.get("target")), guest_of(job) == one.vmid
         if not is_own or job.get("remove_job") or target not in replicas.newest:
             continue
         times = _times_of(one, job, replicas.newest[target], facts.pools, cluster)

@@ -12,8 +12,9 @@ run completes an interrupted one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._datacenter.replication import REPLICATION
 from ..._resource.run import run
@@ -31,6 +32,12 @@ class Mark:
 
     source: str
     synced: int
+
+
+def guest_of(job: Mapping[str, Any]) -> int:
+    """Return the VMID of the guest of a job, 0 if its ID has none (pure)."""
+    vmid = str(job["id"]).partition("-")[0]
+    return int(vmid) if vmid.isdigit() else 0
 
 
 def mark_of(comment: object) -> Mark | None:

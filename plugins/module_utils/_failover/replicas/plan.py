@@ -25,6 +25,7 @@ from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual
 from ..._guest.plan.capacity import Capacity
 from ..._guest.start_order import start_order
+from ..._ha.sids import KINDS as SID_KINDS
 from ..._kinds.registry import list_of
 from ..._restore.choose import Chosen
 from ..._vm.kind import VM
@@ -34,7 +35,7 @@ from ..guest import Incoming, homes_of, in_start_order, starts
 from ..plan import FailoverPlan, PlannedGuest, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
 from .lines import Replicas
-from .mark import Mark, mark_of, summary_of
+from .mark import Mark, guest_of, mark_of, summary_of
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -106,7 +107,7 @@ def _read_moved(
     moved: list[tuple[Chosen, Actual]] = []
     jobs: dict[int, Mapping[str, Any]] = {}
     for job in facts.jobs:
-        mark, row = mark_of(job.get("comment")), cluster.guest(int(job["guest"]))
+        mark, row = mark_of(job.get("comment")), cluster.guest(guest_of(job))
         if mark is None or row is None or mark.source not in replicas.lost:
             continue
         if row.node in replicas.lost:
@@ -119,11 +120,11 @@ def _read_moved(
     return moved, jobs
 
 
-def _without_managed(chosen: ChosenGuests, managed: Collection[int]) -> ChosenGuests:
+def _without_managed(chosen: ChosenGuests, managed: Collection[str]) -> ChosenGuests:
     """Return the guests without those that the HA manager recovers by itself (pure)."""
     result = ChosenGuests(skipped=list(chosen.skipped), problems=list(chosen.problems))
     for one in chosen.guests:
-        if one.archive.vmid in managed:
+        if f"{SID_KINDS[one.archive.type]}:{one.archive.vmid}" in managed:
             result.skipped.append((one, "the HA manager recovers it"))
         else:
             result.guests.append(one)

@@ -17,7 +17,6 @@ from ..._backup.run_info import KINDS
 from ..._cluster.state import fetch_cluster_state
 from ..._core.errors import FleetError
 from ..._core.result import Result
-from ..._ha.sids import vmid_of
 from ..._maintenance.read import read_members
 from ..._resource.execute import after_writes
 from ..carry_out import Failover, FailoverResult, carry_out, context_of
@@ -69,10 +68,10 @@ def _read_facts(client: Client) -> ReplicaFacts:
     for row in client.get("storage", attempted="Could not read the storages") or ():
         if row.get("pool"):
             pools[str(row["storage"])] = str(row["pool"])
-    managed: set[int] = set()
+    managed: set[str] = set()
     for row in client.get("cluster", "ha", "resources") or ():
         if row.get("state") != _NO_HA:
-            managed.add(vmid_of(str(row["sid"])))
+            managed.add(str(row["sid"]))
     jobs = client.get("cluster", "replication", attempted="Could not read the replication jobs")
     return ReplicaFacts(quorate, members, tuple(jobs or ()), pools, frozenset(managed))
 
