@@ -441,6 +441,14 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
     ),
     (
+        "restore in place with a copy",
+        ("task vanishes",),
+        (
+            "without the log of the task, nothing shows that the copy is newer than the last run of"
+            " the guest, so that the next run asks for another name or for its removal"
+        ),
+    ),
+    (
         "roll back",
         _TASK_BREAKS,
         (
