@@ -134,7 +134,8 @@ options:
         such as C(10.1.0.0/24) and C(10.2.0.0/24). Both have the same size, and an address
         keeps its place in the network. The most specific network counts.
       - These are addresses of containers and of cloud-init. Addresses that a system
-        has configured itself stay.
+        has configured itself stay. Name servers in these networks change, and others
+        stay.
       - By default, addresses stay. With a table, an address in none of its networks
         is a reason to refuse the task.
     type: dict

@@ -45,7 +45,10 @@ def munich(munich: Lab) -> Lab:
 def web(vienna: Lab, munich: Lab) -> dict[str, Any]:
     """A VM at the first site with a start order, and a container; both have archives at both."""
     nics = [{"bridge": "vmbr0", "vlan": 20, "ip": "10.1.0.7/24", "gateway": "10.1.0.1"}]
-    cloud: dict[str, Any] = {"cloud_init": {"user": "ops", "storage": "ceph"}}
+    servers = ["10.1.0.53", "9.9.9.9"]
+    cloud: dict[str, Any] = {
+        "cloud_init": {"user": "ops", "storage": "ceph", "nameservers": servers}
+    }
     made: dict[str, Any] = do(
         vienna,
         "vm",
@@ -58,7 +61,14 @@ def web(vienna: Lab, munich: Lab) -> dict[str, Any]:
         **WEB,
     )["vm"]
     net = "name=eth0,bridge=vmbr0,ip=10.1.0.8/24,gw=10.1.0.1"
-    box = container(vienna, hostname="box", tags="tenant_acme", net0=net, startup="order=1")
+    box = container(
+        vienna,
+        hostname="box",
+        tags="tenant_acme",
+        net0=net,
+        startup="order=1",
+        nameserver="10.1.0.53",
+    )
     back_up(vienna, made)
     back_up(vienna, box)
     share_archives(vienna.simulator, munich.simulator)
@@ -100,6 +110,10 @@ def test_guests_come_up_mapped_and_in_start_order(
     assert vienna.simulator.writes() == []
     assert made["plan"] == made["done"] == foreseen["plan"]
     box, vm = made["guests"]
+    # the guest of the next start order is restored after the first one has started
+    paths = [row["path"] for row in munich.simulator.writes()]
+    started = next(i for i, one in enumerate(paths) if one.endswith(f"{box['vmid']}/status/start"))
+    assert paths.index(f"/nodes/{vm['node']}/qemu") > started
     assert (box["name"], box["outcome"], box["proof"]) == ("box", "up", "started")
     assert (vm["name"], vm["outcome"], vm["proof"]) == ("web", "up", "agent")
     assert vm["new_vmid"] == web["vmid"]
@@ -109,7 +123,9 @@ def test_guests_come_up_mapped_and_in_start_order(
     assert restored["net0"] == source["net0"]
     assert restored["ipconfig0"] == "gw=10.2.0.1,ip=10.2.0.7/24"
     assert f"Failover from {vm['volume']}." in restored["description"]
+    assert restored["nameserver"] == "10.2.0.53 9.9.9.9"
     assert "10.2.0.8/24" in config(munich, box)["net0"]
+    assert config(munich, box)["nameserver"] == "10.2.0.53"
     members = munich.client.get("pools", "acme")["members"]
     assert {row["vmid"] for row in members} >= {vm["new_vmid"], box["new_vmid"]}
     munich.simulator.reset_log()

@@ -19,7 +19,7 @@ from .._restore.desired import DesiredRestore
 from .._restore.desired import read_desired as read_restore
 from .choose import label_of, tags_of
 from .desired import ONBOOT, DesiredFailover
-from .mapping import bridges_after, mapped_nics
+from .mapping import bridges_after, mapped_nameservers, mapped_nics
 from .source import with_source
 
 
@@ -85,7 +85,8 @@ def incoming_of(
             f"tenant {tenant} has no pool here: provision it with module tenant, or set pools"
         )
     order, wait = start_order(chosen.config)
-    restore = _restore_of(desired, chosen, tenant, {"nics": nics, "pool": pool})
+    own = {"nics": nics, "pool": pool, **_nameservers(desired, chosen)}
+    restore = _restore_of(desired, chosen, tenant, own)
     incoming = Restoring(chosen, tenant, order, wait, starts(desired, chosen), restore)
     return incoming, [f"{incoming.label}: {problem}" for problem in problems]
 
@@ -150,6 +151,17 @@ def _restore_of(
             "task_timeout": copies.timeout,
         }
     )
+
+
+def _nameservers(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
+    """Return the option that changes the name servers of a container or of cloud-init."""
+    found = mapped_nameservers(chosen.config, desired.nics.addresses)
+    if not found:
+        return {}
+    if chosen.kind.has_rootfs:
+        return {"nameservers": found}
+    has_drive = any("cloudinit" in value.partition(",")[0] for value in chosen.config.values())
+    return {"cloud_init": {"nameservers": found}} if has_drive else {}
 
 
 def _numbered(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ _NIC = "net"
 _ADDRESSES = "ipconfig"
 # The sub-keys of net (containers) and ipconfig (VMs), and the options of modules vm and container.
 _IP = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
+_LIST = re.compile(r"[^\s,;]+")
 _NOT_STATIC = frozenset(("dhcp", "auto", "manual"))
 
 
@@ -31,9 +33,14 @@ class AddressTable:
     pairs: tuple[tuple[Network, Network], ...] = ()
 
     def translate(self, text: str) -> str | None:
-        """Return an address, with or without a prefix, at this site; None if no entry has it."""
+        """Return an address, with or without a prefix, at this site; None if no entry has it, or if
+        it is not an address.
+        """
         address, slash, prefix = text.partition("/")
-        found = ipaddress.ip_address(address)
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return None
         for source, target in self.pairs:
             if found in source:
                 offset = int(found) - int(source.network_address)
@@ -95,6 +102,15 @@ def mapped_nics(
         problems += [f"{formatted(one)} of {key} is in no network of addresses" for one in missing]
         nics.append({**nic, **addresses})
     return nics, problems
+
+
+def mapped_nameservers(config: Mapping[str, str], table: AddressTable) -> list[str]:
+    """Return the name servers of a guest if the table changes one of them, otherwise none. A name
+    server in no network of the table is a public one, and stays.
+    """
+    known = _LIST.findall(config.get("nameserver", ""))
+    mapped = [table.translate(one) or one for one in known]
+    return mapped if mapped != known else []
 
 
 def is_nic(key: str) -> bool:

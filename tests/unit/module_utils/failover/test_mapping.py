@@ -14,6 +14,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Vali
 from ansible_collections.pve.fleet.plugins.module_utils._failover.mapping import (
     NicMap,
     bridges_after,
+    mapped_nameservers,
     mapped_nics,
     read_addresses,
 )
@@ -94,6 +95,14 @@ def test_the_most_specific_network_counts(
 def test_a_wrong_table_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationFailed):
         read_addresses(given, "addresses")
+
+
+def test_name_servers_of_the_lost_site_change_and_others_stay() -> None:
+    known = read_addresses({"10.1.0.0/24": "10.2.0.0/24"}, "addresses")
+    mapped = mapped_nameservers({"nameserver": "10.1.0.53,9.9.9.9 ns.example.com"}, known)
+    assert mapped == ["10.2.0.53", "9.9.9.9", "ns.example.com"]
+    assert mapped_nameservers({"nameserver": "9.9.9.9"}, known) == []
+    assert mapped_nameservers({}, known) == []
 
 
 def test_the_line_about_the_archive_replaces_an_earlier_one() -> None:
