@@ -14,11 +14,11 @@ import pytest
 import yaml
 
 from tests.demo.lab import Lab
+from tests.demo.replica_lab import AGE, LEFT, LOST, TANK, put_guest, replicate
 from tests.plays.commands import start
 from tests.plays.interrupting import End, await_that, end
 from tests.plays.node_ssh import NodeSsh
 from tests.plays.provision_helpers import Played, Player, writes
-from tests.replica_lab import AGE, LEFT, LOST, TANK, put_guest, replicate
 
 FAILOVER = "pve.fleet.failover"
 GUESTS = {701: "db", 702: "web"}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._clone.options import read_clone_as
@@ -38,9 +39,6 @@ def plan_copy(
 ) -> GuestPlan[Any]:
     """Return the plan of the copy: a new guest, placed and counted like any clone, which is stopped
     and does not start with its node. Raises FleetError if it cannot be made.
-
-    A copy of an interrupted run is used or completed if the guest has had no task since but
-    restores.
     """
     one = list_of(actual.kind.type)
     wanted = {
@@ -59,35 +57,55 @@ def plan_copy(
     view = ClusterView(client, {actual.kind.type})
     context = one.context(client, options.desired, options.settings, False, view)
     plan = plan_clone_of(one.prepared(context), cluster.of_type(actual.kind.type))
-    if plan.actual is not None and not _is_present(client, actual, plan.actual):
-        raise Conflict(
-            attempted=f"{actual.label} was not overwritten",
-            answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
-            next_step="Give another keep_name, or remove the earlier copy",
-            reason="copy exists",
-        )
-    if plan.draft is not None:
-        _require_rights(client, actual, plan.draft.vmid)
     return plan
 
 
-def _require_rights(client: Client, actual: Actual, vmid: int) -> None:
-    """Raise PermissionDenied if the login cannot clone the guest: PVE refuses that after it was
-    stopped (qemu-server: API2/Qemu.pm, clone_vm).
+@dataclass(frozen=True)
+class CopyFacts:
+    """Whether an existing copy has the present state of the guest, and the privileges that the
+    login lacks for a new one.
     """
+
+    is_present: bool = True
+    missing: tuple[str, ...] = ()
+
+
+def read_facts(client: Client, plan: GuestPlan[Any], actual: Actual) -> CopyFacts:
+    """Return the facts about the copy of a guest; up to three requests."""
+    if plan.actual is not None:
+        return CopyFacts(is_present=_is_present(client, actual, plan.actual))
+    vmid = plan.draft.vmid if plan.draft is not None else 0
     places = {"VM.Clone": [f"/vms/{actual.vmid}"], "VM.Allocate": [f"/vms/{vmid}"]}
     if actual.pool:
         places["VM.Allocate"].append(f"/pool/{actual.pool}")
+    missing: list[str] = []
     for privilege, paths in places.items():
         held: set[str] = set()
         for path in paths:
             answer = client.get("access", "permissions", path=path) or {}
             held |= (answer.get(path) or {}).keys()
-        if privilege in held:
-            continue
+        if privilege not in held:
+            missing.append(f"{privilege} on {' or '.join(paths)}")
+    return CopyFacts(missing=tuple(missing))
+
+
+def require_copy(plan: GuestPlan[Any], facts: CopyFacts, actual: Actual) -> None:
+    """Raise Conflict for a copy of another state, and PermissionDenied if the login cannot clone
+    the guest (pure). PVE refuses that only after the guest was stopped (qemu-server: API2/Qemu.pm,
+    clone_vm).
+    """
+    attempted = f"{actual.label} was not overwritten"
+    if plan.actual is not None and not facts.is_present:
+        raise Conflict(
+            attempted=attempted,
+            answer=f"{plan.actual.label} exists, and is a copy of an earlier state",
+            next_step="Give another keep_name, or remove the earlier copy",
+            reason="copy exists",
+        )
+    if facts.missing:
         raise PermissionDenied(
-            attempted=f"{actual.label} was not overwritten",
-            answer=f"its copy needs {privilege} on {' or '.join(paths)}",
+            attempted=attempted,
+            answer=f"its copy needs {', '.join(facts.missing)}",
             next_step="Grant it to the user or token, or keep the state with keep=archive",
             reason="missing privilege",
         )

@@ -26,7 +26,7 @@ from ..._guest.model import Actual
 from ..choose import Chosen
 from ..desired import DesiredRestore
 from ..leftover import has_failed, restores_of
-from .copy import plan_copy
+from .copy import plan_copy, read_facts, require_copy
 from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
 from .resource import OverwrittenGuest
 
@@ -51,6 +51,7 @@ def overwrite(
     if task.copies:
         guest = context.desired.guest
         copy = plan_copy(client, desired, guest, actual, cluster)
+        require_copy(copy, read_facts(client, copy, actual), actual)
         task = replace(task, copy=copy)
         cluster = after_plan(client, cluster, copy)
     sized = with_allocations(client, cluster, _room_of(task), actual.kind.content)
