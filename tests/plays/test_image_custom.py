@@ -27,7 +27,7 @@ TASKS = [
     {"name": "Write a file", "ansible.builtin.raw": "pwd > of-the-user"},
     {"name": "Fail if that is wanted", "ansible.builtin.raw": "test ! -e must-fail"},
 ]
-# What a guest has after its first start.
+# The files of a guest after its first start.
 STATE = {
     "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
     "etc/ssh/ssh_host_rsa_key": "secret",

@@ -28,7 +28,7 @@ def seal(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
 
 
-def test_what_belongs_to_one_machine_is_removed(tmp_path: Path) -> None:
+def test_traces_of_one_machine_are_removed(tmp_path: Path) -> None:
     kept = {"etc/ssh/sshd_config", "etc/hosts", "var/lib/cloud/seed/user-data", "root/.bashrc"}
     emptied = {"etc/machine-id", "var/log/syslog", "var/log/apt/term.log"}
     removed = (
