@@ -1,0 +1,233 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module container_image: replace the root file system of a container, take the old one
+back, or confirm the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..._api.tasks import find_task
+from ..._cluster.state import ClusterState, node_of, with_names
+from ..._cluster.view import ClusterView
+from ..._core.errors import Conflict, UnknownVm
+from ..._core.result import Result
+from ..._guest.flow.flow import with_connection
+from ..._guest.live.find import find
+from ..._guest.live.read import read_wherever, require_same
+from ..._guest.live.steps import GuestSteps
+from ..._guest.model import Actual, Guest
+from ..._guest.plan.copies import choose_copy, cloneable, image_of, place_of, require_alike
+from ..._guest.plan.older_image import find_older_image
+from ..._resource.engine import Resource, apply_plan
+from ..._resource.execute import Execution
+from ..._resource.plan import Plan, Step
+from ..._resource.result import result_of
+from ..._spec.container import container_spec
+from ..._spec.fleet import with_defaults
+from ..kind import CONTAINER
+from ..run import ContainerContext, read_container_options
+from .holder import name_of_holder, record_of
+from .plan import CLONE, REMOVE, Facts, plan_confirmed, plan_replaced, plan_returned
+from .refusals import (
+    is_of_version,
+    require_changeable,
+    require_image,
+    require_replaceable,
+    require_storage,
+    require_templates,
+)
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
+
+_CLOCKS = 10  # seconds by which the clock of a node may differ
+# The options of the container that the steps write.
+_WRITTEN = frozenset(("rootfs", "description", "ostype"))
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Replace the root file system of a container, and return the outcome; in check mode write
+    nothing.
+    """
+    goal = str(params["state"])
+    context = _context(params, client, check_mode)
+    actual, cluster = find(context.of_guest, context.cluster_view.now())
+    if actual is None:
+        raise UnknownVm(
+            attempted=f"The root of {context.desired.guest.label} was not changed",
+            answer="there is no such container, or the login may not see it",
+            next_step="Check name and vmid, and that the login has VM.Audit on it",
+            reason="unknown container",
+        )
+    return apply_plan(Replacement(context, actual, cluster, goal), check_mode)
+
+
+def _context(params: Mapping[str, Any], client: Client, check_mode: bool) -> ContainerContext:
+    given = {**params, "state": "present"}
+    options = read_container_options(with_defaults(container_spec(), given))
+    return ContainerContext(
+        client=client,
+        desired=with_connection(client, options.desired),
+        settings=options.settings,
+        check_mode=check_mode,
+        cluster_view=ClusterView(client, {CONTAINER.type}),
+    )
+
+
+class Replacement(GuestSteps, Resource[Result]):
+    """A container whose root file system is replaced, with its holder."""
+
+    kind = CONTAINER
+
+    def __init__(
+        self, context: ContainerContext, actual: Actual, cluster: ClusterState, goal: str
+    ) -> None:
+        self.client = context.client
+        self.timeout = context.settings.task_timeout
+        self._guest = context.desired.guest
+        self._goal = goal
+        self._cluster = with_names(self.client, cluster)
+        self._template = self._template_for(actual) if goal == "replaced" else None
+        self._vmid = self._vmid_of_holder(actual)
+        self._facts = self._read(actual)
+        self.plan = self._planned()
+        if self.plan.changed:
+            self._require_possible()
+
+    def _template_for(self, actual: Actual) -> Actual | None:
+        """Return the template of the image that the source means, None if the container has it."""
+        source, cluster = require_image(self._guest), self._cluster
+        if is_of_version(actual, source):
+            return None
+        rows = cloneable(self._guest, source, cluster)
+        require_templates(source, rows)
+        if find_older_image(source, actual, cluster) is None:
+            return None
+        copies: list[Actual] = []
+        for row in rows:
+            copies.append(read_wherever(self.client, CONTAINER, row.vmid, row.node))
+        require_alike(source.name or "", copies)
+        guest = replace(self._guest, node=actual.node)
+        shared = cluster.shared_storages
+        copy, _nodes = choose_copy(copies, guest, "", shared, lambda one: place_of(one, shared))
+        return copy
+
+    def _vmid_of_holder(self, actual: Actual) -> int:
+        """Return the VMID of the holder, or a free one for it. Raises Conflict if several
+        containers have its name.
+        """
+        name = name_of_holder(actual.vmid)
+        vmids = [row.vmid for row in self._cluster.vms.values() if row.name == name]
+        if len(vmids) > 1:
+            raise _not_holder(actual, vmids)
+        if vmids:
+            return vmids[0]
+        wanted = Guest(CONTAINER, name, None, None, vmid_ranges=self._guest.vmid_ranges)
+        return wanted.vmids.free(self._cluster.taken)
+
+    def _read(self, actual: Actual) -> Facts:
+        holder = self._read_holder(actual)
+        if holder is not None:
+            record = record_of(holder)
+            is_own = record is not None and record.vmid == actual.vmid
+            if not is_own or holder.template or holder.running:
+                raise _not_holder(actual, [holder.vmid])
+        return Facts(self._guest, actual, holder, self._vmid, self._template)
+
+    def _read_holder(self, actual: Actual) -> Actual | None:
+        try:
+            return read_wherever(self.client, CONTAINER, self._vmid, actual.node)
+        except UnknownVm:
+            return None
+
+    def _planned(self) -> Plan:
+        if self._goal == "replaced":
+            return plan_replaced(self._facts)
+        return (
+            plan_returned(self._facts) if self._goal == "returned" else plan_confirmed(self._facts)
+        )
+
+    def _require_possible(self) -> None:
+        """Raise FleetError for a container whose root cannot be changed, before the first write."""
+        container, template = self._facts.container, self._template
+        if template is not None:
+            require_replaceable(container, template)
+            storage = container.target["rootfs"].partition(":")[0]
+            row = self._cluster.storage_on(storage, container.node)
+            require_storage(container, template, row)
+        elif self._goal == "returned":
+            require_changeable(container)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        container = self._read_container()
+        template = self._template
+        if template is not None and container.marker.image == image_of(template):
+            self._template = None
+        self._facts = self._read(container)
+        return self._planned()
+
+    def _read_container(self) -> Actual:
+        known = self._facts.container
+        container = read_wherever(self.client, CONTAINER, known.vmid, known.node, pool=known.pool)
+        require_same(self._guest, known, container, _WRITTEN)
+        return container
+
+    def guard(self, step: Step) -> None:
+        """Raise Conflict if the container was reused, or if the holder that is about to be removed
+        is not a holder any more.
+        """
+        if step.action == REMOVE:
+            self._read(self._read_container())
+
+    def confirm_write(self, step: Step) -> Callable[[], Any] | None:
+        """Return the look for the task of a clone; after other steps the plan is made again."""
+        if step.action != CLONE:
+            return None
+        node, vmid = str(step.path[1]), int(step.path[3])
+        since = self.client.clock.time() - _CLOCKS
+
+        def look() -> str | None:
+            if node_of(self.client, self._vmid) is None:
+                return None
+            return find_task(self.client, node, type="vzclone", vmid=vmid, since=since)
+
+        return look
+
+    def preview(self) -> Result:
+        return self._result(self.plan, [])
+
+    def report(self, execution: Execution) -> Result:
+        return self._result(self.plan, execution.done, execution.warnings)
+
+    def _result(self, plan: Plan, done: Sequence[str], warnings: Sequence[str] = ()) -> Result:
+        container = self._facts.container
+        image = plan.after.get("image", _image_in(container))
+        shown = {
+            "name": container.name,
+            "vmid": container.vmid,
+            "node": container.node,
+            "image": image or None,
+        }
+        return result_of(plan, {"container": shown}, done=done, warnings=warnings)
+
+
+def _image_in(container: Actual) -> str:
+    image = container.marker.image
+    return image.label if image is not None else ""
+
+
+def _not_holder(container: Actual, vmids: Sequence[int]) -> Conflict:
+    shown = ", ".join(map(str, sorted(vmids)))
+    return Conflict(
+        attempted=f"The root of {container.label} was not changed",
+        answer=f"the name {name_of_holder(container.vmid)} belongs to container {shown}, which does"
+        " not hold a root for it, or not alone",
+        next_step="Rename or remove it, and run this again",
+        reason="holder",
+    )

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of module container_image.
+
+Written by `make options` from container_image.yml: do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..environment import from_environment
+
+Spec = dict[str, dict[str, Any]]
+
+
+def container_image_spec() -> Spec:
+    """Return the options that choose a container and its image."""
+    return {
+        "name": {"type": "str"},
+        "vmid": {"type": "int"},
+        "tenant": {"type": "str"},
+        "tenant_prefix": {"type": "str", "default": "tenant_"},
+        "source": {"type": "str"},
+        "shared_sources": {"type": "list", "elements": "str"},
+        "state": {
+            "type": "str",
+            "choices": ["replaced", "returned", "confirmed"],
+            "default": "replaced",
+        },
+        "force": {"type": "bool", "default": False},
+        "shutdown_timeout": {
+            "type": "int",
+            "default": 60,
+            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
+        },
+        "task_timeout": {
+            "type": "int",
+            "default": 300,
+            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
+        },
+    }
