@@ -74,6 +74,7 @@ options:
       - container
       - container_clone
       - container_create
+      - container_image
       - container_info
       - container_update
       - cpu_model

@@ -243,8 +243,8 @@ def container(running: bool = False, **config: Any) -> dict[int, dict[str, Any]]
     return {VMID: {"node": "pve2", "running": running, "config": whole}}
 
 
-def container_template() -> dict[int, dict[str, Any]]:
-    """Return a template that new containers are cloned from."""
+def container_template(**config: Any) -> dict[int, dict[str, Any]]:
+    """Return a template that new containers are cloned from, with other options."""
     whole = {
         "hostname": "ct-base",
         "cores": 1,
@@ -253,8 +253,21 @@ def container_template() -> dict[int, dict[str, Any]]:
         "net0": "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:02,type=veth",
         "unprivileged": 1,
         "template": 1,
+        **config,
     }
     return {CT_TEMPLATE: {"node": "pve1", "config": whole}}
+
+
+def root(key: str, *before: str, running: bool = False, state: str) -> Scenario:
+    """Return a scenario of module container_image for the subject, which is of an older image;
+    `before` are the states that the module has brought it to.
+    """
+    choice = {"name": NAME, "tenant": TENANT, "source": "golden", **LIMITS}
+    there = container(running, description="<!-- pve.fleet: image=golden:1 -->")
+    there |= container_template(hostname="golden", tags="version-2")
+    tasks = tuple(("container_image", {**choice, "state": one}) for one in before)
+    whole = {**choice, "state": state}
+    return Scenario(key, "container_image", whole, before=tasks, containers=there)
 
 
 def of_container(
@@ -503,6 +516,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create a fabric", "sdn", **_FABRIC),
     access("change a fabric", "sdn", _FABRIC, fabrics=[{"name": "faulty", "hello_interval": 5}]),
     access("remove a fabric", "sdn", _FABRIC, fabrics=[{"name": "faulty", "state": "absent"}]),
+    root("replace the root of a container", running=True, state="replaced"),
+    root("take the root of a container back", "replaced", state="returned"),
+    root("confirm the root of a container", "replaced", state="confirmed"),
     of_container("create a container", source=_CT_SOURCE, **_CT_NEW),
     of_container("create a running container", source=_CT_SOURCE, state="started", **_CT_NEW),
     of_container("change a container", container(), cores=2, memory="1G", description="another"),

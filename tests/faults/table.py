@@ -410,6 +410,9 @@ class Judge:
     def _meant(self) -> set[int]:
         """The numbers of VMs that the task itself may change."""
         meant = {VMID}
+        for vmid, vm in self.before.vms.items():
+            if vm.name == f"replace-{VMID}":  # holds the old root of the subject
+                meant.add(vmid)
         for item in self.write.scenario.options.get("vms", ()):
             if isinstance(item, dict) and item.get("name") == "neighbour":
                 meant.add(20101)

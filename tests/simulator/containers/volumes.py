@@ -182,6 +182,8 @@ def _reassign(ctx: Ctx, p: dict[str, Any]) -> str:
         for container, digest in ((source, p.get("digest")), (target, p.get("target-digest"))):
             check_lock(container)
             check_digest(ctx, container, digest)
+        if source.template or target.template:
+            raise PveError("Can't move volumes from or to template CT")
         if source.run is not None and is_mount(name):
             raise PveError("cannot move volumes of a running container")
         if name not in source.conf:
@@ -189,6 +191,8 @@ def _reassign(ctx: Ctx, p: dict[str, Any]) -> str:
         if target_name in target.conf:
             raise PveError(f"target volume '{target_name}' is already in use by CT {target_vmid}")
         volid = source.conf[name].partition(",")[0]
+        if any(volid in volumes_of(ctx.sim.schema, conf) for conf in source.snapshots.values()):
+            raise PveError("Cannot move volume used by a snapshot to another container")
         ctx.need(f"/storage/{volid.partition(':')[0]}", "Datastore.AllocateSpace")
         return source, target, volid
 
@@ -206,7 +210,8 @@ def _reassign(ctx: Ctx, p: dict[str, Any]) -> str:
             made = new_volume(ctx.cluster, node, target_vmid, storage, volume.size, None)
             free(ctx.cluster, node, volid)
             text = source.conf.pop(name)
-            target.conf[target_name] = text.replace(volid, made, 1)
+            moved = text.replace(volid, made, 1)
+            target.conf[target_name] = made if is_unused(target_name) else moved
             ctx.cluster.write(source)
             ctx.cluster.write(target)
 

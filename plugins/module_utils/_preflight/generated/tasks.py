@@ -319,6 +319,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "cluster": ("storage", "realm", "role", "group", "user", "acl", "pool"),
     "cluster_export_info": ("storage", "realm", "role", "group", "user", "acl", "pool"),
     "container": ("container_create", "container_update", "vm_disks", "vm_power", "vm_delete"),
+    "container_image": ("container_clone", "container_update", "vm_disks", "vm_delete"),
     "drift_info": ("vm_info",),
     "estate_info": ("vm_info",),
     "evacuation": ("vm_migrate", "vm_power", "evacuation_node"),

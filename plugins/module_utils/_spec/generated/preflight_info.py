@@ -46,6 +46,7 @@ def preflight_info_spec() -> Spec:
                 "container",
                 "container_clone",
                 "container_create",
+                "container_image",
                 "container_info",
                 "container_update",
                 "cpu_model",

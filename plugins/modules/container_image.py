@@ -1,0 +1,153 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from container_image.yml: do not edit.
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: container_image
+short_description: Replace the root file system of a container
+version_added: 0.1.0
+author:
+  - pve.fleet authors (@pve-fleet)
+description:
+  - Replaces the root file system of a container by that of an image. VMID, name, MAC addresses,
+    mount points and everything else stays, also HA, jobs, pools and rights.
+  - A running container is stopped just before that, when the new root file system is ready, and
+    is not started again.
+  - The new root file system gets the size of the old one if the image is smaller. It has nothing
+    of the old one, such as passwords and SSH keys.
+  - The playbook P(pve.fleet.replace_images#playbook) uses it for the containers of an estate, one
+    after the other.
+options:
+  name:
+    description: Name of the container.
+    type: str
+  vmid:
+    description: VMID of the container.
+    type: int
+  tenant:
+    description:
+      - The tenant of the VM, which has the tag O(tenant_prefix) + O(tenant). A VM without exactly
+        this tag is refused before anything is written, however it is named.
+      - Left out, VMs of every tenant can be changed, so an empty value is an error.
+    type: str
+  tenant_prefix:
+    description: Prefix of a tenant's tag.
+    type: str
+    default: tenant_
+  source:
+    description:
+      - The image, such as V(debian-13) or V(debian-13@2026.11.20). Without a version, the newest
+        version on the node of the container.
+      - It is required with O(state=replaced).
+    type: str
+  shared_sources:
+    description:
+      - Names and VMIDs of VMs and templates that every tenant may clone.
+      - With O(tenant), other sources must have this tenant's tag, or be templates without the
+        tag of a tenant.
+    type: list
+    elements: str
+  state:
+    description:
+      - V(replaced) replaces the root file system of the container by that of the image, unless
+        the container comes from it. The old one becomes an unused volume, and a stopped container
+        C(replace-VMID) remembers it.
+      - V(returned) makes the old root file system the root again. Without a container that
+        remembers it, nothing is changed.
+      - V(confirmed) removes the container that remembers it. The old root file system stays
+        as an unused volume.
+    type: str
+    choices: [replaced, returned, confirmed]
+    default: replaced
+  force:
+    description:
+      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not,
+        that is an error.
+      - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
+    type: bool
+    default: false
+  shutdown_timeout:
+    description:
+      - Seconds that a guest has to shut down, also for a reboot. V(0) stops it at once.
+      - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
+    type: int
+    default: 60
+  task_timeout:
+    description:
+      - Seconds to wait for each task of PVE. The task itself continues after that.
+      - Environment variable E(PROXMOX_TASK_TIMEOUT).
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - pve.fleet.connection
+  - pve.fleet.attributes
+  - pve.fleet.attributes.full
+seealso:
+  - module: pve.fleet.container
+  - module: pve.fleet.clone
+"""
+
+EXAMPLES = r"""
+- name: Give the container the root of the newest image
+  pve.fleet.container_image:
+    name: proxy1
+    tenant: acme
+    source: debian-13-ct
+
+- name: Start it with the new root
+  pve.fleet.container:
+    name: proxy1
+    tenant: acme
+    state: started
+
+- name: Remove the holder of the old root
+  pve.fleet.container_image:
+    name: proxy1
+    tenant: acme
+    state: confirmed
+"""
+
+RETURN = r"""
+container:
+  description: The container as it is afterwards, or in check mode as it would be.
+  returned: success
+  type: dict
+  contains:
+    name: {description: Its name., type: str, sample: proxy1}
+    vmid: {description: Its VMID., type: int, sample: 15047}
+    node: {description: Its node., type: str, sample: pve1}
+    image: {description: 'The image of its root file system, null if that is not known.', type: str,
+      sample: debian-13-ct@2026.11.20}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - Clone image debian-13-ct@2026.11.20 to container 12345 for container 'proxy1' (15047) on node
+      pve1
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._container.replace.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.container_image import (
+    container_image_spec,
+)
+
+ENTRY = Entry(
+    run, container_image_spec(), {"required_one_of": [("name", "vmid")]}, name="container_image"
+)
+
+
+def main() -> None:
+    ENTRY.main()
+
+
+if __name__ == "__main__":
+    main()
