@@ -97,3 +97,94 @@ def test_images_are_replaced_one_by_one_and_rolled_back(lab: Lab, player: Player
     mark = lab.mark()
     assert player.play(REPLACE, "-e", "@estate.yml").expect().changed == 0
     assert writes(lab, mark) == []
+
+
+CONTAINERS: dict[str, Any] = {
+    "provision_vms": [],
+    "provision_defaults": {"node": "pve1", "memory": "256M", "default_storage": "local-lvm"},
+    "provision_containers": [
+        {
+            "name": f"{name}-ct",
+            "tenant": "acme",
+            "source": "cgolden",
+            "rootfs": {"size": "2G"},
+            "nics": [{"name": "net0", "bridge": "vmbr0", "ip": "dhcp"}],
+            "mounts": [{"name": "mp0", "path": "/data", "size": "1G"}],
+        }
+        for name in GUESTS
+    ],
+}
+
+
+def publish_container(lab: Lab, vmid: int, version: str) -> None:
+    options = {"hostname": "cgolden", "tags": f"version-{version}", "rootfs": "local-lvm:1"}
+    template = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
+    lab.call("POST", "/nodes/pve1/lxc", vmid=vmid, ostemplate=template, unprivileged=1, **options)
+    lab.call("POST", f"/nodes/pve1/lxc/{vmid}/template")
+
+
+def containers(lab: Lab) -> dict[str, dict[str, Any]]:
+    """Return configuration and status of each container that is not a template, by name."""
+    found = {}
+    for row in lab.call("GET", "/nodes/pve1/lxc"):
+        path = f"/nodes/pve1/lxc/{row['vmid']}"
+        if row["name"] != "cgolden":
+            config = lab.call("GET", f"{path}/config")
+            found[row["name"]] = {**config, "status": row["status"], "vmid": row["vmid"]}
+    return found
+
+
+def test_containers_are_replaced_one_by_one_and_rolled_back(lab: Lab, tmp_path: Path) -> None:
+    check = CHECK.replace("'db'", "'db-ct'")
+    (tmp_path / "estate.yml").write_text(yaml.safe_dump(CONTAINERS), encoding="utf-8")
+    (tmp_path / "check.yml").write_text(check, encoding="utf-8")
+    player = Player(tmp_path, lab.environment)
+    publish_container(lab, NEW + 10, "1")
+    player.play(PROVISION, "-e", "@estate.yml").expect()
+    publish_container(lab, NEW + 11, "2")
+    before = containers(lab)
+    mark = lab.mark()
+    foreseen = player.play(REPLACE, "--check", "-e", "@estate.yml").expect()
+    assert foreseen.changed == len(GUESTS)
+    assert writes(lab, mark) == []
+    # web-ct passes its check, db-ct does not and gets its old root file system back.
+    options = ("-e", f"provision_replace_check={tmp_path / 'check.yml'}")
+    failed = player.play(REPLACE, "-e", "@estate.yml", *options).expect(2)
+    assert "It has its old root file system." in failed.output
+    middle = containers(lab)
+    assert middle["db-ct"]["rootfs"] == before["db-ct"]["rootfs"]
+    assert "image=cgolden:2" in middle["web-ct"]["description"]
+    assert set(middle) == {"web-ct", "db-ct"}
+    # An interrupted run that did not check the new root yet: the next run does.
+    (tmp_path / "once.yml").write_text(
+        yaml.safe_dump(
+            [
+                {
+                    "name": "Replace one root",
+                    "hosts": "localhost",
+                    "gather_facts": False,
+                    "tasks": [
+                        {"pve.fleet.container_image": {"name": "db-ct", "source": "cgolden"}},
+                        {"pve.fleet.container": {"name": "db-ct", "state": "started"}},
+                    ],
+                }
+            ]
+        ),
+        encoding="utf-8",
+    )
+    player.play("once.yml").expect()
+    player.play(REPLACE, "-e", "@estate.yml", *options).expect(2)
+    assert containers(lab)["db-ct"]["rootfs"] == before["db-ct"]["rootfs"]
+    player.play(REPLACE, "-e", "@estate.yml").expect()
+    after = containers(lab)
+    assert set(after) == {"web-ct", "db-ct"}
+    for name, config in after.items():
+        assert "image=cgolden:2" in config["description"]
+        assert config["status"] == "running"
+        kept = {value for key, value in config.items() if key.startswith("unused")}
+        assert before[name]["rootfs"].partition(",")[0] in kept
+        for key in ("vmid", "mp0", "net0", "hostname", "tags"):
+            assert config[key] == before[name][key]
+    mark = lab.mark()
+    assert player.play(REPLACE, "-e", "@estate.yml").expect().changed == 0
+    assert writes(lab, mark) == []
