@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..._cluster.state import StorageRow, VmRow
 from ..._cluster.storages.images import Image
@@ -49,10 +50,13 @@ def require_templates(source: Source, rows: Sequence[VmRow]) -> None:
     )
 
 
-def require_replaceable(container: Actual, template: Actual) -> None:
-    """Raise FleetError if the root file system cannot be replaced by that of a template."""
+def require_replaceable(container: Actual, template: Actual, raw: Any) -> None:
+    """Raise FleetError if the root file system cannot be replaced by that of a template.
+
+    `raw` are the options of LXC itself in the configuration of the container.
+    """
     require_changeable(container)
-    for cause, step in _obstacles(container, template):
+    for cause, step in _obstacles(container, template, raw):
         raise _refused(container, f"image {image_of(template).label}: {cause}", step)
 
 
@@ -69,7 +73,7 @@ def require_changeable(container: Actual) -> None:
             raise _refused(container, cause, "Change that first, and run this again")
 
 
-def _obstacles(container: Actual, template: Actual) -> list[tuple[str, str]]:
+def _obstacles(container: Actual, template: Actual, raw: Any) -> list[tuple[str, str]]:
     """Return why the container cannot have the root of a template, with the next steps.
 
     The file system of an unprivileged container has other owners than that of a privileged one, as
@@ -87,7 +91,7 @@ def _obstacles(container: Actual, template: Actual) -> list[tuple[str, str]]:
         found.append(("one of both is privileged, so that the owners of files differ", again))
     if container.target.get("arch", "amd64") != template.target.get("arch", "amd64"):
         found.append(("it is for another architecture", again))
-    if "idmap" in container.target["rootfs"] or "idmap" in container.target.get("lxc", ""):
+    if "idmap" in container.target["rootfs"] or "idmap" in str(raw):
         found.append(("the container has a map of IDs of its own", again))
     return found
 

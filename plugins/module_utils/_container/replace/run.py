@@ -157,7 +157,8 @@ class Replacement(GuestSteps, Resource[Result]):
         """Raise FleetError for a container whose root cannot be changed, before the first write."""
         container, template = self._facts.container, self._template
         if template is not None:
-            require_replaceable(container, template)
+            config = self.client.get(*container.path, "config")
+            require_replaceable(container, template, config.get(CONTAINER.type))
             storage = container.target["rootfs"].partition(":")[0]
             row = self._cluster.storage_on(storage, container.node)
             require_storage(container, template, row)
