@@ -240,7 +240,7 @@ def plan_returned(facts: Facts) -> Plan:
     if holder is None or record is None or not record.target:
         return Plan()
     removal = _removal(holder)
-    volume = volumes_in(container.target)["rootfs"]
+    volume = volumes_in(container.target).get("rootfs", "")
     if volume == record.old_volume:
         return Plan((removal,))
     data: dict[str, Any] = {
@@ -250,7 +250,7 @@ def plan_returned(facts: Facts) -> Plan:
     }
     if record.ostype and record.ostype != container.target.get("ostype"):
         data["ostype"] = record.ostype
-    before = {"rootfs": container.target["rootfs"], "image": _label(container.marker)}
+    before = {"rootfs": container.target.get("rootfs"), "image": _label(container.marker)}
     after = {"rootfs": record.rootfs, "image": _label(record.before)}
     summary = f"Make {record.old_volume} the root of {container.label} again"
     return Plan((*_stopped(facts), _swap(container, summary, data), removal), before, after)

@@ -96,9 +96,11 @@ class Replacement(GuestSteps, Resource[Result]):
         self._template = self._template_for(actual) if goal == "replaced" else None
         self._vmid = self._vmid_of_holder(actual)
         self._facts = self._read(actual)
+        if self._template is not None:
+            self._require_replaceable(self._template)
         self.plan = self._planned()
-        if self.plan.changed:
-            self._require_possible()
+        if self.plan.changed and goal == "returned":
+            require_changeable(actual)
 
     def _template_for(self, actual: Actual) -> Actual | None:
         """Return the template of the image that the source means, None if the container has it."""
@@ -153,17 +155,14 @@ class Replacement(GuestSteps, Resource[Result]):
             plan_returned(self._facts) if self._goal == "returned" else plan_confirmed(self._facts)
         )
 
-    def _require_possible(self) -> None:
-        """Raise FleetError for a container whose root cannot be changed, before the first write."""
-        container, template = self._facts.container, self._template
-        if template is not None:
-            config = self.client.get(*container.path, "config")
-            require_replaceable(container, template, config.get(CONTAINER.type))
-            storage = container.target["rootfs"].partition(":")[0]
-            row = self._cluster.storage_on(storage, container.node)
-            require_storage(container, template, row)
-        elif self._goal == "returned":
-            require_changeable(container)
+    def _require_replaceable(self, template: Actual) -> None:
+        """Raise FleetError for a container whose root cannot be replaced."""
+        container = self._facts.container
+        config = self.client.get(*container.path, "config")
+        require_replaceable(container, template, config.get(CONTAINER.type))
+        storage = container.target["rootfs"].partition(":")[0]
+        row = self._cluster.storage_on(storage, container.node)
+        require_storage(container, template, row)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         container = self._read_container()
