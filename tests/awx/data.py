@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def job_template(name: str, kind: str) -> dict[str, Any]:
     (found,) = [one for one in named if kind in one["scopes"]]
     template: dict[str, Any] = found
     return template
+
+
+def maintenance_nodes(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the nodes of the workflow of a maintenance as playbook awx_setup creates them."""
+    first = f"approve {names[0]}"
+    asked = {"maintenance_nodes": ",".join(names)}
+    found: dict[str, dict[str, Any]] = {
+        "plan": {"job_type": "check", "extra_data": asked, "success_nodes": [first]}
+    }
+    for name, following in zip(names, [*names[1:], ""], strict=True):
+        found[f"approve {name}"] = {"success_nodes": [f"maintain {name}"]}
+        found[f"maintain {name}"] = {
+            "extra_data": {"maintenance_nodes": name},
+            "success_nodes": [f"approve {following}"] if following else [],
+        }
+    return found
 
 
 def nodes_of(workflow: dict[str, Any], *, approval: bool) -> dict[str, dict[str, Any]]:

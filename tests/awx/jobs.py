@@ -25,7 +25,7 @@ import yaml
 
 from tests.awx import rules
 from tests.awx.credential import inject
-from tests.awx.data import HOME, job_template, nodes_of, read, survey_of
+from tests.awx.data import HOME, job_template, maintenance_nodes, nodes_of, read, survey_of
 
 _SCRIPT = "#!/usr/bin/env python3\n# -*- coding: utf-8 -*-\nprint(r'''{data}''')\n"
 LOGIN_TYPE: dict[str, Any] = read("credential_types")[0]
@@ -119,13 +119,34 @@ class Job:
         self.set_inventory(data)
         return data
 
-    def launch_for_all(self, name: str, answers: Mapping[str, Any] | None = None) -> Finished:
+    def launch_for_all(
+        self, name: str, answers: Mapping[str, Any] | None = None, options: Sequence[str] = ()
+    ) -> Finished:
         """Run the job template of the administrators."""
         template = job_template(name, "fleet")
         survey = survey_of(template, "fleet")
         given = {**_defaults(survey), **(answers or {})}
         assert rules.answer_errors(survey or {"spec": []}, given) == []
-        return self.send(template["playbook"], rules.job_variables({}, survey, given))
+        return self.send(template["playbook"], rules.job_variables({}, survey, given), options)
+
+    def run_maintenance(
+        self, names: Sequence[str], answers: Mapping[str, Any], *, denied: str = ""
+    ) -> Workflow:
+        """Run the workflow of a maintenance; the approval of node `denied` is denied."""
+        nodes = maintenance_nodes(names)
+        done = Workflow()
+
+        def run(identifier: str) -> bool:
+            node = nodes[identifier]
+            if "extra_data" not in node:
+                return identifier == f"approve {denied}"
+            options = ["--check"] if node.get("job_type") == "check" else []
+            given = {**answers, **node["extra_data"]}
+            done.jobs[identifier] = self.launch_for_all("Maintain nodes", given, options)
+            return done.jobs[identifier].status != 0
+
+        _ended, done.failed = rules.walk(nodes, run)
+        return done
 
     def run_workflow(
         self, name: str, tenant: str, answers: Mapping[str, Any], *, approve: bool | None = None

@@ -20,6 +20,7 @@ from tests.simulator.process import Simulator
 _SSH = """#!{python}
 import os, sys
 host, command = sys.argv[-2:]
+host = os.path.basename(os.path.realpath(os.path.join("{nodes}", host)))
 os.environ["PATH"] = "{bin}:" + os.environ["PATH"]
 os.environ["NODE"] = host
 os.chdir(os.path.join("{nodes}", host))
@@ -106,6 +107,10 @@ class NodeSsh:
             "ansible_python_interpreter": sys.executable,
             "maintenance_reboot_command": "reboot-node",
         }
+
+    def add_address(self, node: str, address: str) -> None:
+        """Let the node answer by an address as well."""
+        (self.nodes / address).symlink_to(node)
 
     def require_reboot(self, node: str) -> None:
         """Let an upgrade of the node need a reboot."""

@@ -1,0 +1,111 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The jobs of operators as AWX runs them: maintenance with its workflow, even use of the nodes,
+and the power of an estate.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ansible_runner")
+
+from tests.awx.jobs import Job
+from tests.maintenance_lab import places, populate, put_vm
+from tests.modules.estate_lab import Lab, open_lab
+from tests.plays.node_ssh import NodeSsh
+from tests.plays.test_awx_jobs import login
+
+pytestmark = pytest.mark.slow
+
+NODES = ["pve1", "pve2", "pve3"]
+ANSWERS = {"maintenance_restart_containers": "true"}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as lab:
+        yield lab
+
+
+@pytest.fixture
+def night(running: Lab) -> Lab:
+    running.simulator.reset()
+    running.simulator.steer("/settings", {"task_ms": "reboot=500"})
+    return running
+
+
+@pytest.fixture
+def ssh(night: Lab, tmp_path: Path) -> NodeSsh:
+    """The nodes behind the addresses that the cluster has for them."""
+    nodes = NodeSsh(night.simulator, tmp_path, NODES)
+    for row in night.run("cluster_info")["cluster"]["nodes"]:
+        nodes.add_address(row["node"], row["ip"])
+    return nodes
+
+
+@pytest.fixture
+def job(night: Lab, ssh: NodeSsh, tmp_path: Path) -> Job:
+    """The jobs of the administrators, with the program that stands in for SSH."""
+    made = Job(tmp_path / "job", login(night))
+    made.set_estate({"tenants": {"acme": {}}})
+    variables = {**ssh.variables, "maintenance_wait_timeout": 60}
+    del variables["ansible_connection"]
+    made.set_inventory({"_meta": {"hostvars": {}}, "all": {"vars": variables}})
+    made.environment["ANSIBLE_PYTHON_INTERPRETER"] = sys.executable
+    return made
+
+
+def test_a_maintenance_with_an_approval_before_each_node(
+    night: Lab, ssh: NodeSsh, job: Job
+) -> None:
+    """The second approval is denied: its node is not touched, and the workflow has failed."""
+    before = populate(night)
+    ssh.require_reboot("pve1")
+    ended = job.run_maintenance(["pve1", "pve2"], ANSWERS, denied="pve2")
+    assert ended.statuses == {"plan": 0, "maintain pve1": 0}
+    assert ended.failed
+    plan = ended.jobs["plan"]
+    assert plan.recap("changed") == {}
+    assert "vm201 (201) moves to node" in plan.output
+    assert (ssh.calls("pve1")[0], ssh.calls("pve2")) == ("-q update", [])
+    assert night.client.get("nodes", "pve1", "status")["uptime"] < 3000
+    done = job.run_maintenance(["pve2"], ANSWERS)
+    assert (done.statuses, done.failed) == ({"plan": 0, "maintain pve2": 0}, False)
+    assert ssh.calls("pve2")[1].endswith("dist-upgrade")
+    assert places(night) == before
+    assert night.run("evacuation_info")["maintenances"] == []
+    unknown = job.launch_for_all("Maintain nodes", {"maintenance_nodes": "pve9"}).expect(2)
+    assert "The cluster has no node pve9, and nothing was done" in unknown.output
+
+
+def test_a_job_uses_the_nodes_evenly(night: Lab, job: Job) -> None:
+    for vmid in (301, 302):
+        put_vm(night, vmid, {"memory": "8192"})
+    name, answers = "Use the nodes evenly", {"rebalance_max_moves": 1}
+    night.simulator.reset_log()
+    planned = job.launch_for_all(name, answers, ["--check"]).expect()
+    assert night.simulator.writes() == []
+    assert "moves to node" in planned.output
+    job.launch_for_all(name, answers).expect()
+    assert sorted(node == "pve2" for node, _runs in places(night).values()) == [False, True]
+
+
+def test_jobs_stop_and_start_guests_by_a_record(night: Lab, job: Job, tmp_path: Path) -> None:
+    before = populate(night)
+    put_vm(night, 301, {"memory": "512"}, tags=["tenant_globex"])
+    name = "Stop or start guests"
+    answers = {"power_state": "stopped", "power_record": str(tmp_path / "power.json")}
+    night.simulator.reset_log()
+    planned = job.launch_for_all(name, answers, ["--check"]).expect()
+    assert night.simulator.writes() == []
+    assert "guests of start order 1: stop vm202 (202)" in planned.output
+    job.launch_for_all(name, answers).expect()
+    assert [vmid for vmid, (_node, runs) in places(night).items() if runs] == [301, 206]
+    job.launch_for_all(name, {**answers, "power_state": "started"}).expect()
+    assert places(night) == {**before, 301: ("pve2", True)}
