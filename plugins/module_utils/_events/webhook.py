@@ -27,6 +27,7 @@ _FAILED = "error"
 def notification_event(data: Any, site: str = "") -> Any:
     """Return the event of a notification, and anything else without a change.
 
+    The site that the body names wins, so that several clusters can send to one webhook.
     The event has known keys only: neither headers nor secrets of the webhook are part of it.
     """
     payload = _payload_of(data)
@@ -34,6 +35,7 @@ def notification_event(data: Any, site: str = "") -> Any:
         return data
     fields = payload["fields"]
     type, values = _type_and_values(fields, payload)
+    site = _text(payload.get("site")) or site
     return event_of(type, site, _moment(payload.get("timestamp")), values, origin=WEBHOOK)
 
 

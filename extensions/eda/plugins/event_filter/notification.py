@@ -19,7 +19,9 @@ description:
     U(https://github.com/pve-fleet/pve.fleet/blob/main/docs/events.md).
 options:
   site:
-    description: Name of the site that the notifications come from, as C(site) of the events.
+    description:
+      - Name of the site that the notifications come from, as C(site) of the events.
+      - If the body of a notification has C(site), that name is used.
     type: str
     default: ""
 """

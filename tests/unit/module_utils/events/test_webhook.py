@@ -51,6 +51,14 @@ def test_types(type: str, severity: str, expected: str) -> None:
     assert (event["time"], event["origin"]) == ("2026-11-20T21:00:00Z", "webhook")
 
 
+def test_the_body_can_name_its_site() -> None:
+    data = notification("vzdump", "error")
+    data["payload"]["site"] = "vienna"
+    assert notification_event(data, "munich")["site"] == "vienna"
+    data["payload"]["site"] = ["vienna"]
+    assert notification_event(data, "munich")["site"] == "munich"
+
+
 def test_a_failed_backup_has_its_job() -> None:
     event = notification_event(notification("vzdump", "error", **{"job-id": "backup-1"}))
     assert event["job"] == "backup-1"
