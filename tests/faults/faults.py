@@ -16,6 +16,7 @@ from .world import VmState
 
 # Allowed in addition to the fault's own categories: the run may still have reached the state.
 LOST = ("NetworkError", "NodeUnhealthy", "TaskTimeout")
+KILLED = "Killed"  # instead of a category: a killed process has no result
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Fault:
     after: tuple[tuple[str, str, Any], ...] = ()  # control requests that end it
     earlier: Callable[[Write], list[tuple[str, str, Any]]] = lambda _write: []  # before all
     late: tuple[tuple[str, str, Any], ...] = ()  # when everything is prepared
+    kills: str = ""  # the process dies "before" or "after" the write
     is_read: bool = False  # it meets the reads after the last write, which is done
 
     @property
@@ -247,6 +249,12 @@ _LOCK_FILE = "can't lock file '/var/lock/qemu-server/lock-100.conf' - got timeou
 _QUORUM = (("PUT", "/cluster", {"quorate": True}),)
 _UP = tuple(("PUT", f"/nodes/pve{number}", {"online": True}) for number in (2, 3))
 
+
+def _moves_guests(write: Write) -> bool:
+    """Whether the write is one of many steps, of which a killed run leaves the rest."""
+    return write.scenario.module in ("evacuation", "rebalance", "power")
+
+
 FAULTS: tuple[Fault, ...] = (
     Fault("refused", _rule(status=500, message="no reason at all"), ("ApiError",), must_fail=True),
     Fault("dropped before", _rule(drop="before")),
@@ -314,6 +322,10 @@ FAULTS: tuple[Fault, ...] = (
         },
     ),
     Fault("pveproxy restarted", _restart),
+    *(
+        Fault(f"killed {when}", lambda _write: [], (KILLED,), applies=_moves_guests, kills=when)
+        for when in ("before", "after")
+    ),
     Fault(
         "moved by HA",
         _steer(lambda write: [["PUT", f"/vms/{write.vmid}", {"node": "pve3"}]]),

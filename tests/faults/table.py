@@ -16,6 +16,7 @@ from tests.fast_time import fast_time
 from tests.modules.estate_lab import Lab, open_lab
 
 from .faults import FAULTS, KNOWN, Fault, Write, read_faults, theirs
+from .killed import run_killed
 from .scenarios import BYSTANDERS, CT_TEMPLATE, SCENARIOS, VMID, Scenario
 from .world import World, read_world
 
@@ -278,10 +279,8 @@ def _combine_once(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[
         for rule in fault.rules(write):
             lab.simulator.fault(**rule)
         started = clock.monotonic()
-        first = lab.run(scenario.module, **options)
+        first, met = _first_run(lab, write, fault, options)
         taken = clock.monotonic() - started
-        done = [bool(rule["done"]) for rule in lab.simulator.ask("GET", "/faults")]
-        met = all(done) if fault.is_read else any(done)
         lab.simulator.clear_faults()
         for control in fault.after:
             lab.simulator.ask(*control)
@@ -295,6 +294,17 @@ def _combine_once(lab: Lab, base: Baseline, write: Write, fault: Fault) -> list[
     judge = Judge(base, write, fault, before)
     judge.both(fault, _Runs(first, taken, between, second, read_world(lab)))
     return [finding for finding in judge.findings if not is_known(write, fault, finding.kind)]
+
+
+def _first_run(
+    lab: Lab, write: Write, fault: Fault, options: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], bool]:
+    """Return the result of the run with the fault, and whether the fault occurred."""
+    if fault.kills:
+        return run_killed(lab, write, fault.kills == "after", options)
+    result = lab.run(write.scenario.module, **options)
+    done = [bool(rule["done"]) for rule in lab.simulator.ask("GET", "/faults")]
+    return result, all(done) if fault.is_read else any(done)
 
 
 def await_forgotten(lab: Lab) -> None:
@@ -478,6 +488,11 @@ class Judge:
         for name in sorted(str(one) for one in names):
             vms = world.named(name, scenario.tenant)
             found[name] = [vm.comparable() for vm in vms]
+        if scenario.module == "evacuation":
+            node = scenario.options["node"]
+            found["on the node"] = sorted(
+                vmid for vmid, vm in world.vms.items() if vm.node == node and vm.running
+            )
         if scenario.module == "restore":
             found = _without_disk_numbers(found)
         if scenario.module == "storage_download":
