@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,18 @@ def login(lab: Lab, tenant: str = "", **options: Any) -> dict[str, Any]:
 
     The credential of a tenant has the token that module tenant creates, as in AWX.
     """
-    given = lab.connection
+    given: dict[str, Any] = lab.connection
     if tenant:
         settings = {"name": tenant, "pool": tenant, **ACCESS, **options}
         made = run_module("tenant", {**given, **settings})
         given = given | {
             key: made["credentials"]["sites"][0][key] for key in ("token_id", "token_secret")
         }
+    return inputs_of(given)
+
+
+def inputs_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a credential for the connection options of a module."""
     ca = Path(given["ca_path"]).read_text(encoding="utf-8")
     known = {"host": given["host"], "token_id": given["token_id"]}
     return {**known, "token_secret": given["token_secret"], "ca": ca, "user": "", "password": ""}

@@ -19,7 +19,7 @@ from tests.awx.jobs import Job
 from tests.maintenance_lab import places, populate, put_vm
 from tests.modules.estate_lab import Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
-from tests.plays.test_awx_jobs import login
+from tests.plays.test_awx_jobs import inputs_of
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def ssh(night: Lab, tmp_path: Path) -> NodeSsh:
 @pytest.fixture
 def job(night: Lab, ssh: NodeSsh, tmp_path: Path) -> Job:
     """The jobs of the administrators, with the program that stands in for SSH."""
-    made = Job(tmp_path / "job", login(night))
+    made = Job(tmp_path / "job", inputs_of(night.connection))
     made.set_estate({"tenants": {"acme": {}}})
     variables = {**ssh.variables, "maintenance_wait_timeout": 60}
     del variables["ansible_connection"]
