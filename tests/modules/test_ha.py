@@ -307,6 +307,29 @@ def test_placement_of_a_list_is_kept_by_ha_rules(lab: Lab) -> None:
     assert all(one["status"] == "running" for one in ended["vms"][:2])
 
 
+def test_changed_placement_is_drift(lab: Lab) -> None:
+    lab.run("vms", **KEPT, vms=WEBS)
+
+    def drift() -> list[tuple[str, str, list[str]]]:
+        found = lab.run("drift_info", defaults=KEPT, vms=WEBS)
+        assert not found.get("failed"), found
+        return [
+            (one["section"], one["status"], [option["option"] for option in one["options"]])
+            for one in found["drift"]["cluster"]
+        ]
+
+    assert drift() == []
+    (rule,) = rules_of(lab)
+    done(lab, "ha_rule", name=rule["name"], disable=True, resources=[ONE])
+    assert drift() == [("ha_rules", "drifted", ["disable", "resources"])]
+    done(lab, "ha_rule", name=rule["name"], state="absent")
+    assert drift()[0][:2] == ("ha_rules", "missing")
+    done(lab, "ha_resource", sid=rule["resources"][0], state="absent")
+    assert [one[:2] for one in drift()] == [("ha_resources", "missing"), ("ha_rules", "missing")]
+    assert lab.run("vms", **KEPT, vms=WEBS)["changed"]
+    assert drift() == []
+
+
 def test_contradicting_placement_is_refused_before_the_first_guest(lab: Lab) -> None:
     done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
     listed = [{"vmid": int(sid[3:]), "tags": ["web"]} for sid in (ONE, TWO)]

@@ -19,6 +19,7 @@ from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
+from .._fleet.kept import PlacementKeeper
 from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
@@ -42,6 +43,7 @@ from .model import (
     QuotaUse,
     Unlisted,
 )
+from .placement import add_placement
 from .tenants import add_tenants
 from .unlisted import describe_unlisted, silent_nodes, unlisted
 
@@ -102,6 +104,8 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     if scope.unlisted:
         prefix = str(estate.params.get("tenant_prefix") or PREFIX)
         _add_unlisted(reading, client, planner, plans, scope, prefix)
+    keeper = PlacementKeeper(plans, planner.cluster, client)
+    add_placement(reading, keeper, scope.ignored)
     _add_quotas(reading, client, planner, estate.items)
     _add_tasks(reading, client, planner)
     return reading

@@ -49,8 +49,16 @@ class PlacementKeeper:
         """Raise any refusal before the first write. `unwanted` are guests that are removed."""
         for one in unwanted:
             self._leaving |= vmids_of(one)
-        if is_asked(self._plans):
-            require_allowed(self._plan(kept_of(self._plans, self._others(), {})), self._client)
+        require_allowed(self.plan(), self._client)
+
+    def plan(self) -> KeptPlan:
+        """Return the plan of the guests as they are planned; empty if no guest sets C(keep).
+
+        Two requests. Raises FleetError.
+        """
+        if not is_asked(self._plans):
+            return KeptPlan()
+        return self._plan(kept_of(self._plans, self._others(), {}))
 
     def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> KeptWork:
         """Return the results; nothing is written in check mode or if a guest failed."""

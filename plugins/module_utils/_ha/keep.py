@@ -122,6 +122,7 @@ def _rule_options(rule: DerivedRule) -> dict[str, Any]:
         "comment": rule.comment,
         "resources": sorted(rule.resources),
         "exact": True,
+        "disable": False,
     }
 
 
