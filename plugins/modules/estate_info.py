@@ -29,10 +29,11 @@ description:
     of their guests name these networks. A guest that is not isolated keeps the VNet as its bridge,
     and is named in RV(unexpressed). The login needs C(SDN.Audit) on the VNets and C(Sys.Audit)
     on C(/) for them.
-  - This takes as many requests as M(pve.fleet.vms) makes without a change, one for the backup
-    jobs, one for the VNets, and one about the privileges of the login if no filter is given.
-    Networks of tenants take some five requests more for each tenant and each guest on them. Without
-    C(Sys.Audit) on C(/), the backup jobs are left out with a warning.
+  - This takes as many requests as M(pve.fleet.vms) makes without a change, one each for the backup
+    jobs, the HA rules and the VNets, and one about the privileges of the login if no filter is
+    given. Networks of tenants take some five requests more for each tenant and each guest on
+    them. Without C(Sys.Audit) on C(/), the backup jobs and the placement that HA rules keep are
+    left out with a warning.
 options:
   tenant:
     description:

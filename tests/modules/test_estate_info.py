@@ -147,8 +147,8 @@ def test_a_cluster_is_provisioned_without_a_write(lab: Lab) -> None:
     assert result["unexpressed"] == []
     done = provision(lab, result["estate"])
     assert done["summary"]["unchanged"] == 5
-    # the requests of a run without a change, and one each for the privileges, jobs and VNets
-    assert requests == len(lab.simulator.log()) + 3
+    # the requests of a run without a change, and for the privileges, jobs, HA rules and VNets
+    assert requests == len(lab.simulator.log()) + 4
     assert export(lab)["text"] == result["text"]
 
 

@@ -330,6 +330,27 @@ def test_changed_placement_is_drift(lab: Lab) -> None:
     assert drift() == []
 
 
+def test_kept_placement_is_exported(lab: Lab) -> None:
+    """It belongs to the estate, so that a cluster file has neither its rules nor its resources."""
+    away = {"keep": True, "anti_affinity": ["db"], "affinity": ["name:web1"]}
+    front = {"name": "front", "placement": away}
+    databases = [{"name": f"db{number}", "tags": ["db"]} for number in (1, 2)]
+    webs = [{**one, "placement": KEPT["placement"]} for one in WEBS]
+    task = {**KEPT, "placement": None}
+    made = lab.run("vms", **task, vms=[*webs, front, *databases])
+    assert not made.get("failed"), made
+    exported = lab.run("estate_info", tenant="acme")["estate"]
+    placements = {one.get("name"): one.get("placement") for one in exported["provision_vms"]}
+    assert placements["web1"] == {"keep": True, "anti_affinity": ["web"]}
+    assert (placements["front"], placements["db1"]) == (away, None)
+    again = [{"name": name, "placement": one} for name, one in placements.items() if one]
+    again += databases
+    assert lab.run("vms", tenant="acme", vms=again)["placement_rules"]["plan"] == []
+    file = lab.run("cluster_export_info", sections=["ha_resources", "ha_rules"])["cluster"]
+    assert [one["sid"] for one in file["cluster_ha_resources"]] == [ONE, TWO, THREE, FOUR]
+    assert "cluster_ha_rules" not in file
+
+
 def test_contradicting_placement_is_refused_before_the_first_guest(lab: Lab) -> None:
     done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
     listed = [{"vmid": int(sid[3:]), "tags": ["web"]} for sid in (ONE, TWO)]

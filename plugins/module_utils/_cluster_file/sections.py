@@ -28,6 +28,7 @@ from .._datacenter.replication import REPLICATION, run_replication
 from .._datacenter.table import CLUSTER_OPTIONS
 from .._firewall.run import run as run_firewall
 from .._ha.group import HA_GROUP
+from .._ha.placement import marked_tenant
 from .._ha.resource import HA_RESOURCE
 from .._ha.rule import HA_RULE
 from .._ha.run import run_resource, run_rule
@@ -138,6 +139,11 @@ def _named(*names: str) -> Callable[[Keys], bool]:
     return lambda keys: keys["name"] in names
 
 
+def _is_placement(values: Values) -> bool:
+    """Return whether an estate has created a rule or an HA resource to keep its placement."""
+    return marked_tenant(values["comment"]) is not None
+
+
 def _types(*types: str) -> tuple[Keys, ...]:
     return tuple({"type": one} for one in types)
 
@@ -193,8 +199,8 @@ SECTIONS: tuple[Section, ...] = (
         built_in=_named("default-matcher"),
     ),
     _simple("ha_groups", HA_GROUP, ha_group_spec),
-    _of("ha_resources", HA_RESOURCE, ha_resource_spec, run_resource),
-    _of("ha_rules", HA_RULE, ha_rule_spec, run_rule),
+    _of("ha_resources", HA_RESOURCE, ha_resource_spec, run_resource, elsewhere=_is_placement),
+    _of("ha_rules", HA_RULE, ha_rule_spec, run_rule, elsewhere=_is_placement),
     _of("replications", REPLICATION, replication_spec, run_replication),
     _simple("backup_jobs", BACKUP_JOB, backup_job_spec, elsewhere=is_marked),
 )

@@ -186,3 +186,10 @@ def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> Exp
         return replace(exported, options={**exported.options, "backup": dict(shown[0])})
     left_out = Lost("backup", "; ".join(str(one["schedule"]) for one in shown), reason)
     return replace(exported, lost=(*exported.lost, left_out))
+
+
+def with_placement(exported: ExportedVm, placement: Mapping[str, Any] | None) -> ExportedVm:
+    """Return the guest with the placement that HA rules keep, if there is one."""
+    if placement is None:
+        return exported
+    return replace(exported, options={**exported.options, "placement": dict(placement)})

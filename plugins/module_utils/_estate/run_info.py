@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any
 from .._backup.job.declared import shown_of
 from .._backup.job.maintain import read_jobs
 from .._cluster.restoring import is_bare
+from .._cluster.state import VmRow
 from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
-from .._core.errors import AuthenticationError, FleetError, ValidationFailed
+from .._core.errors import AuthenticationError, FleetError, NotSupported, ValidationFailed
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.export.exporter import ClusterContext
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual
+from .._ha.checks import read_rules
 from .._tenant.network.export import read_exported
 from .document import estate_of
-from .guest import describe, with_backup
+from .guest import describe, with_backup, with_placement
 from .model import Choices, ExportedVm, ExportReadings, UnreadVm
+from .placement import placements_of
 from .read import choose, read_all, sees_all, silent_nodes
 from .scope import ExportScope, read_scope
 from .text import text_of
@@ -43,9 +46,9 @@ _OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the estate as data and as text. Nothing is written, in check mode or out of it.
 
-    As many requests as module vms makes without a change, one for backup jobs, and one for the
-    privileges of the login if all VMs are exported. A VM that cannot be read is in C(missing), with
-    the reason.
+    As many requests as module vms makes without a change, one for backup jobs, one for HA rules,
+    and one for the privileges of the login if all VMs are exported. A VM that cannot be read is in
+    C(missing), with the reason.
     """
     scope = read_scope(params)
     choices = _choices(params, scope)
@@ -111,6 +114,7 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
         else:
             found.vms.append(describe(answer, around, choices))
     _add_backups(client, found)
+    _add_placement(client, found, scope, cluster.guests)
     _add_networks(client, found, scope)
     return found
 
@@ -125,6 +129,25 @@ def _add_backups(client: Client, found: ExportReadings) -> None:
         found.warnings.append(f"No guest has the option backup: {error.message}")
         return
     found.vms = [with_backup(vm, shown_of(vm.vmid, jobs)) for vm in found.vms]
+
+
+def _add_placement(
+    client: Client, found: ExportReadings, scope: ExportScope, rows: Iterable[VmRow]
+) -> None:
+    """Add the placement that HA rules keep; one request. Proxmox VE 8 has no rules."""
+    if not found.vms:
+        return
+    try:
+        rules = read_rules(client)
+    except NotSupported:
+        return
+    except FleetError as error:
+        found.warnings.append(f"No guest has the option placement: {error.message}")
+        return
+    placements, lost = placements_of(rules, list(rows), scope.prefix)
+    found.vms = [with_placement(vm, placements.get(vm.vmid)) for vm in found.vms]
+    if lost:
+        found.warnings.append(f"No estate can declare these HA rules: {', '.join(lost)}")
 
 
 def _add_networks(client: Client, found: ExportReadings, scope: ExportScope) -> None:

@@ -71,6 +71,17 @@ def marked_tenant(comment: object) -> str | None:
     return found[1] if found else None
 
 
+def source_of(name: str, comment: object) -> Source | None:
+    """Return the source of a rule that the placement of a tenant has created, None for another
+    rule.
+    """
+    tenant = marked_tenant(comment)
+    direction, colon, rest = str(comment or "").partition(": ")
+    if tenant is None or not colon or not name.startswith(f"{NAME_PREFIX}{direction}-"):
+        return None
+    return tenant, direction, _MARK.sub("", rest).strip()
+
+
 def derive_rules(guests: Sequence[PlacedGuest], rows: Iterable[VmRow]) -> list[DerivedRule]:
     """Return the rules that keep the placement of these guests; `rows` are all guests."""
     others = [row for row in rows if not row.template]

@@ -22,6 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     PermissionDenied,
     ValidationFailed,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._estate.placement import placements_of
 from ansible_collections.pve.fleet.plugins.module_utils._ha.keep import (
     HaState,
     Kept,
@@ -203,3 +204,32 @@ def test_login_without_the_privilege_is_refused_before_the_first_guest() -> None
     require_allowed(plan, login("Sys.Audit", "Sys.Console"))
     unchanged = plan_kept(placement(), HaState(), NO_CLIENT)
     require_allowed(unchanged, NO_CLIENT)
+
+
+def rules_in(cluster: list[DerivedRule]) -> dict[str, dict[str, Any]]:
+    enabled = {"disable": False}
+    return {
+        one.name: {**enabled, "comment": one.comment, "resources": one.resources} for one in cluster
+    }
+
+
+def test_kept_placement_is_expressed_again() -> None:
+    """A guest that a selector matches does not get the selector, unless its rules need it."""
+    guests = [kept(one, anti_affinity=["web"]) for one in (WEB1, WEB2, WEB3)]
+    guests.append(kept(DB1, anti_affinity=["name:web2"], affinity=["name:web1"]))
+    found, lost = placements_of(rules_in(derive_rules(guests, ALL)), ALL, "tenant_")
+    web = {"keep": True, "anti_affinity": ["web"]}
+    assert found == {
+        **{one.vmid: web for one in (WEB1, WEB2, WEB3)},
+        DB1.vmid: {"keep": True, "anti_affinity": ["name:web2"], "affinity": ["name:web1"]},
+    }
+    assert lost == []
+
+
+def test_edited_rule_of_a_placement_is_not_expressed() -> None:
+    guests = [kept(one, anti_affinity=["web"]) for one in (WEB1, WEB2, WEB3)]
+    ((name, rule),) = rules_in(derive_rules(guests, ALL)).items()
+    others = {"fleet-apart-by-hand": {**rule, "comment": ""}}
+    for edit in ({"resources": rule["resources"] - {"vm:101"}}, {"disable": True}):
+        rules = {name: {**rule, **edit}, **others}
+        assert placements_of(rules, ALL, "tenant_") == ({}, [name])
