@@ -13,6 +13,7 @@ from unittest import mock
 
 from ansible.parsing.vault import VaultLib, VaultSecret
 
+from ansible_collections.pve.fleet.plugins.module_utils._access.login import credentials
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
@@ -21,7 +22,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
-from ansible_collections.pve.fleet.plugins.module_utils._tenant.login import credentials
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._access.checks.user_check import precheck_user
+from .._access.login.credentials import Keeper
 from .._access.role import precheck_role
 from .._api.caching import CachingReader
 from .._core.errors import FleetError
@@ -28,7 +29,6 @@ from .checks import (
 from .describe import describe, notes, privileged_among
 from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests, with_pool
 from .leaving.removal import remove
-from .login.credentials import Keeper
 from .login.rotation import rotate
 from .login.token import (
     adopted_token_resources,

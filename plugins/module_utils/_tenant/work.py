@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .._access.login.credentials import Repair
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.engine import apply_plan
@@ -19,7 +20,6 @@ from .._resource.plan import Plan
 from .._resource.run import TableResource, plan_resource
 from .._resource.table import Precheck
 from .facts import TenantFacts, read_facts
-from .login.credentials import Repair
 from .tenant_resources import TenantResource
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._access.checks.user_check import precheck_user
 from ..._access.grants import Grant
 from ..._access.group import GROUP
+from ..._access.login.credentials import Keeper
 from ..._access.role import ROLE
 from ..._access.user import USER
 from ..._api.caching import CachingReader
@@ -45,7 +46,6 @@ from ..facts import (
     with_pool,
 )
 from ..guests import TenantGuests, names_of, require_no_strays
-from ..login.credentials import Keeper
 from ..login.token import absent_token_resource
 from ..marks import Leaving, is_established, leaving_of, require_established, stray_tokens
 from ..model import Tenant

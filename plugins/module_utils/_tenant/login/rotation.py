@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..._access.login.credentials import Keeper, Stored, require_writable
 from ..._api.caching import CachingReader
 from ..._api.client import Client
 from ..._core.errors import AuthenticationError, ConfigurationError, NotFound, ValidationFailed
@@ -37,7 +38,6 @@ from ..work import (
     read_result,
     summaries,
 )
-from .credentials import Keeper, Stored, require_writable
 from .token import (
     adopted_token_resources,
     create_token,

@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..._access.login import credentials
+from ..._access.login.credentials import Keeper, Stored
 from ..._access.run_token import run_token
 from ..._access.token import TOKEN, precheck_token
 from ..._core.errors import Conflict, FleetError
@@ -23,8 +25,6 @@ from ..marks import existing_tokens, foreign_tokens, require_free_token
 from ..model import Tenant
 from ..tenant_resources import TenantResource
 from ..work import PlannedResource, Report, plan_resources
-from . import credentials
-from .credentials import Keeper, Stored
 
 if TYPE_CHECKING:
     from ..._api.client import Client

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The login of a tenant, as a file that all modules and the inventory read (sites_file).
+"""The login of a tenant or of a token, as a file that modules and the inventory read (sites_file).
 
-Proxmox VE returns the secret of a token once. So the file is reserved before the token is created,
-with a mark that is also in the comment of the token. If the run ends in between, the next run finds
-both marks and knows that the secret is lost.
+Proxmox VE returns the secret of a token once. So the file is reserved with a mark before the token
+is created. If the run ends in between, the next run finds the mark and knows that the secret is
+lost; the comment of a tenant's token has the same mark.
 """
 
 from __future__ import annotations
@@ -35,19 +35,32 @@ from ..._core.result import Result
 _MODE = 0o600
 _MORE_THAN_MODE = 0o177
 _OF_OTHERS = 0o077
-_FIRST_LINE = "# Login of tenant {name}, written by pve.fleet.tenant."
-_HEAD = f"{_FIRST_LINE} Use it as sites_file."
 _SECRET = "00000000-0000-0000-0000-000000000000"  # as long as the secret of a token
 _MARK_BYTES = 6
 
 
 @dataclass(frozen=True)
 class Place:
-    """The file for the login of a tenant; with a password, it is encrypted with ansible-vault."""
+    """The file for a login; with a password, it is encrypted with ansible-vault.
+
+    `name` is the name of the site in it. `noun` and `subject` name the owner of the login.
+    """
 
     path: str
-    tenant: str
+    name: str
     password: str = field(default="", repr=False)
+    noun: str = "tenant"
+    subject: str = ""
+
+    @property
+    def label(self) -> str:
+        """How messages and the first line call the owner of the login."""
+        return f"{self.noun} {self.subject or self.name}"
+
+    @property
+    def first_line(self) -> str:
+        """How the first line of the file begins."""
+        return f"# Login of {self.label}, written by pve.fleet.{self.noun}."
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,7 @@ class Stored:
 
 
 def site_of(name: str, connection: Connection, token_id: str, secret: str) -> dict[str, Any]:
-    """Return the login of a tenant at the Proxmox VE of the task, as sites of a connection."""
+    """Return a login at the Proxmox VE of the task, as sites of a connection."""
     site: dict[str, Any] = {
         "name": name,
         "default": True,
@@ -80,10 +93,10 @@ def site_of(name: str, connection: Connection, token_id: str, secret: str) -> di
     return {"sites": [site]}
 
 
-def place_of(params: Mapping[str, Any], tenant: str) -> Place | None:
-    """Return the file in which a task keeps the login of a tenant, or None. Raises
-    ValidationFailed.
-    """
+def place_of(
+    params: Mapping[str, Any], name: str, noun: str = "tenant", subject: str = ""
+) -> Place | None:
+    """Return the file in which a task keeps a login, or None. Raises ValidationFailed."""
     path, password = params.get("credentials_file"), params.get("vault_password")
     if password is not None and not password:
         raise ValidationFailed(
@@ -94,12 +107,11 @@ def place_of(params: Mapping[str, Any], tenant: str) -> Place | None:
         )
     if not path:
         return None
-    return Place(str(path), tenant, password or "")
+    return Place(str(path), name, password or "", noun, subject)
 
 
 def read(place: Place, *, damaged: bool = False) -> Stored:
-    """Return the content of a tenant's file; with `damaged`, even if only its first line names the
-    tenant.
+    """Return the content of a file; with `damaged`, even if only its first line names the owner.
 
     Raises Conflict if the file belongs to something else, so that it is never overwritten, and
     ConfigurationError if it cannot be read or decrypted.
@@ -118,7 +130,7 @@ def read(place: Place, *, damaged: bool = False) -> Stored:
             return Stored(content.data, content.mode, token, secret, mark)
     raise Conflict(
         attempted=f"credentials_file {place.path} was not used",
-        answer=f"the file exists and is not the login of tenant {place.tenant}",
+        answer=f"the file exists and is not the login of {place.label}",
         next_step="Choose another file, or move this one away",
         reason="another file",
         dispatched=False,
@@ -134,27 +146,27 @@ def _plain(place: Place, data: bytes) -> bytes:
     if not _is_vaulted(data):
         return data
     if not place.password:
-        raise _locked(place.path, "it is encrypted with ansible-vault, and no password is given")
+        raise _locked(place, "it is encrypted with ansible-vault, and no password is given")
     try:
         return vaulted.decrypt(data, place.password)
     except ValueError as error:
-        raise _locked(place.path, str(error)) from error
+        raise _locked(place, str(error)) from error
     except ImportError as error:
         raise _no_library() from error
 
 
 def _body_of(place: Place, text: str, *, is_vaulted: bool) -> str | None:
-    """Return the JSON of a file of this tenant, or None for another file.
+    """Return the JSON of a file of this owner, or None for another file.
 
-    An encrypted file has no first line: its JSON names the tenant.
+    An encrypted file has no first line: its JSON has the name.
     """
     if not is_vaulted:
         head, _newline, body = text.partition("\n")
-        return body if head.startswith(_FIRST_LINE.format(name=place.tenant)) else None
+        return body if head.startswith(place.first_line) else None
     with suppress(ValueError, LookupError, TypeError, AttributeError):
         content = json.loads(text)
         named = content.get("name") or content["sites"][0]["name"]
-        return text if named == place.tenant else None
+        return text if named == place.name else None
     return None
 
 
@@ -182,7 +194,7 @@ def _encode(place: Place, content: Mapping[str, Any]) -> str:
     """Return the text of the file. Raises ConfigurationError."""
     text = json.dumps(content, indent=2, sort_keys=True)
     if not place.password:
-        return f"{_HEAD.format(name=place.tenant)}\n{text}\n"
+        return f"{place.first_line} Use it as sites_file.\n{text}\n"
     try:
         return vaulted.encrypt(text.encode("utf-8"), place.password)
     except ImportError as error:
@@ -219,7 +231,7 @@ def _require_unchanged(place: Place, before: Stored) -> None:
     if (content and content.data) == before.data:
         return
     raise Conflict(
-        attempted=f"The login of tenant {place.tenant} was not written to {place.path}",
+        attempted=f"The login of {place.label} was not written to {place.path}",
         answer="another run has changed the file since this one began, and Proxmox VE returns a"
         " secret only once",
         next_step="Use the login in the file, and set state=rotated if it does not work",
@@ -265,8 +277,8 @@ def find_repair(place: Place, stored: Stored) -> Repair | None:
 
 
 class Keeper:
-    """Keeps the login of a tenant in its file, from the reservation to the end. Without a place it
-    does nothing.
+    """Keeps a login in its file, from the reservation to the end. Without a place it does
+    nothing.
     """
 
     def __init__(self, place: Place | None, stored: Stored) -> None:
@@ -275,9 +287,11 @@ class Keeper:
         self._made_reservation = False
 
     @classmethod
-    def open(cls, params: Mapping[str, Any], tenant: str) -> Keeper:
+    def open(
+        cls, params: Mapping[str, Any], name: str, noun: str = "tenant", subject: str = ""
+    ) -> Keeper:
         """Return the keeper for a task; its file is read. Raises as `place_of` and `read` do."""
-        place = place_of(params, tenant)
+        place = place_of(params, name, noun, subject)
         return cls(place, read(place) if place else Stored())
 
     @classmethod
@@ -350,7 +364,7 @@ class Keeper:
             return Result()
         if again or not self.stored.mark:
             mark = secrets.token_hex(_MARK_BYTES)
-            content = {"name": self.place.tenant, "reserved": mark}
+            content = {"name": self.place.name, "reserved": mark}
             self._made_reservation = self.stored.data is None
             self._write(self.place, content)
         return self.require_room(connection)
@@ -359,7 +373,7 @@ class Keeper:
         """Raise ConfigurationError if the disk has no room for the login."""
         if self.place is None:
             return Result()
-        login = site_of(self.place.tenant, connection, "x" * 128, _SECRET)
+        login = site_of(self.place.name, connection, "x" * 128, _SECRET)
         try:
             require_space(self.place.path, len(_encode(self.place, login)))
         except OSError as error:
@@ -398,12 +412,12 @@ class Keeper:
             remove(self.place, self.stored)
 
 
-def _locked(path: str, why: str) -> ConfigurationError:
+def _locked(place: Place, why: str) -> ConfigurationError:
+    role = " (in the role: tenant_vault_password)" if place.noun == "tenant" else ""
     return ConfigurationError(
-        attempted=f"credentials_file {path} could not be decrypted, and nothing was changed",
+        attempted=f"credentials_file {place.path} could not be decrypted, and nothing was changed",
         answer=why,
-        next_step="Set vault_password (in the role: tenant_vault_password) to the password with"
-        " which it was encrypted",
+        next_step=f"Set vault_password{role} to the password with which it was encrypted",
         reason="vault password",
         dispatched=False,
     )
