@@ -60,6 +60,14 @@ options:
         O(exact) names the section.
     type: list
     elements: dict
+  tokens:
+    description:
+      - API tokens, each with the options of M(pve.fleet.token). A new token
+        needs C(credentials_file), the file for its login.
+      - By default, and if the list is empty, nothing is changed, unless
+        O(exact) names the section.
+    type: list
+    elements: dict
   acme_accounts:
     description:
       - Accounts of ACME, each with the options of M(pve.fleet.acme_account).
@@ -241,6 +249,7 @@ options:
       - roles
       - groups
       - users
+      - tokens
       - acme_plugins
       - storages
       - mappings

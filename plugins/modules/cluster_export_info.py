@@ -32,6 +32,7 @@ options:
       - roles
       - groups
       - users
+      - tokens
       - acme_accounts
       - acme_plugins
       - nodes

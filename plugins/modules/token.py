@@ -64,6 +64,20 @@ options:
     description: Name of the second token that O(state=rotated) makes before Proxmox VE 9.2,
       where it is required. It must not exist. Since 9.2 it is refused.
     type: str
+  credentials_file:
+    description:
+      - File on the host that runs the module, to which the login is written with mode 0600
+        when the token is created or rotated. RV(secret) is null then. Its format is that
+        of O(sites_file).
+      - The file is reserved before the token is created. A token that exists without a login
+        in this file is an error, because its secret is lost. With O(state=absent), the file
+        is removed.
+      - By default, the secret is returned.
+    type: path
+  vault_password:
+    description: Password with which O(credentials_file) is encrypted, as C(ansible-vault)
+      does. It needs the Python library C(cryptography). By default, the file is not encrypted.
+    type: str
   allow_self:
     description: Whether the token that the task logs in with may be deleted, restricted,
       given another secret or an earlier expiry date. Without it, this is refused before the
@@ -97,7 +111,14 @@ EXAMPLES = r"""
   no_log: true
   when: deploy.secret is not none
 
-- name: Give it another secret
+- name: Create another token, and write its login to an encrypted file
+  pve.fleet.token:
+    owner: ops@pve
+    name: backup
+    credentials_file: "{{ playbook_dir }}/backup.sites.yml"
+    vault_password: "{{ lookup('ansible.builtin.password', '/dev/null', length=20) }}"
+
+- name: Give the first token another secret
   pve.fleet.token:
     owner: ops@pve
     name: deploy
@@ -167,11 +188,11 @@ done:
   sample: [Create token 'alice@pve!deploy']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._access.run_token import run_token
+from ansible_collections.pve.fleet.plugins.module_utils._access.login.token import run_login
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_spec
 
-ENTRY = Entry(run_token, token_spec(), returned_secrets=("secret",), name="token")
+ENTRY = Entry(run_login, token_spec(), returned_secrets=("secret",), name="token")
 
 
 def main() -> None:

@@ -44,6 +44,7 @@ FILE: dict[str, Any] = {
     "roles": [{"name": "media-user", "privileges": ["Datastore.Audit", "VM.Audit"]}],
     "groups": [{"name": "editors", "comment": "Editors"}],
     "users": [{"name": "alice@company", "groups": ["editors"], "email": "alice@example.com"}],
+    "tokens": [{"owner": "alice@company", "name": "deploy", "comment": "Deployments"}],
     "certificates": [
         {"node": "pve2", "certificates": some_certificate(), "private_key": _PRIVATE_KEY}
     ],
@@ -144,6 +145,7 @@ FILE: dict[str, Any] = {
 def lab(unused: Lab, fast: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """A cluster with two VMs on one node, whose disks are on ZFS."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setitem(FILE["tokens"][0], "credentials_file", str(tmp_path / "deploy.sites.yml"))
     tank = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "images"}
     unused.client.write("POST", "storage", data=tank)
     disks = [{"size": 1, "storage": "tank"}]
@@ -197,6 +199,22 @@ def test_an_export_of_every_section_changes_nothing(lab: Lab) -> None:
     assert (again["changed"], again["plan"]) == (False, [])
     assert lab.simulator.writes() == []
     assert lab.run("cluster_export_info")["text"] == found["text"]
+
+
+def test_the_secret_of_a_token_goes_to_its_file(lab: Lab, tmp_path: Path) -> None:
+    token = {"owner": "root@pam", "name": "deploy"}
+    result = refused(lab, tokens=[token])
+    assert result["error"]["reason"] == "credentials_file"
+    assert refused(lab, tokens=[{**token, "state": "rotated"}])["error"]["reason"] == "state"
+    file = tmp_path / "own.sites.yml"
+    made = applied(lab, tokens=[{**token, "credentials_file": str(file)}])
+    assert made["done"] == ["Create token 'root@pam!deploy'", f"Write the login to {file}"]
+    login = yaml.safe_load(file.read_text())["sites"][0]
+    assert login["token_secret"] not in str(made)
+    assert file.stat().st_mode & 0o777 == 0o600
+    found = lab.run("cluster_export_info", sections=["tokens"])
+    assert {"section": "tokens", "secret": "root@pam/deploy: secret"} in found["secrets"]
+    assert not lab.run("cluster", tokens=found["cluster"]["cluster_tokens"])["changed"]
 
 
 def test_a_group_goes_after_the_rules_that_use_it(lab: Lab) -> None:

@@ -37,6 +37,8 @@ def exported_rows(
         items.append(declared(section, table, keys, values))
         variant = table.variant_of(keys, values)
         name = "/".join(keys.values())
+        if section.secret:
+            secrets.append(f"{name}: {section.secret}")
         for secret in table.secrets:
             if secret.exists_in(variant):
                 secrets.append(f"{name}: {secret.option}")

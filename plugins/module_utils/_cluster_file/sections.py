@@ -13,8 +13,10 @@ from typing import Any
 
 from .._access.acl import ACL
 from .._access.group import GROUP
+from .._access.login.token import run_declared
 from .._access.role import ROLE, is_built_in
 from .._access.run_user import run_user
+from .._access.token import TOKEN
 from .._access.user import USER
 from .._api.client import Client
 from .._backup.job.declared import is_marked
@@ -73,6 +75,7 @@ from .._spec.generated.role import role_spec
 from .._spec.generated.sdn import sdn_spec
 from .._spec.generated.storage import storage_spec
 from .._spec.generated.subscription import subscription_spec
+from .._spec.generated.token import token_spec
 from .._spec.generated.user import user_spec
 from .._spec.generated.volume import volume_spec
 from .._storage.ceph.run import run_pool
@@ -103,7 +106,8 @@ class Section:
     `keys` are the options that name a resource. With a `table` the resources are listed, with one
     request for each of `groups`; without a table each item is read. `listed` are the options that
     an incomplete listing has. A `built_in` resource is not removed. A resource that is declared
-    `elsewhere`, such as in an estate, is neither exported nor removed.
+    `elsewhere`, such as in an estate, is neither exported nor removed. `secret` is the name of a
+    secret that each resource has and that Proxmox VE returned once.
     """
 
     name: str
@@ -116,6 +120,7 @@ class Section:
     built_in: Callable[[Keys], bool] = lambda _keys: False
     fixed: bool = False  # whether built-in resources cannot be changed
     elsewhere: Callable[[Values], bool] = lambda _values: False
+    secret: str = ""
     arranged: Callable[[Iterable[Options]], list[tuple[str, Options]]] = as_declared
     edits: Callable[[Options], list[Edit]] = no_edits
 
@@ -159,6 +164,7 @@ SECTIONS: tuple[Section, ...] = (
     _simple("roles", ROLE, role_spec, built_in=lambda keys: is_built_in(keys["name"]), fixed=True),
     _simple("groups", GROUP, group_spec),
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
+    _of("tokens", TOKEN, token_spec, run_declared, secret="secret"),
     # It has no table, because only root@pam may read each account.
     Section("acme_accounts", acme_account_spec, partial(run, ACME_ACCOUNT), ("name",)),
     _simple("acme_plugins", ACME_PLUGIN, acme_plugin_spec, built_in=_named("standalone")),

@@ -24,6 +24,8 @@ def token_spec() -> Spec:
         "expire": {"type": "str"},
         "comment": {"type": "str"},
         "successor": {"type": "str"},
+        "credentials_file": {"type": "path"},
+        "vault_password": {"type": "str", "no_log": True},
         "allow_self": {"type": "bool", "default": False},
     }
 

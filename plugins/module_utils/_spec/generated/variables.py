@@ -308,6 +308,7 @@ FAMILIES: Mapping[str, Family] = {
             "cluster_sites": {"type": "list", "elements": "str"},
             "cluster_storages": {"type": "list", "elements": "dict"},
             "cluster_subscriptions": {"type": "list", "elements": "dict"},
+            "cluster_tokens": {"type": "list", "elements": "dict"},
             "cluster_unread": {"type": "raw"},
             "cluster_users": {"type": "list", "elements": "dict"},
             "cluster_volumes": {"type": "list", "elements": "dict"},

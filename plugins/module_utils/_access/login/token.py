@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A token whose login is kept in a file, because Proxmox VE returns its secret only once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from ..._api.client import Client
+from ..._core.errors import Conflict, FleetError, NotFound, ValidationFailed
+from ..._core.result import Result
+from ..._resource.decide import read_desired
+from ..._resource.run import read_values
+from ..run_token import run_token
+from ..token import TOKEN, token_id
+from .credentials import Keeper, require_writable, site_of
+
+
+def run_login(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring a token to the desired state, and its login into the file that the task names."""
+    keys = read_desired(TOKEN, params).keys
+    token = token_id(keys)
+    kept = Keeper.open(params, keys["name"], "token", token)
+    if kept.place is None:
+        return run_token(params, client, check_mode)
+    _require_own_file(kept, token)
+    if params.get("successor"):
+        raise _refused("successor", token, "its login is not kept in a file; leave out one of them")
+    state = params.get("state")
+    if state == "absent":
+        return _without_file(kept, run_token(params, client, check_mode), check_mode)
+    is_new = read_values(TOKEN, client, keys) is None
+    if state != "rotated" and not is_new:
+        _require_login(kept, token)
+        return run_token(params, client, check_mode)
+    require_writable(kept.place)
+    if check_mode:
+        return _with_step(kept, run_token(params, client, check_mode), check_mode)
+    if is_new:
+        kept.reserve(client.connection, again=True)
+    else:
+        kept.require_room(client.connection)
+    try:
+        result = run_token(params, client, check_mode)
+    except FleetError:
+        kept.release()
+        raise
+    secret = result.values["secret"]
+    if secret is None:  # another run created the token first
+        kept.release()
+        _require_login(Keeper.open(params, keys["name"], "token", token), token)
+        return result
+    _keep(kept, client, keys, secret)
+    return _with_step(kept, result, check_mode)
+
+
+def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Bring a token of a cluster file to the desired state; its secret is only in its file.
+
+    Raises ValidationFailed for a secret that would be lost.
+    """
+    keys = read_desired(TOKEN, params).keys
+    if check_mode and _is_missing(client, keys):
+        client = cast(Client, _WithoutToken(client, keys))
+    if params.get("state") == "rotated":
+        raise _refused("state", token_id(keys), "module token rotates it, and a file does not")
+    is_kept = params.get("credentials_file") or params.get("state") == "absent"
+    if not is_kept and read_values(TOKEN, client, keys) is None:
+        raise _refused(
+            "credentials_file",
+            token_id(keys),
+            "the token is new, and its secret would be lost; set the file for its login",
+        )
+    return run_login(params, client, check_mode)
+
+
+def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
+    """Return whether the list of users has the owner of a token, and not the token."""
+    call = TOKEN.list_call
+    rows = client.get(*call.path_for(keys), params=call.data_for(keys)) or []
+    owned = [row.get("tokens") or [] for row in rows if row["userid"] == keys["owner"]]
+    return bool(owned) and all(one["tokenid"] != keys["name"] for one in owned[0])
+
+
+class _WithoutToken:
+    """A client that does not read a token which the list of users does not have.
+
+    Its owner may be a user that is only planned, and PVE answers 403 for the token of such a user.
+    """
+
+    def __init__(self, client: Client, keys: Mapping[str, str]) -> None:
+        self._client = client
+        self._path = TOKEN.read_call.path_for(keys)
+        self._token = token_id(keys)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def get(self, *segments: str | int, **more: Any) -> Any:
+        """Return the answer to a GET. Raises NotFound for the token."""
+        if segments == self._path:
+            raise NotFound(
+                attempted=f"Token '{self._token}' was not read",
+                answer="the user does not have it",
+                next_step="Create it",
+                reason="unknown token",
+            )
+        return self._client.get(*segments, **more)
+
+
+def _refused(option: str, token: str, why: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"Token '{token}' was not changed",
+        answer=why.partition("; ")[0],
+        next_step=f"Correct {option}: {why.partition('; ')[2] or 'leave it out'}",
+        reason=option,
+    )
+
+
+def _require_own_file(kept: Keeper, token: str) -> None:
+    """Raise Conflict if the file has the login of another token with the same name."""
+    if kept.place is None or kept.login is None or kept.login[0] == token:
+        return
+    raise Conflict(
+        attempted=f"credentials_file {kept.place.path} was not used",
+        answer=f"it has the login of token {kept.login[0]}",
+        next_step="Choose another file, or move this one away",
+        reason="another file",
+        dispatched=False,
+    )
+
+
+def _require_login(kept: Keeper, token: str) -> None:
+    """Raise Conflict if the token exists, and its file does not have its login."""
+    if kept.place is None or kept.login is not None:
+        return
+    raise Conflict(
+        attempted=f"Token '{token}' was not changed",
+        answer=f"it exists, and {kept.place.path} does not have its login; Proxmox VE returns a"
+        " secret only once",
+        next_step="Set state=rotated to give it another secret, or leave out credentials_file",
+        reason="lost secret",
+        dispatched=False,
+    )
+
+
+def _keep(kept: Keeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
+    """Write the login. Raises FleetError with the way out: the token has its secret already."""
+    try:
+        kept.keep(site_of(keys["name"], client.connection, token_id(keys), secret))
+    except FleetError as error:
+        step = "Correct the cause, then set state=rotated to give the token another secret"
+        raise error.on(next_step=step) from error
+
+
+def _with_step(kept: Keeper, result: Result, check_mode: bool) -> Result:
+    """Return the result with the step that writes the login, and without the secret."""
+    step = f"Write the login to {kept.place.path}" if kept.place else ""
+    return _extended(result, [step], check_mode)
+
+
+def _without_file(kept: Keeper, result: Result, check_mode: bool) -> Result:
+    """Return the result with the removal of the file, which is done unless in check mode."""
+    steps = kept.summary_of_removal
+    if steps and not check_mode:
+        kept.remove()
+    return _extended(result, steps, check_mode)
+
+
+def _extended(result: Result, steps: list[str], check_mode: bool) -> Result:
+    done = [] if check_mode else steps
+    values = {
+        **result.values,
+        "secret": None,
+        "plan": [*result.values["plan"], *steps],
+        "done": [*result.values["done"], *done],
+    }
+    return replace(result, changed=result.changed or bool(steps), values=values)
