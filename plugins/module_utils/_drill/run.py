@@ -70,7 +70,7 @@ def _start(
     plan = [step for one in results for step in one.plan]
     done = [step for one in results for step in one.done]
     values = {"guests": [one.shown(context) for one in results], "plan": plan, "done": done}
-    failure = failure_of_several(failures, len(results)) if failures else None
+    failure = failure_of_several(failures, [one.label for one in results]) if failures else None
     return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
 
 
@@ -121,7 +121,7 @@ def _remove(
     done = [step for one in removed for step in one.values["done"]]
     for failed in failures:
         done += failed.error.details.get("done", ())
-    failure = failure_of_several(failures, len(results)) if failures else None
+    failure = failure_of_several(failures, [one.label for one in results]) if failures else None
     values = {"guests": [], "plan": plan, "done": done}
     return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
 

@@ -47,7 +47,8 @@ def report(
         rows.append({**_row(one, guest, context), "outcome": _outcome(one, guest)})
         if guest.error is not None:
             failures.append(Failed(one.incoming.label, guest.error))
-    failure = failure_of_several(failures, len(rows)) if failures else None
+    labels = [one.incoming.label for one, _guest in result.guests]
+    failure = failure_of_several(failures, labels) if failures else None
     values = _values(desired, plan, context, rows)
     values |= {"done": result.done, "recovery_time": round(seconds)}
     return Result(bool(result.done), values, _diff(plan), failure=failure)

@@ -67,11 +67,11 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     rows: list[dict[str, Any]] = []
     failures: dict[int, Failed] = {}
     diffs: list[dict[str, Any]] = []
+    labels = [one.planned.item.desired.guest.label for one in outcomes]
     for index, outcome in enumerate(outcomes):
         rows.append(row_of(outcome))
         if outcome.error is not None:
-            label = outcome.planned.item.desired.guest.label
-            failures[index] = Failed(label, outcome.error)
+            failures[index] = Failed(labels[index], outcome.error)
         if outcome.result is not None and outcome.result.changed:
             diffs.append(_headed(outcome, outcome.result))
     counts = Counter(row["action"] for row in rows)
@@ -79,7 +79,7 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     warnings = _warnings(outcomes, rows, counts["kept"])
     failure = None
     if failures:
-        failure = _failure(list(failures.values()), len(outcomes))
+        failure = _failure(list(failures.values()), labels)
     changed = any(row["changed"] for row in rows)
     if not details:
         rows = [short(row) for row in rows]
@@ -357,8 +357,11 @@ def _headed(outcome: VmOutcome, result: Result) -> dict[str, Any]:
     return {"before_header": label, "after_header": label, **diff}
 
 
-def _failure(failures: Sequence[Failed], number: int) -> FleetError:
-    """Return the error of the run: of its only VM, or one error for all failures among `number`."""
-    if number == 1:
+def _failure(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError:
+    """Return the error of the run: of its only guest, or one error for all failures.
+
+    `labels` are the labels of all guests.
+    """
+    if len(labels) == 1:
         return failures[0].error
-    return failure_of_several(failures, number)
+    return failure_of_several(failures, labels)

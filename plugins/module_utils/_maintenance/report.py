@@ -164,7 +164,7 @@ def failed(
     """Return one error for the guests that have failed, with their common category."""
     labels = {one.row.vmid: one.label for one in rows}
     failures = [Failed(labels.get(vmid, str(vmid)), error) for vmid, error in errors.items()]
-    failure = failure_of_several(failures, len(failures))
+    failure = failure_of_several(failures, [one.label for one in failures])
     guests = [{"vmid": vmid, "reason": error.message} for vmid, error in errors.items()]
     return failure.on(attempted=attempted, details={**failure.details, "guests": guests})
 

@@ -390,12 +390,12 @@ def _condition(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, 
 def _failure(outcomes: list[SnapshotOutcome]) -> FleetError | None:
     """Return the error of the task: of its only VM, or one error for all VMs that failed."""
     failures: list[Failed] = []
-    for outcome in outcomes:
+    labels = [one.vm.label if one.vm else f"VM '{one.label}'" for one in outcomes]
+    for label, outcome in zip(labels, outcomes, strict=True):
         if outcome.error is not None:
-            label = outcome.vm.label if outcome.vm else f"VM '{outcome.label}'"
             failures.append(Failed(label, outcome.error))
     if not failures:
         return None
     if len(outcomes) == 1:
         return failures[0].error
-    return failure_of_several(failures, len(outcomes))
+    return failure_of_several(failures, labels)

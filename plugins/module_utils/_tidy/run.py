@@ -122,20 +122,19 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     view = ClusterView(client, cluster.types)
     results: list[Result] = []
     failures: list[Failed] = []
-    removed = 0
+    labels = [vm.actual.label for vm in found if vm.is_removable]
     for vm in found:
         if not vm.is_removable:
             continue
         try:
             results.append(_remove(params, client, vm, view, check_mode))
-            removed += 1
         except FleetError as error:
             failures.append(Failed(vm.actual.label, error))
             done = list(error.details.get("done", ()))
             results.append(Result(error.came_after_changes, {"plan": [], "done": done}))
     failure = None
     if failures:
-        failure = failure_of_several(failures, removed + len(failures))
+        failure = failure_of_several(failures, labels)
     return replace(_report(found, results), failure=failure)
 
 

@@ -277,4 +277,4 @@ def _failure(outcomes: Sequence[GuestOutcome]) -> FleetError | None:
         return None
     if len(outcomes) == 1:
         return failures[0].error
-    return failure_of_several(failures, len(outcomes))
+    return failure_of_several(failures, [one.label for one in outcomes])

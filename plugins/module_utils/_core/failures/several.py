@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The failures of several VMs as one: each cause once, in a message of bounded length (pure)."""
+"""The failures of several guests as one: each cause once, in a message of bounded length (pure)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..shown import counted, first_of
 _CAUSES = 5
 _LENGTH = 600
 _NAMES = 5
+_KIND = re.compile(r"\b(?:VM|container)\b", re.IGNORECASE)
 _OWN = re.compile(r"'[^']*'|\d+")
 
 
@@ -57,29 +58,37 @@ def causes_of(failures: Sequence[Failed]) -> str:
     return " ".join(texts)
 
 
-def failure_of_several(failures: Sequence[Failed], number: int) -> FleetError:
-    """Return one error for all VMs that failed of `number`.
+def failure_of_several(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError:
+    """Return one error for all guests that failed; `labels` are the labels of all guests.
 
     The error has the category and the reason that all failures share. The details of a request are
-    kept if only one VM failed.
+    kept if only one guest failed.
     """
     errors = [failed.error for failed in failures]
+    noun = _noun_of(labels)
     first = errors[0]
     categories = {category_class(error) for error in errors}
     reasons = {error.reason for error in errors}
     category = categories.pop() if len(categories) == 1 else TaskFailed
     unverified = [step for error in errors for step in error.details.get("unverified", ())]
     failure = category(
-        attempted=f"{len(errors)} of {counted(number, 'VM')} failed",
+        attempted=f"{len(errors)} of {counted(len(labels), noun)} failed",
         answer=causes_of(failures),
         next_step="Repair these and run again: what is done stays done",
-        reason=reasons.pop() if len(reasons) == 1 else "some VMs failed",
+        reason=reasons.pop() if len(reasons) == 1 else f"some {noun}s failed",
         retryable=any(error.retryable for error in errors),
         details={"unverified": unverified} if unverified else {},
     )
     if len(errors) > 1:
         return failure
     return failure.on(status=first.status, path=first.path, upid=first.upid, log=first.log)
+
+
+def _noun_of(labels: Sequence[str]) -> str:
+    """Return the noun that counts the guests with these labels."""
+    found = [_KIND.search(label) for label in labels]
+    kinds = {one[0].lower() if one else "" for one in found}
+    return {("vm",): "VM", ("container",): "container"}.get(tuple(kinds), "guest")
 
 
 def labelled(failed: Failed) -> str:

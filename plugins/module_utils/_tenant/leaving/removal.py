@@ -211,15 +211,15 @@ def _lines(work: SiteWork, name: str) -> list[str]:
 def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
     """Raise one error for all VMs that were not removed, or cannot be."""
     failures: list[Failed] = []
-    for outcome in work.outcomes:
+    labels = [one.planned.item.desired.guest.label for one in work.outcomes]
+    for label, outcome in zip(labels, work.outcomes, strict=True):
         if outcome.error is not None:
-            label = outcome.planned.item.desired.guest.label
             failures.append(Failed(label, outcome.error))
     if not failures:
         return Result()
     error = failures[0].error
     if len(work.outcomes) > 1:
-        error = failure_of_several(failures, len(work.outcomes))
+        error = failure_of_several(failures, labels)
     step = f"{error.next_step}; the other parts of {tenant.label} were kept"
     details = dict(error.details)
     details.pop("done", None)  # the report has the steps of all VMs

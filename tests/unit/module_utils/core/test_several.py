@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     AlreadyExists,
     Conflict,
@@ -32,16 +34,29 @@ def full(name: str, free: str = "80 GiB free") -> Failed:
 
 
 def message_of(failures: list[Failed]) -> str:
-    return failure_of_several(failures, len(failures)).message
+    return failure_of_several(failures, [one.label for one in failures]).message
 
 
 def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
     taken = Failed("VM 'a'", VmidTaken(reason="vmid taken"))
     exists = Failed("VM 'b'", AlreadyExists(reason="exists"))
-    one = failure_of_several([taken, exists], 3)
+    labels = ["VM 'a'", "VM 'b'", "VM 'c'"]
+    one = failure_of_several([taken, exists], labels)
     assert (one.category, one.reason) == ("Conflict", "some VMs failed")
-    other = failure_of_several([taken, Failed("VM 'c'", UnknownVm())], 3)
+    other = failure_of_several([taken, Failed("VM 'c'", UnknownVm())], labels)
     assert other.category == "TaskFailed"
+
+
+@pytest.mark.parametrize(
+    ("other", "counted"),
+    [("VM 'b' (101)", "1 of 2 VMs"), ("container 'b'", "1 of 2 guests"), ("101", "1 of 2 guests")],
+)
+def test_guests_are_counted_by_their_kinds(other: str, counted: str) -> None:
+    failed = full("a")
+    message = failure_of_several([failed], [failed.label, other]).message
+    assert message.startswith(f"{counted} failed: ")
+    box = Failed("Container 'box' (700)", UnknownVm())
+    assert "1 of 1 container failed" in failure_of_several([box], [box.label]).message
 
 
 def test_one_cause_of_many_vms_is_said_once() -> None:
