@@ -123,8 +123,8 @@ findings:
         V(foreign_pool), V(foreign_volume), V(unreferenced_volume), V(foreign_token), V(old_token),
         V(no_expiry), V(expires_soon), V(expired_token), V(unknown_user), V(wide_rights),
         V(wide_role), V(over_quota), V(privileged_container), V(shared_rule), V(foreign_vnet),
-        V(firewall_off), V(unfiltered_nic), V(open_rule), V(not_backed_up), or V(unknown)
-        for what could not be checked.
+        V(firewall_off), V(unfiltered_nic), V(open_rule), V(not_backed_up), V(shared_job),
+        or V(unknown) for what could not be checked.
       type: str
       sample: no_tenant
     tenant: {description: 'The tenant that it is about, null for none.', type: str, sample: acme}

@@ -341,6 +341,25 @@ def test_a_guest_that_no_backup_job_has_is_a_finding_on_request(lab: Lab) -> Non
     }
 
 
+def test_a_job_with_guests_of_others_on_the_storage_of_a_tenant(lab: Lab) -> None:
+    in_order(lab)
+    rights = {
+        "initech": {**RIGHTS, "storages": ["local"]},
+        "hooli": {**RIGHTS, "storages": ["ceph"]},
+    }
+    for vmid, (name, access) in zip((600, 602), rights.items(), strict=True):
+        do(lab, "tenant", name=name, **access, expire="2099-01-01")
+        do(lab, "vm", name=f"app{vmid}", vmid=vmid, tenant=name, pool=name, memory="1G")
+    both = {name: {"access": access} for name, access in rights.items()}
+    do(lab, "backup_job", name="mixed", schedule="21:00", vms=[600, 602], storage="local")
+    found = do(lab, "audit_info", tenants=both, backups=True)["findings"]
+    [finding] = [one for one in found if one["kind"] == "shared_job"]
+    assert (finding["tenant"], finding["subject"]) == ("initech", "mixed")
+    assert "puts guests of hooli on storage local, which only initech may use" in finding["message"]
+    do(lab, "backup_job", name="mixed", enabled=False)
+    assert ("shared_job", "mixed") not in kinds(lab, tenants=both, backups=True)
+
+
 def test_backup_jobs_that_cannot_be_read_are_a_finding(lab: Lab) -> None:
     """Source: pve-manager, PVE/API2/Backup.pm, index: it needs Sys.Audit on /."""
     in_order(lab)

@@ -217,6 +217,39 @@ def find_not_backed_up(
             yield guest.finding("not_backed_up", name, "is in no enabled backup job")
 
 
+def find_shared_jobs(
+    jobs: Mapping[str, Mapping[str, Any]],
+    covered: Mapping[int, Collection[str]],
+    facts: TenantFacts,
+    tenants: Mapping[str, Tenant],
+    prefix: str,
+) -> Iterator[Finding]:
+    """Yield the enabled backup jobs that put guests of another tenant on a tenant's own storage.
+
+    `covered` has the names of the jobs of each guest by VMID. A storage belongs to a tenant if no
+    other of the `tenants` may use it; they are by tag.
+    """
+    owners: dict[str, set[str]] = {name: set() for name in jobs}
+    for guest in _guests(facts):
+        for name in covered.get(guest.vmid, ()):
+            owners[name].update(tenants_of(guest.tags, prefix))
+    for name, tags in sorted(owners.items()):
+        storage = jobs[name]["storage"]
+        users = [tag for tag, one in tenants.items() if storage in _storages_of(one)]
+        others = sorted(tag.removeprefix(prefix) for tag in tags - set(users))
+        if len(users) == 1 and others:
+            own = users[0].removeprefix(prefix)
+            text = (
+                f"Backup job {name} puts guests of {', '.join(others)} on storage {storage}, which"
+                f" only {own} may use"
+            )
+            yield Finding("shared_job", own, name, text)
+
+
+def _storages_of(tenant: Tenant) -> tuple[str, ...]:
+    return (*tenant.storages, *tenant.image_storages)
+
+
 def find_unlisted(contents: Contents) -> Iterator[Finding]:
     """Yield the storages whose volumes could not be listed, with the reason."""
     for row, error in contents.unread:

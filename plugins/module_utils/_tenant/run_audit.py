@@ -32,6 +32,7 @@ from .audit import (
     find_hidden,
     find_not_backed_up,
     find_privileged,
+    find_shared_jobs,
     find_shared_rules,
     find_tenant_faults,
     find_unknown_subjects,
@@ -43,7 +44,7 @@ from .checks import find_templates, with_template_names
 from .facts import TenantFacts, forbidden_to_be_privileged, read_facts, read_guests
 from .leaving.unreferenced import read_unreferenced, suspects
 from .login.token_age import TokenRules, find_token_faults, find_unknown_tokens, lasting_tokens
-from .model import described_tenant
+from .model import Tenant, described_tenant
 from .network.read_audit import audit_networks
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         networking = {one.tag: one.networking for one in tenants if one.networking is not None}
         found += audit_networks(reader, facts, prefix, networking)
     if params["backups"]:
-        found += _uncovered(reader, facts, prefix)
+        found += _backup_faults(reader, facts, by_tag, prefix)
     realms = kinds_of_realms(reader)
     lasting = params.get("lasting_tokens") or []
     rules = TokenRules(
@@ -122,16 +123,20 @@ def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Findin
     return list(find_shared_rules(members, facts, prefix))
 
 
-def _uncovered(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]:
-    """Return the guests of tenants that no backup job has; one request, which needs Sys.Audit on /
-    (pve-manager: PVE/API2/Backup.pm, index).
+def _backup_faults(
+    client: Client, facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
+) -> list[Finding]:
+    """Return the guests of tenants that no backup job has, and jobs that mix tenants.
+
+    One request, which needs Sys.Audit on / (pve-manager: PVE/API2/Backup.pm, index).
     """
     try:
         jobs = named_jobs(client.get("cluster", "backup") or [])
     except FleetError as error:
         return [Finding(UNKNOWN, None, "backup jobs", error.message)]
     covered = jobs_by_guest(jobs, facts.of_both_kinds.vms.values())
-    return list(find_not_backed_up(covered, facts, prefix))
+    shared = find_shared_jobs(jobs, covered, facts, tenants, prefix)
+    return [*find_not_backed_up(covered, facts, prefix), *shared]
 
 
 def _read_disks(client: Client, cluster: ClusterState) -> Contents:
