@@ -9,8 +9,10 @@ during them, so a command that has another environment is executed as usual.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
+import copy
 import functools
 import hashlib
 import importlib
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 from ansible import __file__ as ansible_file
 from ansible import constants
@@ -54,6 +57,13 @@ KINDS = (
     loader.test_loader,
     loader.vars_loader,
 )
+# Those of this collection whose options are in their documentation, by directory.
+CONFIGURED = {
+    loader.callback_loader: "callback",
+    loader.connection_loader: "connection",
+    loader.inventory_loader: "inventory",
+    loader.lookup_loader: "lookup",
+}
 
 
 def settings() -> dict[str, str]:
@@ -137,13 +147,36 @@ def load_rooms(collection: Path) -> None:
         if file.name != "__init__.py":
             parts = file.relative_to(collection).with_suffix("").parts
             importlib.import_module(".".join(("ansible_collections.pve.fleet", *parts)))
+    for kind, folder in CONFIGURED.items():
+        for file in sorted((collection / "plugins" / folder).glob("[!_]*.py")):
+            load_options(kind, file)
     # A command sets it up once more, with its own arguments.
     _collection_finder._AnsibleCollectionFinder._remove()
     AnsibleCollectionConfig._collection_finder = None
 
 
+def load_options(kind: loader.PluginLoader, file: Path) -> None:
+    """Parse the documentation of a plugin of the collection, from which Ansible has its options."""
+    for node in ast.parse(file.read_bytes()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "DOCUMENTATION":
+            documented = SimpleNamespace(DOCUMENTATION=ast.literal_eval(node.value))
+            name = f"ansible_collections.pve.fleet.plugins.{file.parent.name}.{file.stem}"
+            kind._load_config_defs(name, documented, str(file))
+
+
+def share_scalars() -> None:
+    """Let copies of what Ansible has read share its texts and numbers, which cannot change: since
+    ansible-core 2.19 a copy of the options of a role takes longer than its tasks.
+    """
+    tags = sys.modules.get("ansible.module_utils._internal._datatag")
+    known = tags.AnsibleTaggedObject._tagged_type_map if tags else {}
+    for plain in known.keys() & {str, bytes, int, float}:
+        copy._deepcopy_dispatch[known[plain]] = copy._deepcopy_dispatch[plain]
+
+
 def load(_args: list[str]) -> None:
     """Import what every command needs, and compile the collection."""
+    share_scalars()
     for name in LATER:
         try:
             importlib.import_module(name)

@@ -26,6 +26,8 @@ AGENT = "GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces"
 CONFIG = "GET /nodes/{node}/qemu/{vmid}/config"
 SNAPSHOTS = "GET /nodes/{node}/qemu/{vmid}/snapshot"
 
+YAML = {"ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.yaml"}
+
 
 @dataclass
 class Listed:
@@ -117,15 +119,19 @@ class Lister:
 def run(
     *command: str, environ: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of Ansible; a source that cannot be parsed is an error of the command."""
+    """Run a command of Ansible; a source that cannot be parsed is an error of the command.
+
+    Commands with `YAML` in their environment are usual, as those with variables of the collection.
+    """
     given = environ or {}
+    own = {name for name, _value in given.items() - YAML.items()}
     known = {
         **os.environ,
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
         "ANSIBLE_INVENTORY_ENABLED": "pve.fleet.proxmox",
         **given,
     }
-    usual = all(name.startswith(commands.UNREAD) for name in given)
+    usual = all(name.startswith(commands.UNREAD) for name in own)
     return commands.run(list(command), cwd or Path.cwd(), known, usual=usual)
 
 

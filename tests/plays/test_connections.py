@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.plays.inventory_helpers import configure, run
+from tests.plays.inventory_helpers import YAML, configure, run
 from tests.simulator.process import TOKEN_ID, TOKEN_SECRET, Simulator
 
 PLAY = Path(__file__).with_name("connection_play.yml")
 VMID = 10000
 CTID = 10500
-YAML = {"ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.yaml"}
 LOGIN = {"ansible_pve_token_id": TOKEN_ID, "ansible_pve_token_secret": TOKEN_SECRET}
 # What the stand-in for `pct` on a node says of a container that is elsewhere, and of one that does
 # not run (pve-container: CLI/pct.pm, exec; LXC.pm).
@@ -68,7 +67,6 @@ class Guests:
             "remote_tmp": str(directory / "remote"),
             "is_root": os.geteuid() == 0 and shutil.which("su") is not None,
         }
-        self.environ = dict(YAML)
 
     def play(self, file: Path) -> subprocess.CompletedProcess[str]:
         """Run a playbook on the guest."""
@@ -76,9 +74,7 @@ class Guests:
         hosts = {"guest": {"hosts": {"web": self.variables}}}
         inventory.write_text(yaml.safe_dump({"all": {"children": hosts}}))
         done: subprocess.CompletedProcess[str] = run(
-            *("ansible-playbook", "-i", str(inventory), str(file)),
-            cwd=self.directory,
-            environ=self.environ,
+            *("ansible-playbook", "-i", str(inventory), str(file)), cwd=self.directory, environ=YAML
         )
         return done
 
@@ -176,7 +172,7 @@ def test_pipelining(kind: str, pipelining: bool, request: pytest.FixtureRequest)
     guests: Guests = request.getfixturevalue(kind)
     remote = guests.directory / "tmp-of-ansible"
     guests.variables["ansible_remote_tmp"] = str(remote)
-    guests.environ["ANSIBLE_PIPELINING"] = str(pipelining)
+    guests.variables["ansible_pipelining"] = pipelining
     text = "汉语 'quoted \"twice\"'"
     command = {"argv": ["cat"], "stdin": text, "stdin_add_newline": False}
     output = guests.task({"ansible.builtin.command": command})
