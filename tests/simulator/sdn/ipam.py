@@ -2,7 +2,7 @@
 
 Source: pve-network, SDN/SubnetPlugin.pm (on_update_hook), SDN/Subnets.pm, SDN/Ipams/PVEPlugin.pm
 and API2/Network/SDN/Ipams.pm. A guest gets its address when it is created (qemu-server:
-QemuServer/Network.pm, create_ifaces_ipams_ips), here when somebody looks.
+QemuServer/Network.pm, create_ifaces_ipams_ips), here when a client reads the addresses.
 """
 
 from __future__ import annotations
