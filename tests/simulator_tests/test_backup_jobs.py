@@ -10,6 +10,7 @@ import pytest
 from tests.simulator.core.state import Volume
 from tests.simulator.storage.prune import Entry, mark
 from tests.simulator_tests.client import Client
+from tests.simulator_tests.prune_cases import AGES, BASE, CASES, PROTECTED
 
 JOBS = "/cluster/backup"
 DAY = 86400
@@ -43,6 +44,20 @@ def marks(keep: dict[str, int], *days_ago: int, protected: int | None = None) ->
 def test_what_a_rule_keeps(keep: dict[str, int], expected: list[str]) -> None:
     """pve-storage: Storage.pm, prune_mark_backup_group; each rule counts its own periods."""
     assert marks(keep, 0, 1, 2, 3) == expected
+
+
+@pytest.mark.parametrize(("keep", "expected"), CASES)
+def test_marks_of_the_table_of_pve_storage(keep: dict[str, int], expected: tuple[str, ...]) -> None:
+    """pve-storage: src/test/prune_backups_test.pm."""
+    group: list[Entry] = []
+    for age in AGES:
+        volume = Volume(f"b{age}", "backup", "vma", 1, BASE - age, 100)
+        group.append(Entry(volume, volume.name, "qemu"))
+    group[PROTECTED].mark = "protected"
+    mark(group, {f"keep-{name}": count for name, count in keep.items()})
+    found = [str(entry.mark) for entry in group]
+    assert found.pop(PROTECTED) == "protected"
+    assert tuple(found) == expected
 
 
 def test_a_protected_backup_is_neither_counted_nor_removed() -> None:

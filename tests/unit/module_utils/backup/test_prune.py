@@ -18,12 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._backup.make.prune impor
     needs_local_time,
     offset_of,
 )
-
-DAY, HOUR = 86400, 3600
-BASE = 1577881101  # 2020-01-01 12:18:21 UTC
-# Ages in seconds of the backups of a VM; the third is protected.
-DEFAULT = (585 * DAY + HOUR, DAY + HOUR, DAY + HOUR - 30, DAY + HOUR - 60, HOUR, 0)
-K, R = "keep", "remove"
+from tests.simulator_tests.prune_cases import AGES, BASE, CASES, DAY, HOUR, PROTECTED, K, R
 
 
 def archive(moment: int, *, kind: str = "qemu", name: str = "", **more: Any) -> Archive:
@@ -48,31 +43,13 @@ def marks(archives: list[Archive], **keep: int) -> list[str]:
     return [one.mark for one in reversed(mark_archives(archives, rule))]
 
 
-@pytest.mark.parametrize(
-    ("keep", "expected"),
-    [
-        ({"last": 3}, (R, R, K, K, K)),
-        ({"weekly": 2}, (K, R, R, R, K)),
-        ({"hourly": 0, "daily": 1, "weekly": 1, "monthly": 1}, (K, R, K, R, K)),
-        ({"hourly": 4, "daily": 0}, (K, R, K, K, K)),
-        ({"yearly": 2}, (R, R, K, R, K)),
-        ({"last": 2, "hourly": 2}, (K, R, K, K, K)),
-        ({"last": 1, "monthly": 2}, (K, R, K, R, K)),
-        ({"monthly": 3}, (K, R, K, R, K)),
-        ({"last": 1, "daily": 1, "weekly": 1}, (K, R, K, R, K)),
-        ({"daily": 2}, (R, R, K, R, K)),
-        ({"weekly": 1, "monthly": 1}, (K, R, R, R, K)),
-        ({"weekly": 1, "yearly": 1}, (K, R, R, R, K)),
-        ({}, (K, K, K, K, K)),
-        ({"last": 0, "hourly": 0, "daily": 0, "weekly": 0, "yearly": 0}, (K, K, K, K, K)),
-    ],
-)
+@pytest.mark.parametrize(("keep", "expected"), CASES)
 def test_marks_of_pve(keep: dict[str, int], expected: tuple[str, ...]) -> None:
     archives = [
-        archive(BASE - age, protected=position == 2) for position, age in enumerate(DEFAULT)
+        archive(BASE - age, protected=position == PROTECTED) for position, age in enumerate(AGES)
     ]
     found = marks(archives, **keep)
-    assert found.pop(2) == "protected"
+    assert found.pop(PROTECTED) == "protected"
     assert tuple(found) == expected
 
 
