@@ -49,7 +49,7 @@ class Subject:
     """A task that reads answers; `kind` is a module, or "inventory" or "lookup".
 
     `there` are VMs and `containers` containers, as entries of a cluster file; `before` are tasks
-    that are done first.
+    that are done first, and `archives` has the content of archives by volume.
     `steering` are requests to the control plane of the simulator. `fails` says that the task fails
     with the right answers too.
     """
@@ -62,12 +62,19 @@ class Subject:
     containers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     steering: tuple[tuple[str, str, Any], ...] = ()
     fails: bool = False
+    archives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def scenario(self) -> Scenario:
         """What is there before, in the form of the fault table."""
         return Scenario(
-            self.key, self.kind, self.options, self.there, self.before, containers=self.containers
+            self.key,
+            self.kind,
+            self.options,
+            self.there,
+            self.before,
+            containers=self.containers,
+            archives=self.archives,
         )
 
     def record(self, lab: Lab, place: Path) -> Recording:
@@ -205,6 +212,7 @@ def of_scenario(scenario: Scenario) -> Subject:
         scenario.there,
         scenario.before,
         scenario.containers,
+        archives=scenario.archives,
     )
 
 
