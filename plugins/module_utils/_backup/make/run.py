@@ -119,7 +119,9 @@ def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
     path = ("nodes", node, "vzdump", "defaults")
     answer = client.get(*path, storage=desired.storage, attempted=attempted)
     rule = PRUNE.read(answer.get("prune-backups"))
-    return 0 if rule.get("keep-all") == "1" else sum(int(count or 0) for count in rule.values())
+    if rule.get("keep-all") == "1":
+        return 0
+    return sum(int(count) for count in rule.values() if count.isdecimal())
 
 
 def _removals(
