@@ -18,7 +18,7 @@ description:
 options:
   _input:
     description: The guests of that kind, as M(pve.fleet.vm_info) or M(pve.fleet.container_info)
-      returns them.
+      returns them. With their C(config), a template counts for the storage that it is on.
     type: list
     elements: dict
     required: true
@@ -112,7 +112,7 @@ def image_places(
         places = places_of(wanted, cluster, guests)
     except FleetError as error:
         raise AnsibleFilterError(error.message) from error
-    prune = prunable(name, keep, guests) if keep else []
+    prune = prunable(name, keep, guests, places) if keep else []
     return {"places": [place.as_dict() for place in places], "prune": prune}
 
 

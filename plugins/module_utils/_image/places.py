@@ -77,10 +77,10 @@ def places_of(wanted: Wanted, cluster: Row, guests: Sequence[Row]) -> list[Place
         storage = _storage_on(node, wanted, cluster)
         place = "" if storage["shared"] else node
         by_place.setdefault((storage["storage"], place), []).append(node)
-    return [
-        _place(wanted.image, storage, nodes, guests)
-        for (storage, _place_of), nodes in by_place.items()
-    ]
+    found: list[Place] = []
+    for (storage, _place_of), nodes in by_place.items():
+        found += _places(wanted.image, storage, nodes, guests)
+    return found
 
 
 def _nodes(wanted: Wanted, cluster: Row) -> list[str]:
@@ -116,13 +116,41 @@ def _misplaced(image: Image, answer: str) -> ConfigurationError:
     )
 
 
-def _place(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> Place:
-    """Return the place with its template, if there is one."""
+def _places(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> list[Place]:
+    """Return the place of a storage with its template, if there is one.
+
+    Nodes that have a template on another storage have a place of their own: it serves no other
+    node, and a second template of the version would be ambiguous there.
+    """
     published = [row for row in _templates(image, guests) if row["node"] in nodes]
-    if published:
-        row = published[0]
-        name = candidate_name(image, row["node"])
-        return Place(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
+    there = [row for row in published if _is_on(row, storage)]
+    if there:
+        return [_published(image, storage, nodes, there[0])]
+    found: list[Place] = []
+    for row in published:
+        found.append(_published(image, storage, [row["node"]], row))
+    served = [place.node for place in found]
+    rest = [node for node in nodes if node not in served]
+    return [*found, _missing(image, storage, rest, guests)] if rest else found
+
+
+def _is_on(row: Row, storage: str) -> bool:
+    """Return whether a template is on a storage; without its configuration, it counts as there."""
+    config = row.get("config") or {}
+    texts: list[str] = []
+    for value in config.values():
+        parts = value.values() if isinstance(value, Mapping) else (value,)
+        texts += map(str, parts)
+    return not texts or any(text.startswith(f"{storage}:") for text in texts)
+
+
+def _published(image: Image, storage: str, nodes: Sequence[str], row: Row) -> Place:
+    name = candidate_name(image, row["node"])
+    return Place(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
+
+
+def _missing(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> Place:
+    """Return the place of a template that is not published, with its candidate if there is one."""
     names = {candidate_name(image, node): node for node in nodes}
     found = [row for row in guests if row["name"] in names and row["node"] == names[row["name"]]]
     node = found[0]["node"] if found else nodes[0]
@@ -140,18 +168,25 @@ def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
     return found
 
 
-def prunable(name: str, keep: int, guests: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the templates of an image to prune: on each node, the newest `keep` stay. Templates
-    without a version stay as well.
+def prunable(
+    name: str, keep: int, guests: Sequence[Row], places: Iterable[Place]
+) -> list[dict[str, Any]]:
+    """Return the templates of an image to prune: in each place, the newest `keep` versions stay,
+    and so do they on each node without a place. Templates without a version stay as well.
     """
-    of_node: dict[str, list[Row]] = {}
+    nodes_of = {node: place.serves for place in places for node in place.serves}
+    of_place: dict[tuple[str, ...], list[Row]] = {}
     for row in guests:
         if row["template"] and row["name"] == name and version_of(row["tags"]):
-            of_node.setdefault(row["node"], []).append(row)
+            nodes = nodes_of.get(row["node"], (row["node"],))
+            of_place.setdefault(nodes, []).append(row)
     found: list[dict[str, Any]] = []
-    for rows in of_node.values():
-        rows.sort(key=lambda row: version_key(version_of(row["tags"])), reverse=True)
-        for row in rows[keep:]:
-            label = Image(name, version_of(row["tags"])).label
-            found.append({"vmid": row["vmid"], "node": row["node"], "image": label})
+    for rows in of_place.values():
+        versions = sorted({version_of(row["tags"]) for row in rows}, key=version_key)
+        old = versions[:-keep]
+        for row in rows:
+            version = version_of(row["tags"])
+            if version in old:
+                label = Image(name, version).label
+                found.append({"vmid": row["vmid"], "node": row["node"], "image": label})
     return sorted(found, key=lambda one: (one["node"], one["vmid"]))

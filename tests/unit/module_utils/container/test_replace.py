@@ -67,7 +67,7 @@ def test_a_record_is_read_from_the_notes_that_it_was_written_to(record: Record) 
 
 
 @pytest.mark.parametrize("notes", ["", "Mine", "Holder of container 100: image=a@b_c"])
-def test_other_notes_are_no_record(notes: str) -> None:
+def test_other_notes_have_no_record(notes: str) -> None:
     assert record_of(guest(555, rootfs="ceph:x,size=1G", description=notes)) is None
 
 

@@ -70,6 +70,17 @@ def test_existing_templates_are_found() -> None:
     assert places(guests, "ceph", nodes=["pve1", "pve2"]) == [("pve2", "ceph", 2, True)]
 
 
+def test_a_template_on_a_local_storage_serves_its_node_only() -> None:
+    """The other nodes of the shared storage could not clone it."""
+    local = {**guest(2, "pve1", version="2"), "config": {"scsi0": "local-lvm:base-2-disk-0"}}
+    assert places([local], "ceph", nodes=["pve1", "pve2"]) == [
+        ("pve1", "ceph", 2, True),
+        ("pve2", "ceph", None, False),
+    ]
+    shared = {**guest(3, "pve1", version="2"), "config": {"scsi0": {"file": "ceph:base-3"}}}
+    assert places([shared], "ceph", nodes=["pve1", "pve2"]) == [("pve1", "ceph", 3, True)]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -102,3 +113,15 @@ def test_older_versions_of_each_node_are_pruned() -> None:
     found = image_places(guests, CLUSTER, "golden", "11", **wanted)["prune"]
     assert found == [{"vmid": 109, "node": "pve1", "image": "golden@9"}]
     assert image_places(guests, CLUSTER, "golden", "11", **{**wanted, "keep": 0})["prune"] == []
+
+
+def test_older_versions_of_a_shared_storage_are_pruned_on_all_its_nodes() -> None:
+    """The template of a version is on the node that was the first one then."""
+    guests = [
+        guest(1, "pve1", version="1"),
+        guest(2, "pve2", version="2"),
+        guest(3, "pve3", version="1"),
+    ]
+    wanted: dict[str, Any] = {"storages": ["ceph"], "nodes": ["pve1", "pve2"], "keep": 1}
+    found = image_places(guests, CLUSTER, "golden", "2", **wanted)["prune"]
+    assert found == [{"vmid": 1, "node": "pve1", "image": "golden@1"}]
