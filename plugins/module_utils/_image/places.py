@@ -135,13 +135,15 @@ def _places(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[R
 
 
 def _is_on(row: Row, storage: str) -> bool:
-    """Return whether a template is on a storage; without its configuration, it counts as there."""
-    config = row.get("config") or {}
-    texts: list[str] = []
-    for value in config.values():
-        parts = value.values() if isinstance(value, Mapping) else (value,)
-        texts += map(str, parts)
-    return not texts or any(text.startswith(f"{storage}:") for text in texts)
+    """Return whether a template has a disk on a storage; without its disks, it counts as there."""
+    storages: set[str] = set()
+    for value in (row.get("config") or {}).values():
+        if not isinstance(value, Mapping) or value.get("cloudinit"):
+            continue
+        volume = str(value.get("volume") or "")
+        storages.add(str(value.get("storage") or volume.partition(":")[0]))
+    storages.discard("")
+    return not storages or storage in storages
 
 
 def _published(image: Image, storage: str, nodes: Sequence[str], row: Row) -> Place:

@@ -72,12 +72,14 @@ def test_existing_templates_are_found() -> None:
 
 def test_a_template_on_a_local_storage_serves_its_node_only() -> None:
     """The other nodes of the shared storage could not clone it."""
-    local = {**guest(2, "pve1", version="2"), "config": {"scsi0": "local-lvm:base-2-disk-0"}}
+    drive = {"cloudinit": True, "storage": "ceph"}
+    config = {"scsi0": {"storage": "local-lvm"}, "ide2": drive, "cores": 2}
+    local = {**guest(2, "pve1", version="2"), "config": config}
     assert places([local], "ceph", nodes=["pve1", "pve2"]) == [
         ("pve1", "ceph", 2, True),
         ("pve2", "ceph", None, False),
     ]
-    shared = {**guest(3, "pve1", version="2"), "config": {"scsi0": {"file": "ceph:base-3"}}}
+    shared = {**guest(3, "pve1", version="2"), "config": {"rootfs": {"volume": "ceph:base-3"}}}
     assert places([shared], "ceph", nodes=["pve1", "pve2"]) == [("pve1", "ceph", 3, True)]
 
 
