@@ -81,6 +81,8 @@ def main(source: Path, target: Path) -> None:
         for rows, title in ((tasks, "Tasks and fleets"), (inventories, "Inventory"))
         if rows
     ]
+    if not shown:  # the measured parts are on the page only
+        return
     matplotlib.rcParams["svg.hashsalt"] = "bench"  # the same figures give the same file
     heights = [len(rows) + 1.5 for rows, _title in shown]
     figure, axes = plot.subplots(
