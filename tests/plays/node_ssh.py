@@ -24,7 +24,7 @@ host = os.path.basename(os.path.realpath(os.path.join("{nodes}", host)))
 os.environ["PATH"] = "{bin}:" + os.environ["PATH"]
 os.environ["NODE"] = host
 os.chdir(os.path.join("{nodes}", host))
-if os.system("{bin}/is-online") != 0:
+if os.path.exists("refuses-ssh") or os.system("{bin}/is-online") != 0:
     sys.exit(255)
 os.execv("/bin/sh", ["sh", "-c", command])
 """
@@ -111,6 +111,10 @@ class NodeSsh:
     def add_address(self, node: str, address: str) -> None:
         """Let the node answer by an address as well."""
         (self.nodes / address).symlink_to(node)
+
+    def refuse(self, node: str) -> None:
+        """Let the node, which is online, not answer by SSH."""
+        (self.nodes / node / "refuses-ssh").touch()
 
     def require_reboot(self, node: str) -> None:
         """Let an upgrade of the node need a reboot."""

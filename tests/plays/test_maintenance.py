@@ -113,6 +113,15 @@ def test_a_round_stops_at_a_node_that_is_not_complete_and_continues_there(night:
     assert places(night.lab) == before
 
 
+def test_a_node_without_ssh_is_refused_before_the_first_write(night: Night) -> None:
+    populate(night.lab)
+    night.ssh.refuse("pve2")
+    night.lab.simulator.reset_log()
+    refused = night.play("--limit", "pve2", maintenance_wait_timeout=5).expect(2)
+    assert "The round stopped at node pve2: timed out waiting for ping" in refused.output
+    assert night.lab.simulator.writes() == []
+
+
 def test_without_ssh_and_with_tasks_of_the_user(night: Night, tmp_path: Path) -> None:
     before = populate(night.lab, stuck=True)
     tasks = tmp_path / "mine.yml"
