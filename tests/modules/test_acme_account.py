@@ -94,7 +94,7 @@ def test_account_of_a_node_is_not_deactivated(lab: Lab) -> None:
 
 def test_accounts_of_a_cluster_file(lab: Lab) -> None:
     """A login that cannot read the accounts exports the rest, and names the accounts."""
-    task = {"sections": ["acme_accounts"]}
+    task: dict[str, Any] = {"sections": ["acme_accounts"]}
     exported = as_root(lab).run("cluster_export_info", **task)
     items = exported["cluster"]["cluster_acme_accounts"]
     assert items == [{"name": "default", "contact": ["ops@example.com"], "tos_url": TERMS}]
