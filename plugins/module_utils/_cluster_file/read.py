@@ -15,7 +15,7 @@ from .._api.client import Client
 from .._core.parallel import side_by_side
 from .._resource.change import DesiredResource
 from .._resource.decide import after, compare, read_desired, read_keys
-from .._resource.run import list_values, read_values
+from .._resource.run import list_rows, read_values
 from .._resource.table import Table, Values
 from .desired import DeclaredItem
 from .sections import Section
@@ -61,15 +61,16 @@ def _listed(
     for group in section.groups:
         is_named = any(group.items() <= item.params.items() for item in items)
         if section.table is not None and (whole or is_named):
-            yield from list_values(section.table, client, group)
+            yield from list_rows(section.table, client, group)
 
 
 def _is_listed(section: Section, item: DeclaredItem) -> bool:
-    """Return whether the listing has every option of an item."""
+    """Return whether the listing has every option of an item; a switch of the task is not read."""
     table = section.table
     if table is None or table.list_is_whole:
         return True
-    given = {name for name in table.options if item.params.get(name) is not None}
+    compared = table.options - set(table.switches)
+    given = {name for name in compared if item.params.get(name) is not None}
     return given <= section.listed
 
 

@@ -264,6 +264,19 @@ def list_values(
 
     One request, and one for each resource if the listing does not have all of it.
     """
+    listed = list_rows(table, client, keys)
+    if table.list_is_whole:
+        return listed
+    names = [one for one, _values in listed]
+    read = side_by_side(partial(read_values, table, client), names, _READS_AT_ONCE)
+    pairs = zip(names, read, strict=True)
+    return [(one, values) for one, values in pairs if values is not None]
+
+
+def list_rows(
+    table: Table, client: Api, keys: Mapping[str, str]
+) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    """Return the same with the values that the listing has. One request."""
     answer = client.get(
         *table.list_call.path_for(keys),
         params=table.list_call.data_for(keys),
@@ -274,13 +287,7 @@ def list_values(
         names = table.keys_of(row)
         rows[tuple(names.values())] = row
     listed = [rows[names] for names in sorted(rows)]
-    keys_in_order = [table.keys_of(row) for row in listed]
-    if table.list_is_whole:
-        found = [table.values(row) for row in listed]
-        return list(zip(keys_in_order, found, strict=True))
-    read = side_by_side(partial(read_values, table, client), keys_in_order, _READS_AT_ONCE)
-    pairs = zip(keys_in_order, read, strict=True)
-    return [(names, values) for names, values in pairs if values is not None]
+    return [(table.keys_of(row), table.values(row)) for row in listed]
 
 
 def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:
