@@ -102,6 +102,13 @@ def test_a_rule_is_written_in_order(ha: Client) -> None:
     assert ha.get(RULES, resource="vm:102") == []
 
 
+def test_an_option_of_the_other_type_is_not_in_the_schema_of_a_new_rule(ha: Client) -> None:
+    """A recording: cluster-misc.jsonl, POST /cluster/ha/rules with rule r4."""
+    answer = place(ha, "r1", "pve1", 100, affinity="positive")
+    assert (answer.status, list(answer.errors)) == (400, ["affinity"])
+    assert ha.get(RULES) == []
+
+
 def test_a_rule_changes(ha: Client) -> None:
     place(ha, "r1", "pve1", 100, strict=1, disable=1)
     path, kind = f"{RULES}/r1", {"type": "node-affinity"}

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import Cluster
-from ..errors import PveError
+from ..errors import ParamError, PveError
 from ..schema.formats import split_list
+from ..schema.validate import UNKNOWN
 from .records import check_digest, digest_of
 from .status import known_services, node_states
 
@@ -253,8 +254,13 @@ def _store(cluster: Cluster, name: str, rule: Rule, prefix: str) -> None:
 
 @api("POST /cluster/ha/rules")
 def create_rule(ctx: Ctx, p: dict[str, Any]) -> None:
-    """Add a rule."""
+    """Add a rule. The schema of a new rule has the options of its type only (pve-ha-manager:
+    API2/HA/Rules.pm, createSchema).
+    """
     cluster = ctx.cluster
+    foreign = p.keys() - {"type", "rule"} - _OPTIONS[p["type"]].keys()
+    if foreign:
+        raise ParamError(dict.fromkeys(sorted(foreign), UNKNOWN))
     cluster.check_quorum()
     name = p.pop("rule")
     if not p.get("disable"):
