@@ -83,7 +83,7 @@ def test_every_guest_is_in_the_job_that_it_declares(lab: Lab) -> None:
 def test_jobs_of_no_estate_that_have_the_guests_too_are_named(lab: Lab) -> None:
     known = vmids(do(lab, "vms", **estate()))
     web, scratch = known["web1"], known["scratch1"]
-    options = {"schedule": "01:00", "storage": "nas"}
+    options: dict[str, Any] = {"schedule": "01:00", "storage": "nas"}
     do(lab, "backup_job", name="everyone", all=True, exclude=[known["db1"]], **options)
     do(lab, "backup_job", name="one", vms=[web], **options)
     do(lab, "backup_job", name="off", vms=[web], enabled=False, **options)

@@ -158,7 +158,7 @@ def load_rooms(collection: Path) -> None:
 def load_options(kind: loader.PluginLoader, file: Path) -> None:
     """Parse the documentation of a plugin of the collection, from which Ansible has its options."""
     for node in ast.parse(file.read_bytes()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets) == "DOCUMENTATION":
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DOCUMENTATION":
             documented = SimpleNamespace(DOCUMENTATION=ast.literal_eval(node.value))
             name = f"ansible_collections.pve.fleet.plugins.{file.parent.name}.{file.stem}"
             kind._load_config_defs(name, documented, str(file))

@@ -121,7 +121,8 @@ def _remove(
     done = [step for one in removed for step in one.values["done"]]
     for failed in failures:
         done += failed.error.details.get("done", ())
-    failure = failure_of_several(failures, [one.label for one in results]) if failures else None
+    labels = [one.actual.label for one in chosen]
+    failure = failure_of_several(failures, labels) if failures else None
     values = {"guests": [], "plan": plan, "done": done}
     return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
 

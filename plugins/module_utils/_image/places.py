@@ -78,8 +78,8 @@ def places_of(wanted: Wanted, cluster: Row, guests: Sequence[Row]) -> list[Place
         place = "" if storage["shared"] else node
         by_place.setdefault((storage["storage"], place), []).append(node)
     found: list[Place] = []
-    for (storage, _place_of), nodes in by_place.items():
-        found += _places(wanted.image, storage, nodes, guests)
+    for (name, _place_of), nodes in by_place.items():
+        found += _places(wanted.image, name, nodes, guests)
     return found
 
 

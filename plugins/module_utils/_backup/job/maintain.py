@@ -66,10 +66,13 @@ class JobsOutcome:
         found: list[str] = []
         for name in sorted({*self.before, *self.after}):
             old, new = self.before.get(name), self.after.get(name)
-            is_ours = new is not None and is_marked(new)
-            if old != new or (is_ours and not self.vmids.isdisjoint(new["vms"])):
+            if old != new or (new is not None and self._has_guest(new)):
                 found.append(name)
         return found
+
+    def _has_guest(self, job: Mapping[str, Any]) -> bool:
+        """Return whether a job is of estates and has one of the guests."""
+        return is_marked(job) and not self.vmids.isdisjoint(job["vms"])
 
 
 class _JobSteps(TableResource):

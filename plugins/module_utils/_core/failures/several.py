@@ -88,7 +88,9 @@ def _noun_of(labels: Sequence[str]) -> str:
     """Return the noun that counts the guests with these labels."""
     found = [_KIND.search(label) for label in labels]
     kinds = {one[0].lower() if one else "" for one in found}
-    return {("vm",): "VM", ("container",): "container"}.get(tuple(kinds), "guest")
+    if kinds == {"vm"}:
+        return "VM"
+    return "container" if kinds == {"container"} else "guest"
 
 
 def labelled(failed: Failed) -> str:
