@@ -203,6 +203,21 @@ def test_guests_without_a_usable_archive_are_named(lab: Lab, web: dict[str, Any]
     assert "usb0" in rows[hooked["vmid"]]["msg"]
 
 
+def test_a_copy_that_cannot_be_removed_is_named(lab: Lab, web: dict[str, Any]) -> None:
+    back_up(lab, do(lab, "vm", **{**WEB, "name": "app"})["vm"])
+    planned = plan(lab, copies=2)
+    guest, other = start(lab, planned, copies=2)["guests"]
+    path = f"/qemu/{guest['copy_vmid']}$"
+    lab.simulator.fault(method="DELETE", path=path, status=500, message="disk on fire")
+    result = lab.run("drill", run=planned["run"], state="absent")
+    assert result["failed"]
+    assert guest["copy_name"] in result["msg"]
+    assert "disk on fire" in result["msg"]
+    assert other["copy_vmid"] not in vmids(lab)
+    remove(lab, planned["run"])
+    assert guest["copy_vmid"] not in vmids(lab)
+
+
 def test_a_vm_that_takes_the_vmid_of_a_copy_is_not_changed(lab: Lab, web: dict[str, Any]) -> None:
     planned = plan(lab)
     vmid = planned["rounds"][0][0]["copy_vmid"]
