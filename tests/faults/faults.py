@@ -453,6 +453,15 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
     ),
     (
+        "replace the root of a container",
+        ("quorum lost", "deleted", "deleted and its number reused"),
+        (
+            "PVE renames a volume before it writes the configuration of its new owner, and creates"
+            " one before that of the holder (pve-container: API2/LXC.pm, move_volume); a removed"
+            " holder is named in the answer of PVE only"
+        ),
+    ),
+    (
         "restore in place with a copy",
         ("task vanishes",),
         (
