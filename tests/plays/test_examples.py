@@ -63,7 +63,12 @@ def examples(module: str) -> list[dict[str, Any]]:
     found = re.search(r'^EXAMPLES = r"""\n(.*?)^"""', text, re.M | re.S)
     assert found
     tasks: list[dict[str, Any]] = yaml.safe_load(found[1])
-    return tasks
+    return [task for task in tasks if not needs_ssh(task)]
+
+
+def needs_ssh(task: dict[str, Any]) -> bool:
+    """Return whether a task connects to a node: test_volume.py of the modules runs such a task."""
+    return "ssh" in (task.get("pve.fleet.volume") or {})
 
 
 def checksum_in_the_example() -> str:
@@ -159,6 +164,7 @@ def tasks_of(page: str) -> list[dict[str, Any]]:
         task
         for block in re.findall(r"```yaml\n(.*?)```", text, re.S)
         for task in yaml.safe_load(block)
+        if not needs_ssh(task)
     ]
 
 
