@@ -34,7 +34,8 @@ def repeated(values: Iterable[Any], *, first: int = 1) -> list[Any]:
 
 def strides(number: int) -> list[Any]:
     """Return parameters of a test that tries the points of a run, from the first one on: one of
-    that number of points in `make test`, all of them in `make test-slow`.
+    that number of points in `make test`, all of them in `make test-slow`. An odd number has points
+    before and after a write, if these alternate.
     """
     some = pytest.param(number, id=f"one of {number} points")
     return repeated([some, pytest.param(1, id="all points")])

@@ -483,7 +483,7 @@ def test_requests_of_an_evacuation_grow_with_its_guests_only(lab: Lab) -> None:
     assert (len(lab.simulator.log()) - few) / 10 <= 12
 
 
-@pytest.mark.parametrize("stride", strides(4))
+@pytest.mark.parametrize("stride", strides(7))
 @pytest.mark.parametrize("parallel", repeated([4, 1]))
 def test_a_run_that_is_killed_anywhere_is_completed_by_the_next(
     lab: Lab, parallel: int, stride: int
@@ -506,5 +506,5 @@ def test_a_run_that_is_killed_anywhere_is_completed_by_the_next(
             assert notes(lab) == "", f"{state}, killed at point {point}"
         do(lab, state="returned", **options)
         # The record, five moves, a shutdown or start, the record at the end.
-        assert point == 2 * 8 + 1
+        assert 2 * 8 < point <= 2 * 8 + stride
         assert places(lab) == before

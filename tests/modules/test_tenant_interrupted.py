@@ -129,7 +129,7 @@ def test_failure_before_the_token_leaves_no_reservation(lab: Lab, tmp_path: Path
     assert not file.exists()
 
 
-@pytest.mark.parametrize("stride", strides(4))
+@pytest.mark.parametrize("stride", strides(7))
 @pytest.mark.usefixtures("fast")
 def test_removal_is_completed_by_another_run(lab: Lab, tmp_path: Path, stride: int) -> None:
     before = state_of(lab)

@@ -91,7 +91,7 @@ def failures(came: Result | FleetError, other: list[dict[str, Any]]) -> list[str
 
 
 @pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("stride", strides(4))
+@pytest.mark.parametrize("stride", strides(7))
 def test_another_tenant_created_by_another_run_at_any_point(
     lab: Lab, tmp_path: Path, stride: int
 ) -> None:
@@ -149,7 +149,7 @@ def test_rotation_during_another_one(lab: Lab, tmp_path: Path, same_file: bool) 
 
 
 @pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("stride", strides(4))
+@pytest.mark.parametrize("stride", strides(7))
 def test_removal_during_a_creation(lab: Lab, stride: int) -> None:
     before = state_of(lab)
     point, more = 1 - stride, True
