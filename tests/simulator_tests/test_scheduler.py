@@ -12,6 +12,8 @@ from tests.simulator.schema.calendar_event import BadEvent, next_event, parse_ev
 from tests.simulator_tests.client import Client
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+# The daily time of a job, far from the time of the test.
+AT = time.strftime("%H:%M", time.localtime(time.time() + 6 * HOUR))
 # Friday and Thursday, both at midnight UTC. The epoch is a Thursday.
 JUL_31_2020, DEC_31_2020 = 1596153600, 1609372800
 
@@ -101,7 +103,7 @@ def guests(pve: Client) -> tuple[int, int]:
 
 
 def add_job(pve: Client, **options: Any) -> None:
-    pve.post("/cluster/backup", id="nightly", storage="nas", **{"schedule": "02:30", **options})
+    pve.post("/cluster/backup", id="nightly", storage="nas", **{"schedule": AT, **options})
 
 
 def archives(pve: Client, vmid: int) -> list[str]:
@@ -120,9 +122,9 @@ def test_a_job_backs_up_the_guests_of_each_node_when_it_is_due(
     """pve-manager: PVE/Jobs.pm, run_jobs, which every node calls for itself; API2/VZDump.pm."""
     add_job(pve, vmid="400,401")
     (job,) = pve.get("/cluster/backup")
-    assert time.strftime("%H:%M", time.localtime(job["next-run"])) == "02:30"
+    assert time.strftime("%H:%M", time.localtime(job["next-run"])) == AT
     wait(sim, 2 * DAY)
-    assert [archives(pve, vmid) for vmid in guests] == [["02:30", "02:30"]] * 2
+    assert [archives(pve, vmid) for vmid in guests] == [[AT, AT]] * 2
     for node, vmid in zip(("pve1", "pve2"), guests, strict=True):
         tasks = [row for row in pve.get(f"/nodes/{node}/tasks") if row["type"] == "vzdump"]
         assert [(row["user"], row["id"], row["status"]) for row in tasks] == [
