@@ -170,8 +170,9 @@ def share_scalars() -> None:
     """
     tags = sys.modules.get("ansible.module_utils._internal._datatag")
     known = tags.AnsibleTaggedObject._tagged_type_map if tags else {}
+    copies = vars(copy)["_deepcopy_dispatch"]
     for plain in known.keys() & {str, bytes, int, float}:
-        copy._deepcopy_dispatch[known[plain]] = copy._deepcopy_dispatch[plain]
+        copies[known[plain]] = copies[plain]
 
 
 def load(_args: list[str]) -> None:
