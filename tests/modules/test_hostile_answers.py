@@ -54,6 +54,8 @@ PARTS_OF_VALUES = 40
 READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_access/own_loss.py", "_loss"): ("access/roles",),
     ("module_utils/_access/own_loss.py", "_own_row"): ("access/users",),
+    ("module_utils/_access/login/token.py", "_is_missing"): ("access/users",),
+    ("module_utils/_access/login/token.py", "get"): (),  # hands on the reads of module token
     ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
@@ -78,6 +80,11 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
     ("module_utils/_snapshot/untracked.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
     ("module_utils/_snapshot/untracked.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_storage/usage.py", "read_users_of_file"): (
+        "cluster/resources",
+        "nodes/*/qemu/*/config",
+    ),
+    ("module_utils/_storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
     ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
     ("module_utils/_tenant/leaving/unreferenced.py", "without_snapshots"): (
         "nodes/*/qemu/*/snapshot",
