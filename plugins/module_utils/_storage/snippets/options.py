@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core import validate
+from ..._core.errors import ValidationFailed
 from ..desired import File
 
 SNIPPETS = "snippets"
@@ -52,9 +53,9 @@ def _require_place(params: Mapping[str, Any], file: File) -> None:
             "filename", file.name, "is not the name of a snippet", "Use a name without a path"
         )
     if not params.get("snippet_directory") and params.get("ssh") is None:
-        raise validate.refused(
-            "snippet_directory",
-            None,
-            "is not set, and the API of Proxmox VE does not take snippets",
-            "Set snippet_directory, or ssh to write the file on the node",
+        raise ValidationFailed(
+            attempted=f"{file.volume} was not written",
+            answer="the API of Proxmox VE does not take snippets",
+            next_step="Set snippet_directory, or ssh to write the file on the node",
+            reason="snippet_directory",
         )
