@@ -69,10 +69,10 @@ lint-types: $(STAMP) ## Python: types
 	$(PY) -m mypy -p ansible_collections.pve.fleet.plugins -p tests
 
 lint-nesting: $(STAMP) ## Python: conditional expressions within others
-	@$(PY) -m tests.tools.nesting
+	@$(PY) -m tests.tools.lint.nesting
 
 lint-words: $(STAMP) ## Idioms and sentence structures that hinder a reader; ARGS="docs roles" lists those of some directories
-	@$(PY) -m tests.tools.idioms $(ARGS)
+	@$(PY) -m tests.tools.lint.idioms $(ARGS)
 
 lint-yaml: $(STAMP) ## YAML: syntax and form
 	$(PY) -m yamllint --strict .

@@ -43,8 +43,8 @@ BELOW_GUESTS = ("_core", "_schema", "_spec", "_api", "_cluster", "_resource")
 # Libraries that only some tasks need, and a private part of ansible-core that older ones lack.
 OPTIONAL = ("yaml", "cryptography", "prometheus_client", "_eligibility: ansible")
 MOST_FILES = 14
-# Ansible has the first two folders so. The others are still to be split.
-CROWDED = {"plugins/action", "plugins/modules", "tests/tools"}
+# Ansible puts all of these in one folder.
+CROWDED = {"plugins/action", "plugins/modules"}
 # Files with a `reason` of another kind: that of a failed connection.
 READS_REASONS = ("module_utils/_api/http/transport.py",)
 

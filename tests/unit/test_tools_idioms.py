@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools import idioms, sentences
-from tests.tools.idioms import Finding, find_idioms, split_allowed
+from tests.tools.lint import idioms, sentences
+from tests.tools.lint.idioms import Finding, find_idioms, split_allowed
 
 
 @pytest.mark.parametrize(

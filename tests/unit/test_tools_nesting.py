@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tools.nesting import ROOTS, find_nested
+from tests.tools.lint.nesting import ROOTS, find_nested
 
 
 def test_no_conditional_expression_is_nested() -> None:

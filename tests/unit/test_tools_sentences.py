@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.sentences import Passage, find_hits, find_passages, measure
+from tests.tools.lint.sentences import Passage, find_hits, find_passages, measure
 
 CODE = '''# Copyright (c) 2026, the pve.fleet authors
 """Return what came of the VMs."""

@@ -24,7 +24,7 @@ from tests.tools.stage import REPO, source_files
 
 ROOTS = ("plugins/", "roles/", "tests/tools/")
 # These files name the patterns.
-_SELF = {"tests/tools/idioms.py", "tests/tools/sentences.py"}
+_SELF = {"tests/tools/lint/idioms.py", "tests/tools/lint/sentences.py"}
 
 # "The node where the VM runs" is plain English.
 _PLACES = (

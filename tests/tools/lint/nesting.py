@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds conditional expressions within others: ``python -m tests.tools.nesting``."""
+"""Finds conditional expressions within others: ``python -m tests.tools.lint.nesting``."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
 
 """Finds idioms and sentence structures that readers of this repository must read twice.
 
-``python -m tests.tools.idioms`` fails for an idiom that ``idioms.yml`` does not allow, and if the
-share of sentence structures (see ``sentences.py``) reaches the limit in ``idioms.yml``. With
+``python -m tests.tools.lint.idioms`` fails for an idiom that ``idioms.yml`` does not allow, and if
+the share of sentence structures (see ``sentences.py``) reaches the limit in ``idioms.yml``. With
 ``DIRECTORY...`` it lists the hits below these directories only.
 """
 
@@ -19,16 +19,16 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from tests.tools import sentences
+from tests.tools.lint import sentences
 from tests.tools.stage import REPO, source_files
 
 SETTINGS = Path(__file__).with_name("idioms.yml")
 SUFFIXES = {".py", ".md", ".yml", ".j2"}
 # These files name what they look for.
 _SELF = {
-    "tests/tools/idioms.py",
-    "tests/tools/idioms.yml",
-    "tests/tools/sentences.py",
+    "tests/tools/lint/idioms.py",
+    "tests/tools/lint/idioms.yml",
+    "tests/tools/lint/sentences.py",
     "tests/unit/test_tools_idioms.py",
     "tests/unit/test_tools_sentences.py",
 }
