@@ -9,7 +9,7 @@ from unittest import mock
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from tests.maintenance_lab import Killed
+from tests.labs.maintenance import Killed
 from tests.modules.estate_lab import Lab
 
 from .faults import KILLED, Write

@@ -25,8 +25,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.advance import a
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import NodeTasks, Position
 from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
 from tests.declared import minimal_tasks
-from tests.event_world import OPTIONS
 from tests.faults.scenarios import LIMITS, NAME, ROOT, SCENARIOS, TENANT, VMID, Scenario, machine
+from tests.labs.events import OPTIONS
 from tests.modules.estate_lab import Lab
 from tests.modules.module_runner import run_module
 

@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.advance import a
 from ansible_collections.pve.fleet.plugins.module_utils._events.follow import follow_sites
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import EventOptions, Position
 from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
-from tests.event_world import OPTIONS
+from tests.labs.events import OPTIONS
 from tests.modules.backup_lab import add_nas
 from tests.modules.estate_lab import TOKEN_SECRET, Lab
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cases import repeated, strides
-from tests.maintenance_lab import NODE, do, evacuate, on_node, places, populate, put_vm, run_until
+from tests.labs.maintenance import NODE, do, evacuate, on_node, places, populate, put_vm, run_until
 from tests.modules.estate_lab import Lab
 
 pytestmark = pytest.mark.usefixtures("fast")

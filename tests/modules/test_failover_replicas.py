@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.demo.replica_lab import AGE, LEFT, LOST, TANK, given, move, put_guest, replicate
+from tests.labs.replicas import AGE, LEFT, LOST, TANK, given, move, put_guest, replicate
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 

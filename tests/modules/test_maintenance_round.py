@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
-from tests.maintenance_lab import Places, places, put_vm, run_until
+from tests.labs.maintenance import Places, places, put_vm, run_until
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab
 from tests.simulator.process import Simulator
 

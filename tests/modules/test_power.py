@@ -15,7 +15,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._power import carry_out
 from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
 from tests.cases import strides
-from tests.maintenance_lab import Places, kill_at, places, put_vm
+from tests.labs.maintenance import Places, kill_at, places, put_vm
 from tests.modules.estate_lab import Lab
 
 pytestmark = pytest.mark.usefixtures("fast")

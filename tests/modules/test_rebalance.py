@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.maintenance_lab import places, put_vm
+from tests.labs.maintenance import places, put_vm
 from tests.modules.estate_lab import Lab
 
 pytestmark = pytest.mark.usefixtures("fast")

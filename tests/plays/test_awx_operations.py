@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("ansible_runner")
 
 from tests.awx.jobs import Job
-from tests.maintenance_lab import places, populate, put_vm
+from tests.labs.maintenance import places, populate, put_vm
 from tests.modules.estate_lab import Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
 from tests.plays.test_awx_jobs import inputs_of

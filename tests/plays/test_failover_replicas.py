@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.demo.lab import Lab
-from tests.demo.replica_lab import AGE, LEFT, LOST, TANK, put_guest, replicate
+from tests.labs.replicas import AGE, LEFT, LOST, TANK, put_guest, replicate
 from tests.plays.commands import start
 from tests.plays.interrupting import End, await_that, end
 from tests.plays.node_ssh import NodeSsh

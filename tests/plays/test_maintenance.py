@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.maintenance_lab import places, populate, put_vm
+from tests.labs.maintenance import places, populate, put_vm
 from tests.modules.estate_lab import TOKEN_ID, TOKEN_SECRET, Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
 from tests.plays.provision_helpers import Played, Player, site_of

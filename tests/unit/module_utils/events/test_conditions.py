@@ -17,7 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
     Failure,
     Position,
 )
-from tests.event_world import NOW, OPTIONS, World
+from tests.labs.events import NOW, OPTIONS, World
 
 HOUR = 3600
 Seen = list[tuple[str, Any]]

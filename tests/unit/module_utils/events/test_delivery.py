@@ -23,8 +23,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._events import follow
 from ansible_collections.pve.fleet.plugins.module_utils._events.follow import Follower
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
 from ansible_collections.pve.fleet.plugins.module_utils._events.store import Store
-from tests.event_world import OPTIONS, SITE, World
 from tests.fake_api import FakeApi
+from tests.labs.events import OPTIONS, SITE, World
 
 SECRET = "11111111-1111-4111-8111-111111111111"
 

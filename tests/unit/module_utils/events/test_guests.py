@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
-from tests.event_world import NODES, OPTIONS, World
+from tests.labs.events import NODES, OPTIONS, World
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.document import 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
 from tests.cases import cases
-from tests.event_world import NODES, OPTIONS, SITE, World
+from tests.labs.events import NODES, OPTIONS, SITE, World
 
 VMIDS = (100, 101)
 TENANTS = ("", "tenant_acme", "tenant_other")

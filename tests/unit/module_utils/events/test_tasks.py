@@ -10,7 +10,7 @@ from typing import Any
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
 from ansible_collections.pve.fleet.plugins.module_utils._events.kinds import COMMON, KEYS
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
-from tests.event_world import OPTIONS, World
+from tests.labs.events import OPTIONS, World
 
 Events = list[dict[str, Any]]
 

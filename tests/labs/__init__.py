@@ -1,0 +1,1 @@
+"""Clusters in a certain state, for the tests of several directories."""
