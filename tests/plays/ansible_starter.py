@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import atexit
 import contextlib
-import copy
 import functools
 import hashlib
 import importlib
@@ -164,20 +163,8 @@ def load_options(kind: loader.PluginLoader, file: Path) -> None:
             kind._load_config_defs(name, documented, str(file))
 
 
-def share_scalars() -> None:
-    """Let copies of what Ansible has read share its texts and numbers, which cannot change: since
-    ansible-core 2.19 a copy of the options of a role takes longer than its tasks.
-    """
-    tags = sys.modules.get("ansible.module_utils._internal._datatag")
-    known = tags.AnsibleTaggedObject._tagged_type_map if tags else {}
-    copies = vars(copy)["_deepcopy_dispatch"]
-    for plain in known.keys() & {str, bytes, int, float}:
-        copies[known[plain]] = copies[plain]
-
-
 def load(_args: list[str]) -> None:
     """Import what every command needs, and compile the collection."""
-    share_scalars()
     for name in LATER:
         try:
             importlib.import_module(name)
