@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .._core.times import iso
-from .._tasks.row import FAILED, RUNNING, UNKNOWN, Task
+from .._tasks.row import FAILED, RUNNING, UNKNOWN, Task, describe_task
 from . import kinds
 from .event import Event, event_of
 from .model import NodeAnswers, NodeTasks, Position, Reading
@@ -131,18 +131,8 @@ def _guests_of(task: Task, reading: Reading) -> list[int]:
 
 
 def _values(task: Task) -> dict[str, object]:
-    return {
-        "node": task.node,
-        "task": task.type,
-        "upid": task.upid,
-        "vmid": task.vmid,
-        "user": task.user,
-        "token": task.token,
-        "status": task.status,
-        "exitstatus": task.exitstatus,
-        "started": iso(task.started),
-        "ended": iso(task.ended),
-    }
+    """Return a task as modules report it, with its type under the key of events."""
+    return {**describe_task(task), "task": task.type}
 
 
 def new_failed_backups(before: Position, tasks: NodeAnswers) -> list[Task]:
