@@ -87,6 +87,23 @@ def test_a_manager_that_is_not_at_work_is_reported(slow: Lab, name: str) -> None
     assert slow.status(vm) == "stopped"
 
 
+def test_a_manager_that_is_disarmed_is_reported(slow: Lab, name: str) -> None:
+    vm = managed(slow, name, "stopped")
+    disarmed = {"armed_state": "disarmed", "resource_mode": "freeze"}
+    assert slow.run("ha_state", **disarmed)["changed"]
+    try:
+        result = slow.run("vm", name=name, tenant="acme", state="started", task_timeout=2)
+    finally:
+        assert slow.run("ha_state", armed_state="armed")["changed"]
+    assert (result["error"]["category"], result["error"]["reason"]) == (
+        "TaskTimeout",
+        "HA frozen",
+    )
+    assert "pve.fleet.ha_state" in result["msg"]
+    assert slow.vm(name=name, tenant="acme", state="started")["vm"]["vmid"] == vm["vmid"]
+    assert slow.status(vm) == "running"
+
+
 def test_what_the_manager_fails_at_is_reported(slow: Lab, name: str) -> None:
     vm = managed(slow, name, "stopped")
     slow.client.write(

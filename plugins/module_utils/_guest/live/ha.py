@@ -12,6 +12,7 @@ with tasks of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._api.tasks import find_task
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds
+# Seconds. A VM is frozen for less while the HA services of its node restart.
+_LONGEST_FREEZE = 60.0
 
 
 def await_manager(
@@ -68,11 +71,15 @@ def _await_power(
     if result.type == "hastart":
         wanted = "running"
     current: Mapping[str, Any] = {}
-    for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+    not_frozen = timeout  # the seconds that were left when the VM was last not frozen
+    for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         node, current = _look(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
-        if _has_given_up(current):
+        state = _managed_state(current)
+        if state != "freeze":
+            not_frozen = left
+        if state == "error" or not_frozen - left > _LONGEST_FREEZE:
             break
     started = find_task(
         client,
@@ -87,10 +94,10 @@ def _await_power(
     _raise_timeout(began, wanted, timeout, result)
 
 
-def _has_given_up(current: Mapping[str, Any]) -> bool:
-    """Return whether the HA manager does nothing with a VM of this status any more (pure)."""
+def _managed_state(current: Mapping[str, Any]) -> str:
+    """Return the state that the HA manager has for a VM of this status (pure)."""
     managed = current.get("ha") or {}
-    return managed.get("state") == "error"
+    return managed.get("state") or ""
 
 
 def _look(client: Client, kind: Kind, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
@@ -133,6 +140,8 @@ def _await_arrival(
         client.wait(started, timeout=remaining, attempted=began)
         if _arrived(client, kind, vmid, target):
             return
+    with suppress(NotFound):
+        _require_effort(_current(client, kind, source, vmid), began, result)
     _raise_timeout(began, "there", timeout, result)
 
 
@@ -156,16 +165,27 @@ def _raise_timeout(began: str, wanted: str, timeout: float, result: TaskResult) 
 
 
 def _require_effort(current: Mapping[str, Any], began: str, result: TaskResult) -> None:
-    """Raise TaskFailed if the HA manager has given the VM up (pure)."""
-    if not _has_given_up(current):
-        return
-    raise TaskFailed(
-        attempted=began,
-        answer="the HA manager has the VM in state error and does nothing with it",
-        next_step=(
-            "Repair what its tasks failed at, set it to disabled in the HA manager, then run this"
-            " again"
-        ),
-        reason="HA error",
-        upid=result.upid,
-    )
+    """Raise TaskFailed if the HA manager has given the VM up, and TaskTimeout if it is frozen
+    (pure).
+    """
+    state = _managed_state(current)
+    if state == "error":
+        raise TaskFailed(
+            attempted=began,
+            answer="the HA manager has the VM in state error and does nothing with it",
+            next_step=(
+                "Repair what its tasks failed at, set it to disabled in the HA manager, then run"
+                " this again"
+            ),
+            reason="HA error",
+            upid=result.upid,
+        )
+    if state == "freeze":
+        raise TaskTimeout(
+            attempted=began,
+            answer="the HA manager took the request, but has the VM in state freeze: it is disarmed"
+            " with resource mode freeze, or the HA services of the node do not run",
+            next_step="Arm the HA manager with pve.fleet.ha_state, then run this again",
+            reason="HA frozen",
+            upid=result.upid,
+        )

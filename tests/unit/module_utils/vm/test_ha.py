@@ -159,3 +159,26 @@ def test_what_the_managers_own_task_failed_with_is_the_error() -> None:
         with pytest.raises(TaskFailed, match="no bridge"):
             await_manager(server.client(), VM, START, asked("hastart"), 20)
         assert server.waited == [MIGRATION]
+
+
+def test_a_frozen_vm_is_waited_for_only_as_long_as_its_node_restarts_ha_services() -> None:
+    """A disarmed manager has it in this state too (pve-ha-manager: PVE/HA/Manager.pm)."""
+    server = Server(powered(40.0, "stopped", "running", state="freeze"))
+    await_manager(server.client(), VM, START, asked("hastart"), 600)
+    assert server.clock.now < 50
+    for step, kind in ((START, "hastart"), (STOP, "hastop")):
+        server = Server(powered(1e9, "paused", "paused", state="freeze"))
+        with pytest.raises(TaskTimeout, match="disarmed with resource mode freeze") as failure:
+            await_manager(server.client(), VM, step, asked(kind), 600)
+        assert "pve.fleet.ha_state" in failure.value.next_step
+        assert 60 <= server.clock.now < 75
+
+
+def test_a_frozen_vm_that_never_arrives_is_reported_as_frozen() -> None:
+    frozen = powered(1e9, "running", "running", state="freeze")
+
+    def answer(path: tuple[Any, ...], now: float) -> Any:
+        return GONE if path[-1] == "config" else frozen(path, now)
+
+    with pytest.raises(TaskTimeout, match="disarmed with resource mode freeze"):
+        await_manager(Server(answer).client(), VM, MIGRATE, asked("hamigrate"), 30)
