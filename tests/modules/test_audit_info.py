@@ -114,6 +114,26 @@ def test_each_kind_is_found(lab: Lab) -> None:
     assert not without & {"foreign_volume", "old_token", "over_quota", "unknown_tenant"}
 
 
+def test_a_right_on_a_storage_that_a_tenant_must_not_use(lab: Lab) -> None:
+    in_order(lab)
+    do(lab, "tenant", name="initech", **RIGHTS, expire="2099-01-01")
+    declared = {"initech": {"access": RIGHTS}}
+    assert kinds(lab, tenants=declared) == set()
+    user = {"users": "tenant_initech@pve", "propagate": 1}
+    for path, role in (
+        ("/storage/local", "tenant_initech.storage"),
+        ("/storage/local-lvm", "PVEDatastoreUser"),
+    ):
+        lab.client.write("PUT", "access", "acl", data={**user, "path": path, "roles": role})
+    assert kinds(lab, tenants=declared) == {
+        ("wide_rights", "/storage/local"),
+        ("wide_rights", "/storage/local-lvm"),
+    }
+    fewer = {"initech": {"access": {**RIGHTS, "storages": ["local"]}}}
+    assert ("wide_rights", "/storage/ceph") in kinds(lab, tenants=fewer)
+    assert ("wide_rights", "/storage/local") not in kinds(lab, tenants=fewer)
+
+
 def test_an_ha_rule_with_guests_of_several_tenants(lab: Lab) -> None:
     in_order(lab)
     for number, name in enumerate(TENANTS):
