@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run
 from tests.modules.access_lab import as_foreseen, do, limited, overtaken, refused, requests
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
 
 NODE = "pve1"
@@ -37,6 +38,11 @@ def pend(lab: Lab, **data: Any) -> None:
 
 def found(lab: Lab) -> dict[str, dict[str, Any]]:
     return {row["iface"]: row for row in lab.client.get("nodes", NODE, "network")}
+
+
+def listed(lab: Lab) -> list[dict[str, Any]]:
+    """Return the interfaces in the form in which they are declared."""
+    return list(do(lab, "node_network_info", node=NODE)["interfaces"])
 
 
 def pending(lab: Lab) -> str | None:
@@ -347,9 +353,17 @@ def test_invalid_values_are_refused_without_a_request(
 def test_a_bridge_that_guests_use_is_not_removed(lab: Lab) -> None:
     entry = {"node": NODE, "name": "web1", "config": {"net0": "virtio,bridge=vmbr2"}}
     lab.simulator.ask("POST", "/vms/20123", entry)
-    failed = refused(lab, "node_network", **task({"name": "vmbr2", "state": "absent"}))
+    add_container(lab, 20124, net1="name=eth1,bridge=vmbr2,type=veth", hostname="db1")
+    removed = task({"name": "vmbr2", "state": "absent"})
+    failed = refused(lab, "node_network", **removed)
     assert failed["error"]["reason"] == "bridge in use"
-    assert "VM 20123 (web1)" in failed["msg"]
+    assert "container 20124 (db1), VM 20123 (web1) use it" in failed["msg"]
+    kept = [row for row in listed(lab) if row["name"] != "vmbr2"]
+    failed = refused(lab, "node_network", **task(*kept, exact=True))
+    assert failed["error"]["reason"] == "bridge in use"
+    for vmid, kind in ((20123, "qemu"), (20124, "lxc")):
+        lab.client.task("POST", "nodes", NODE, kind, vmid, "migrate", data={"target": "pve2"})
+    as_foreseen(lab, "node_network", **removed)
 
 
 def test_the_own_path_can_be_changed_on_request(lab: Lab) -> None:
