@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -257,6 +258,27 @@ def test_an_interrupted_upload_leaves_no_file_and_is_completed(lab: Lab, iso: Pa
     assert "local:iso/t-one.iso" not in listed(lab, content="iso")
     lab.simulator.clear_faults()
     assert volume(lab, **PLACE, src=str(iso))["volume"]["size"] == 6000
+
+
+def test_an_upload_that_breaks_off_half_way_leaves_no_file(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has some of the bytes, and waits for the others."""
+    file = tmp_path / "t-shrunk.iso"
+    file.write_bytes(bytes(4 << 20))
+    read: Callable[[MultipartBody, int], bytes] = MultipartBody.read
+
+    def read_and_truncate(body: MultipartBody, size: int = 1 << 18) -> bytes:
+        piece = read(body, size)
+        os.truncate(file, 1 << 20)
+        return piece
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MultipartBody, "read", read_and_truncate)
+        failed = lab.run("volume", **PLACE, src=str(file), retries=1)
+    assert "became shorter while it was sent" in failed["msg"]
+    assert "local:iso/t-shrunk.iso" not in listed(lab, content="iso")
+    assert as_foreseen(lab, **PLACE, src=str(file))["volume"]["size"] == 1 << 20
 
 
 def test_an_upload_of_6_gib_is_announced_with_its_whole_length(lab: Lab, tmp_path: Path) -> None:
