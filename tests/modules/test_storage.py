@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.modules.estate_lab import Lab, open_lab
 
 FINGERPRINT = ":".join(["ab"] * 32)
 OFF = {"disable": True}
+BUILT_IN = ["ceph", "local", "local-lvm"]  # the storages of the demo cluster
 # A new storage of each type, and a change of it.
 TYPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dir": (
@@ -267,8 +269,26 @@ def test_a_server_that_does_not_answer_is_explained(lab: Lab) -> None:
         "server not reachable",
     )
     assert "disable=true" in result["msg"]
+    assert [one["name"] for one in lab.run("storage_info")["storages"]] == BUILT_IN
     thin = lab.run("storage", name="t1", type="lvmthin", vgname="no", thinpool="data")
     assert thin["error"]["reason"] == "storage not available"
+
+
+def test_a_server_that_stops_to_answer_is_shown_and_named(lab: Lab, tmp_path: Path) -> None:
+    """Proxmox VE asks the server when a storage is defined, and not when it is enabled again."""
+    nfs = {"type": "nfs", "server": "192.0.2.9", "export": "/x", "content": ["iso"]}
+    storage(lab, name="t1", **nfs, **OFF)
+    as_foreseen(lab, name="t1", disable=False)
+    (shown,) = [one for one in lab.run("storage_info")["storages"] if one["name"] == "t1"]
+    assert {state["active"] for state in shown["states"]} == {False}
+    file = tmp_path / "a.iso"
+    file.write_bytes(b"an ISO")
+    lab.simulator.reset_log()
+    failed = lab.run("volume", storage="t1", node="pve1", src=str(file))
+    assert failed["error"]["reason"] == "storage unavailable"
+    assert "Storage 't1' could not be used on node pve1" in failed["msg"]
+    assert lab.simulator.writes() == []
+    assert as_foreseen(lab, name="t1", state="absent")["storage"] is None
 
 
 def test_absent_names_the_users(lab: Lab) -> None:
@@ -351,7 +371,7 @@ def test_info_has_the_state_on_each_node(lab: Lab) -> None:
     lab.simulator.reset_log()
     listed = lab.run("storage_info")["storages"]
     assert len(lab.simulator.log()) == 2
-    assert [one["name"] for one in listed] == ["ceph", "local", "local-lvm"]
+    assert [one["name"] for one in listed] == BUILT_IN
     states = listed[2]["states"]
     assert [state["node"] for state in states] == ["pve1", "pve2", "pve3"]
     for state in states:

@@ -9,6 +9,7 @@ from ..core.api import Ctx, api
 from ..core.state import Cluster, Container, Guest, NodeInfo, Report, Storage
 from ..ha.records import is_configured
 from ..ha.status import listed_state, node_states
+from ..volumes.activation import is_active
 from ..volumes.space import used_bytes
 from .containers import container_status
 from .status import load_of, used_memory, vm_status
@@ -212,9 +213,13 @@ def plugin_content(storage: Storage) -> str:
 
 
 def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, Any]:
-    """The storage on a node as the list shows it."""
-    # The last report of a node stays for a while after the node is gone.
-    return {
+    """The storage on a node as the list shows it.
+
+    The status daemon reports active storages only (pve-manager: PVE/Service/pvestatd.pm,
+    update_storage_status), and the others have no figures (PVE/API2Tools.pm,
+    extract_storage_stats). The last report of a node stays for a while after the node is gone.
+    """
+    entry: dict[str, Any] = {
         "id": f"storage/{node}/{storage.name}",
         "type": "storage",
         "storage": storage.name,
@@ -222,7 +227,12 @@ def storage_entry(cluster: Cluster, storage: Storage, node: str) -> dict[str, An
         "plugintype": storage.kind,
         "shared": 1 if storage.shared else 0,
         "content": ",".join(storage.content),
-        "status": "unknown" if storage.name in cluster.nodes[node].lost_storages else "available",
+    }
+    if storage.name in cluster.nodes[node].lost_storages or not is_active(cluster, storage):
+        return {**entry, "status": "unknown"}
+    return {
+        **entry,
+        "status": "available",
         "disk": used_bytes(storage, node),
         "maxdisk": storage.total,
     }

@@ -19,9 +19,9 @@ from ..network.interfaces import make_bridge, physical
 from ..options import UsageError
 from ..schema.units import format_size, parse_size
 from ..schema.validate import check_prop
-from ..storage.activation import server_of, thin_pool_of
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
+from ..volumes.activation import server_of, thin_pool_of
 from ..volumes.drives import (
     default_boot,
     drives_of,

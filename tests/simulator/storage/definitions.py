@@ -15,9 +15,9 @@ from ..core.api import Ctx, api
 from ..core.state import SHARED_KINDS, Storage
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
+from ..volumes.activation import activate, is_active
 from ..volumes.space import used_bytes
 from ..volumes.volumes import DIR_FORMATS, default_format, formats, is_path_based
-from .activation import activate, is_active
 from .hooks import added, take_secrets, updated
 from .kinds import DEFAULT_CONTENT, REQUIRED, check_known, checked_content, fixed, known
 

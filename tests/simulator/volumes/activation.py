@@ -9,7 +9,7 @@ import ipaddress
 
 from ..core.state import Cluster, Storage
 from ..errors import ApiError, PveError
-from ..volumes.volumes import is_path_based
+from .volumes import is_path_based
 
 _PBS_PORT = "8007"
 _SERVER_KEYS = {"nfs": "server", "cifs": "server", "esxi": "server", "iscsi": "portal"}
