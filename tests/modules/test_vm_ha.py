@@ -95,10 +95,7 @@ def test_a_manager_that_is_disarmed_is_reported(slow: Lab, name: str) -> None:
         result = slow.run("vm", name=name, tenant="acme", state="started", task_timeout=2)
     finally:
         assert slow.run("ha_state", armed_state="armed")["changed"]
-    assert (result["error"]["category"], result["error"]["reason"]) == (
-        "TaskTimeout",
-        "HA frozen",
-    )
+    assert (result["error"]["category"], result["error"]["reason"]) == ("TaskTimeout", "HA frozen")
     assert "pve.fleet.ha_state" in result["msg"]
     assert slow.vm(name=name, tenant="acme", state="started")["vm"]["vmid"] == vm["vmid"]
     assert slow.status(vm) == "running"
