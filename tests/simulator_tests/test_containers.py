@@ -177,7 +177,7 @@ def test_mistakes_on_the_control_plane(with_container: Client) -> None:
         ("POST", "/containers/112", {"node": "pve9"}, "there is no node 'pve9'"),
         ("POST", "/containers/112", {"node": "pve1", "config": {"bios": "x"}}, "unknown option"),
         ("POST", "/containers/112", {"node": "pve1", "pool": "x"}, "there is no pool 'x'"),
-        ("PUT", "/containers/110", {"lock": "x"}, "known are config, running"),
+        ("PUT", "/containers/110", {"lock": "x"}, "known are config, node, running"),
         ("DELETE", "/containers/112", None, "there is no container 112"),
     ):
         with pytest.raises(SimulatorError, match=words):
