@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,6 @@ VERSIONS: dict[str, Any] = {
     "image_storages": ["nowhere", "local-lvm"],
     "image_disk_size": "2G",
 }
-NO_LINK = [{"name": "net0", "bridge": "vmbr0", "link_down": True}]
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,19 @@ def guests(lab: Lab) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
+def without_link(lab: Lab, mark: int) -> list[bool]:
+    """Return for each guest that was started whether its NIC had no link before that."""
+    cut: dict[str, bool] = {}
+    found = []
+    for one in lab.requests_since(mark):
+        guest = one.path.partition("/config")[0]
+        if one.is_write and "net0" in one.params:
+            cut[guest] = "link_down=1" in one.params["net0"]
+        elif one.is_write and one.path.endswith("/status/start"):
+            found.append(cut.get(one.path.removesuffix("/status/start"), False))
+    return found
+
+
 def names(lab: Lab) -> list[str]:
     return sorted(f"{node}/{name}" for node, name in guests(lab) if "golden" in name)
 
@@ -60,8 +74,10 @@ def test_versions_are_published_tested_and_pruned(lab: Lab, player: Player, web:
     test = {"image_test": "agent", "image_test_timeout": 1}
     player.play(IMAGE, **said, **test, image_test_vm={"agent": False}).expect(2)
     assert names(lab) == ["pve1/candidate-golden-1-pve1"]
-    # The next run completes it.
+    # The next run completes it; the guests that boot in the test have no network.
+    mark = lab.mark()
     player.play(IMAGE, **said, image_test="agent").expect()
+    assert without_link(lab, mark) == [True, True]
     assert names(lab) == ["pve1/golden@version-1", "pve2/golden@version-1"]
     config = lab.call("GET", f"/nodes/pve2/qemu/{guests(lab)[key('pve2', 1)]['vmid']}/config")
     assert config["scsi0"].startswith("local-lvm:base-")
@@ -122,6 +138,25 @@ def containers(lab: Lab) -> dict[str, int]:
     return found
 
 
+@contextmanager
+def stopping(lab: Lab, name: str) -> Iterator[None]:
+    """Stop a container of that name as soon as it runs."""
+    done = threading.Event()
+
+    def stop() -> None:
+        while not done.wait(0.1):
+            for row in lab.call("GET", "/nodes/pve1/lxc"):
+                if row["name"] == name and row["status"] == "running":
+                    lab.call("POST", f"/nodes/pve1/lxc/{row['vmid']}/status/stop")
+                    return
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
 def test_container_templates(lab: Lab, player: Player, web: str) -> None:
     """Versions, the test boot and pruning work for containers as for VMs."""
     said: dict[str, Any] = {
@@ -130,16 +165,25 @@ def test_container_templates(lab: Lab, player: Player, web: str) -> None:
         "image_name": "cgolden",
         "image_version": "1",
         "image_url": f"{web}/golden-standard_1-1_amd64.tar.zst",
-        "image_test": "address",
+        "image_test": "running",
+        "image_test_seconds": 1,
     }
     mark = lab.mark()
     foreseen = player.play(IMAGE, "--check", **said).expect()
     assert "cgolden@1 would be published on pve2 (storage local-lvm)" in foreseen.output
     assert writes(lab, mark) == []
-    # The boot of the test has no address: nothing is published, and the clone is removed.
-    player.play(IMAGE, **said, image_test_timeout=1, image_test_vm={"nics": NO_LINK}).expect(2)
+    # Without a NIC the clone of the test gets no address, which is refused before the first write.
+    refused = player.play(IMAGE, **{**said, "image_test": "address"}).expect(2)
+    assert "Name a NIC for it in nics of image_test_vm" in refused.output
+    assert writes(lab, mark) == []
+    # A clone that stops by itself: nothing is published, and the clone is removed.
+    with stopping(lab, "test-candidate-cgolden-1-pve1"):
+        failed = player.play(IMAGE, **said).expect(2)
+    assert "was started, and does not run any more" in failed.output
     assert list(containers(lab)) == ["pve1/candidate-cgolden-1-pve1"]
+    mark = lab.mark()
     player.play(IMAGE, **said).expect()
+    assert without_link(lab, mark) == [True, True]
     assert sorted(containers(lab)) == ["pve1/cgolden@version-1", "pve2/cgolden@version-1"]
     mark = lab.mark()
     assert player.play(IMAGE, **said).expect().changed == 0
@@ -148,9 +192,13 @@ def test_container_templates(lab: Lab, player: Player, web: str) -> None:
     config = lab.call("GET", f"/nodes/pve2/lxc/{vmid}/config")
     assert config["template"] == 1
     assert config["rootfs"] == f"local-lvm:base-{vmid}-disk-0,size=2G"
-    # Only the nodes of the run get the newer version and lose the older one.
+    # Only the nodes of the run get the newer version and lose the older one. The clone of the test
+    # has the network that the task names.
     second = {**said, "image_version": "2", "image_nodes": ["pve1"], "image_keep": 1}
-    player.play(IMAGE, **second).expect()
+    named = {"image_test": "address", "image_test_vm": {"nics": [{"bridge": "vmbr0"}]}}
+    mark = lab.mark()
+    player.play(IMAGE, **{**second, **named}).expect()
+    assert without_link(lab, mark) == [False]
     assert sorted(containers(lab)) == ["pve1/cgolden@version-2", "pve2/cgolden@version-1"]
 
 
