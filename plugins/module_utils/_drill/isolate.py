@@ -98,8 +98,3 @@ def _used_map(options: CopyOptions, chosen: Chosen) -> dict[str, str]:
     """Return the part of the map of storages that is about this archive."""
     used = set(chosen.kind.storages_in(chosen.config))
     return {source: target for source, target in options.storage_map.items() if source in used}
-
-
-def waits_for_agent(kind: Kind, has_agent: bool) -> bool:
-    """Return whether a copy can tell that its system is up."""
-    return kind is not CONTAINER and has_agent

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from .._core.quantities import MIB, parse_size
@@ -22,7 +22,6 @@ from .._guest.desired.presets import NOT_STATIC
 from .._guest.export.settings import Options
 
 Values = dict[str, Any]
-Groups = Mapping[str, list[Values]]
 
 # Options of a NIC that its network can have, and the options that identify the network.
 _OF_NETWORK = ("firewall", "link_down", "model", "mtu", "queues", "rate")

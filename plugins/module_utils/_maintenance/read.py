@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import ClusterState
-from .._core.errors import FleetError, NetworkError, NodeUnhealthy, NotSupported
+from .._core.errors import FleetError, NetworkError, NotSupported
 from .._core.parallel import side_by_side
 from .._node.record import Record, split_record
 from .ha_places import ha_state_of, is_balancing
@@ -161,7 +161,3 @@ def read_node(client: Client, node: str, cluster: ClusterState) -> NodeState:
     uptime = direct.get("nodes", node, "status", tries=1).get("uptime") or 0
     booted = int(client.clock.time() - uptime)
     return NodeState(tuple(sorted(services)), tuple(sorted(storages)), version, booted)
-
-
-UNREACHABLE = (NetworkError, NodeUnhealthy)
-"""The errors of a node that does not answer."""

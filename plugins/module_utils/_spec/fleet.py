@@ -109,14 +109,6 @@ def _container_specs() -> GuestSpecs:
     )
 
 
-def item_spec() -> Spec:
-    """Return the options of one item of O(vms).
-
-    An option that an item does not set is None: another layer may set it.
-    """
-    return VM_SPECS.item
-
-
 def shared_spec() -> Spec:
     """Return the options of a VM that can be said for all VMs."""
     return {**vm.life_spec(), **common_spec(), **own_options.backup_spec()}

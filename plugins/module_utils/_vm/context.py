@@ -17,11 +17,3 @@ class VmContext(RunContext[DesiredVm]):
     """The context that one run of a VM passes through its stages."""
 
     snippet_now: str | None = None  # the present content of the file of the desired user data
-
-    @property
-    def writes_snippet(self) -> bool:
-        """Whether the file of the user data must be written."""
-        return (
-            self.desired.hardware.snippet is not None
-            and self.desired.hardware.snippet.content != self.snippet_now
-        )

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.pve.fleet.plugins.doc_fragments.fleet_item import (
     ModuleDocFragment as FleetItem,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec, item_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS, fleet_spec
 
 ATTRIBUTES = ("type", "elements", "choices", "required", "default")
 
@@ -82,7 +82,7 @@ def test_ansible_checks_nothing_within_the_variables(
 def test_every_option_of_an_item_is_documented() -> None:
     items = yaml.safe_load(FleetItem.DOCUMENTATION)["options"]["vms"]["suboptions"]
     # The option of the whole list has the suboptions of `backup`.
-    expected = {name for name in names_of(item_spec()) if not name.startswith("backup.")}
+    expected = {name for name in names_of(VM_SPECS.item) if not name.startswith("backup.")}
     assert names_of(documented("vms", items)) == expected
 
 

@@ -74,11 +74,6 @@ def version_of(tags: Iterable[str]) -> str:
     return max(versions, key=version_key, default="")
 
 
-def version_tag(version: str) -> str:
-    """Return the tag that records a version."""
-    return f"{_TAG}{version}"
-
-
 def version_key(version: str) -> VersionKey:
     """Return the key by which the newest version comes last; numbers count as numbers."""
     parts = _NUMBERS.split(version)

@@ -27,7 +27,6 @@ PROPERTIES = {
 }
 """The fields of a rule and their names in Proxmox VE."""
 
-_REQUIRED = ("type", "action", "enable")
 _NO_LOG = "nolog"
 
 

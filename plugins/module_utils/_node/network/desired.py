@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core import validate
-from ..._core.errors import FleetError
 from .model import Declared, Task
 from .settings import BY_OPTION, SETTINGS, Setting, vlan_of
 
@@ -118,11 +117,7 @@ def _require_same_vlan(name: str, kind: str, changes: Mapping[str, Any], where: 
             option = key.replace("-", "_")
             answer = f"contradicts the name {name}, which means {named}"
             step = "Remove the option, or use another name"
-            raise _contradiction(f"{where}.{option}", changes[key], answer, step)
-
-
-def _contradiction(what: str, value: Any, answer: str, step: str) -> FleetError:
-    return validate.refused(what, value, answer, step)
+            raise validate.refused(f"{where}.{option}", changes[key], answer, step)
 
 
 OPTIONS = tuple(BY_OPTION)

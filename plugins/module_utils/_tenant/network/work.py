@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _WAIT = 120
 """Seconds to wait for a change of SDN by another run."""
-ParamsOf: TypeAlias = "Callable[[Sections], dict[str, Any]]"
 GoalOf: TypeAlias = "Callable[[Firewall], DesiredFirewall]"
 
 

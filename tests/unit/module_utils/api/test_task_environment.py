@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
 from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
 
 PACKAGE = "ansible_collections.pve.fleet.plugins"
@@ -79,7 +79,7 @@ def test_the_environment_does_not_outdo_what_the_task_gives_for_all(
     given = {"vms": [{"name": "a"}], "task_timeout": 5}
     params = _arguments.check(entry_of("vms"), "vms", given).params
     assert (params["task_timeout"], params["vms"][0].get("task_timeout")) == (5, None)
-    assert "fallback" not in item_spec()["task_timeout"]
+    assert "fallback" not in VM_SPECS.item["task_timeout"]
 
 
 def test_every_time_limit_and_every_number_at_once_has_a_variable(repo: Path) -> None:

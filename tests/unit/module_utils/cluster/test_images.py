@@ -15,7 +15,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images
     parse_image,
     version_key,
     version_of,
-    version_tag,
     with_version,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core import validate
@@ -31,7 +30,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import (
 
 
 def template(vmid: int, node: str, version: str = "") -> VmRow:
-    tags = ("image", version_tag(version)) if version else ("image",)
+    tags = ("image", f"version-{version}") if version else ("image",)
     return VmRow(
         "qemu", vmid, node, "golden", "stopped", tags, None, True, None, 1, 2**30, 2**30, 0
     )
@@ -55,8 +54,9 @@ def test_versions_are_ordered_by_their_numbers(versions: list[str]) -> None:
 @pytest.mark.parametrize("version", ["2026.11.20", "1", "13-rc1", "a.b-c"])
 def test_a_version_survives_the_tag_and_the_marker(version: str) -> None:
     """PVE: JSONSchema.pm, pve_verify_tag, allows these characters in tags."""
-    assert validate.tag(version_tag(version)) == version_tag(version)
-    assert version_of(["image", version_tag(version).upper()]) == version
+    tag = f"version-{version}"
+    assert validate.tag(tag) == tag
+    assert version_of(["image", tag.upper()]) == version
     marker = Marker(origin=9000, image=Image("golden", version), run="a1", stale=True)
     notes, found = split_notes(join_notes("By hand", marker))
     assert (notes, found) == ("By hand", marker)

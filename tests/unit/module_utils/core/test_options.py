@@ -19,12 +19,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options 
     shorter_refusal,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import item_spec
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     storages_item_spec,
 )
 
-ITEM = item_spec()
+ITEM = VM_SPECS.item
 UNKNOWN = "Unsupported parameters for (vm) module:"
 SEE = "See ansible-doc for the options."
 NOT_A_DICTIONARY = "was refused: it is not a dictionary. Write"
