@@ -54,6 +54,7 @@ from collections.abc import Mapping
 
 from ..forms import {names}
 
+{shared}
 READS: Mapping[str, Form] = {{
 {reads}}}
 """The form of the answer to a GET, by its path; a star stands for one name."""
@@ -63,6 +64,9 @@ WRITES: Mapping[str, Form] = {{
 """The same for other methods whose answer is read."""
 '''
 
+# Characters of a form from which on it is written once, if several answers have it.
+LONG = 120
+
 
 class DeclarationError(ValueError):
     """A mistake in `answers.yml`."""
@@ -71,18 +75,64 @@ class DeclarationError(ValueError):
 def render(text: str | None = None) -> str:
     """Return the text of the generated file. Raises DeclarationError."""
     declared = yaml.safe_load(DECLARATION.read_text("utf-8") if text is None else text)
-    reads = "".join(_lines(declared["reads"], ("GET",)))
-    writes = "".join(_lines(declared["writes"], ("POST", "PUT", "DELETE")))
+    reads = dict(_forms(declared["reads"], ("GET",)))
+    writes = dict(_forms(declared["writes"], ("POST", "PUT", "DELETE")))
+    names = _shared_forms(reads, writes)
+    shared = "".join(f"{name} = {form}\n" for form, name in names.items())
+    text = HEAD.format(
+        version=load_release(VERSION),
+        names=f"({', '.join(_imported(shared, *reads.values(), *writes.values()))},)",
+        shared=shared,
+        reads=_lines(reads, names),
+        writes=_lines(writes, names),
+    )
+    return formatted(text)
+
+
+def _imported(*sources: str) -> list[str]:
+    """Return the names of `forms.py` that the sources use, sorted as an import."""
     known = "ByType Form Option Record count either flag memory moment name number option_name"
     known += " optional position properties retention rows rule_type scalar text unchanged values"
     known += " vmid whole"
-    used = [name for name in known.split() if re.search(rf"\b{name}\b", reads + writes)]
-    names = ", ".join(sorted({"Form", *used}, key=lambda name: (not name[0].isupper(), name)))
-    version = load_release(VERSION)
-    return formatted(HEAD.format(version=version, names=f"({names},)", reads=reads, writes=writes))
+    words = {word for source in sources for word in re.findall(r"\b[A-Za-z_]+\b", source)}
+    used = {"Form", *words.intersection(known.split())}
+    return sorted(used, key=lambda name: (not name[0].isupper(), name))
 
 
-def _lines(declared: Mapping[str, Any], methods: tuple[str, ...]) -> Iterator[str]:
+def _shared_forms(*groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the long forms that several answers, or the rows of answers, have."""
+    paths: dict[str, list[str]] = {}
+    for group in groups:
+        for path, form in group.items():
+            paths.setdefault(_of_a_row(form), []).append(path)
+    return {
+        form: _name_of(found[0])
+        for form, found in paths.items()
+        if len(found) > 1 and len(form) > LONG
+    }
+
+
+def _of_a_row(form: str) -> str:
+    """Return the form of a row of an answer that is a list, else the form itself."""
+    return form.removeprefix("rows(").removesuffix(")") if form.startswith("rows(") else form
+
+
+def _name_of(path: str) -> str:
+    words = ["guest" if word in _kinds() else word for word in re.findall(r"\w+", path)]
+    return "_" + "_".join(words).upper()
+
+
+def _lines(forms: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """Return the rows of a table: a path and its form, or the name of a shared form."""
+    text = ""
+    for path, form in forms.items():
+        row = _of_a_row(form)
+        text += f"    {path!r}: {form.replace(row, names.get(row, row))},\n"
+    return text
+
+
+def _forms(declared: Mapping[str, Any], methods: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each path and the source of the form of its answer."""
     for path, form in declared.items():
         schemas = {
             one: _returns(one, methods)
@@ -92,7 +142,7 @@ def _lines(declared: Mapping[str, Any], methods: tuple[str, ...]) -> Iterator[st
             raise DeclarationError(f"{path}: the schema has no such path")
         for one, schema in schemas.items():
             if schema is not None:
-                yield f"    {one!r}: {_form(form, schema, one)},\n"
+                yield one, _form(form, schema, one)
 
 
 @lru_cache
