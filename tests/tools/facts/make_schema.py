@@ -77,6 +77,9 @@ LXC_CALL_ONLY = CALL_ONLY | {
 # The named format of a VM's CPU, whose models are the enumeration of one of its sub-keys.
 CPU_FORMAT, CPU_MODELS = "pve-vm-cpu-conf", "reported-model"
 
+# The formats of disks, which have most sub-keys in common.
+DISK_FORMATS = ("_IDE", "_SATA", "_SCSI", "_VIRTIO")
+
 HEAD = '''# Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -175,7 +178,8 @@ def options(version: str = VERSION, kind: str = "qemu") -> dict[str, dict[str, A
 def render() -> str:
     """Return the text of the generated file.
 
-    A format that several options share is written once.
+    A format that several options share is written once, and so are the sub-keys that all kinds of
+    disks have.
     """
     cpu = load_formats(VERSION)[CPU_FORMAT]
     models = tuple(sorted(cpu[CPU_MODELS]["enum"], key=str.lower))
@@ -191,9 +195,26 @@ def render() -> str:
             key = json.dumps(rule["format"], sort_keys=True)
             shared.setdefault(key, "_" + name.removesuffix("[n]").upper())
             rule["format"] = _Name(shared[key])
-    for key, label in shared.items():
-        text += f"{label}: dict[str, dict[str, Any]] = {_printed(json.loads(key))}\n\n"
+    text += _formats({label: json.loads(key) for key, label in shared.items()})
     return formatted(text + f"OPTIONS: dict[str, dict[str, Any]] = {_printed(rules)}\n")
+
+
+def _formats(formats: dict[str, dict[str, Any]]) -> str:
+    """Return the source of formats by their names."""
+    first, *others = (formats[label] for label in DISK_FORMATS)
+    common = {
+        name: rule
+        for name, rule in first.items()
+        if all(other.get(name) == rule for other in others)
+    }
+    text = f"_DISK: dict[str, dict[str, Any]] = {_printed(common)}\n\n"
+    for label, rules in formats.items():
+        source = _printed(rules)
+        if label in DISK_FORMATS:
+            own = {name: rule for name, rule in rules.items() if name not in common}
+            source = f"_DISK | {_printed(own)}"
+        text += f"{label}: dict[str, dict[str, Any]] = {source}\n\n"
+    return text
 
 
 def render_older() -> str:
