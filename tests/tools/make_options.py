@@ -60,26 +60,31 @@ _BLOCK = re.compile(
 _ENTRY_POINT = re.compile(r"^  (?P<name>\w+):$", re.MULTILINE)
 
 
-def specification(options: Options) -> Options:
+def specification(options: Options) -> dict[str, Any]:
     """Return the argument specification of options."""
-    found: Options = {}
+    found: dict[str, Any] = {}
     for name, option in options.items():
-        rule = {key: option[key] for key in IN_SPECIFICATION if key in option}
+        rule: Any = {key: option[key] for key in IN_SPECIFICATION if key in option}
         if "environment" in option:
-            rule["fallback"] = Source(f"from_environment({option['environment']!r})")
+            rule = _limit(name, rule, option["environment"])
         if "suboptions" in option and not option.get("unchecked"):
             rule["options"] = specification(option["suboptions"])
         found[name] = rule
     return found
 
 
+def _limit(name: str, rule: Mapping[str, Any], variable: str) -> Source:
+    """Return the rule of an option that the environment can set: a number with a default."""
+    if rule.keys() != {"type", "default"} or rule["type"] != "int":
+        raise DeclarationError(f"{name}: only a whole number with a default has `environment`")
+    return Source(f"limit({rule['default']!r}, {variable!r})")
+
+
 def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
     """Return the file with the argument specification of each section."""
     functions = []
-    uses_environment = False
     for section, content in declaration["sections"].items():
         spec = specification(content["options"])
-        uses_environment = uses_environment or "from_environment(" in repr(spec)
         functions.append(_function(section, content["summary"], spec))
         for option, items in _unchecked(content["options"]).items():
             summary = (
@@ -91,8 +96,8 @@ def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
         ' edit.\n"""\n\n'
     )
     text += "from __future__ import annotations\n\nfrom typing import Any\n\n"
-    if uses_environment:
-        text += "from ..environment import from_environment\n\n"
+    if any(" limit(" in function for function in functions):
+        text += "from ..environment import limit\n\n"
     text += "Spec = dict[str, dict[str, Any]]\n\n\n" + "\n\n".join(functions)
     return text
 

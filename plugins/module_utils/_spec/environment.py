@@ -9,14 +9,14 @@ once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from typing import Any
 
 from ansible.module_utils.common.parameters import AnsibleFallbackNotFound
 
 
-def from_environment(variable: str) -> tuple[Callable[[str], str], list[str]]:
-    """Return the fallback of an option that the environment can set, for when the task does not."""
-    return _set_in_environment, [variable]
+def limit(default: int, variable: str) -> dict[str, Any]:
+    """Return the specification of a number that the environment can set, if the task does not."""
+    return {"type": "int", "default": default, "fallback": (_set_in_environment, [variable])}
 
 
 def _set_in_environment(name: str) -> str:

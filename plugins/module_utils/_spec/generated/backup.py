@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -56,17 +56,9 @@ def backup_spec() -> Spec:
                 "keep_yearly": {"type": "int"},
             },
         },
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
-        "parallel_per_storage": {
-            "type": "int",
-            "default": 0,
-            "fallback": from_environment("PROXMOX_PARALLEL_PER_STORAGE"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 10800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
+        "parallel_per_storage": limit(0, "PROXMOX_PARALLEL_PER_STORAGE"),
+        "task_timeout": limit(10800, "PROXMOX_TASK_TIMEOUT"),
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -32,9 +32,5 @@ def clone_spec() -> Spec:
         "allow_privileged": {"type": "bool", "default": True},
         "pool": {"type": "str"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
     }

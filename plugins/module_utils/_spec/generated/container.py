@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -47,11 +47,7 @@ def life_spec() -> Spec:
         "root_password": {"type": "str", "no_log": True},
         "ssh_keys": {"type": "list", "elements": "str", "no_log": False},
         "wait_for": {"type": "str", "choices": ["none", "address"], "default": "none"},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
     }
 
 
@@ -240,16 +236,8 @@ def behaviour_spec() -> Spec:
         "reboot": {"type": "str", "choices": ["never", "if_needed", "always"], "default": "never"},
         "graceful": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
-        "shutdown_timeout": {
-            "type": "int",
-            "default": 60,
-            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "shutdown_timeout": limit(60, "PROXMOX_SHUTDOWN_TIMEOUT"),
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -31,14 +31,6 @@ def container_image_spec() -> Spec:
             "default": "replaced",
         },
         "force": {"type": "bool", "default": False},
-        "shutdown_timeout": {
-            "type": "int",
-            "default": 60,
-            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "shutdown_timeout": limit(60, "PROXMOX_SHUTDOWN_TIMEOUT"),
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -26,11 +26,7 @@ def copies_spec() -> Spec:
         "copy_pool": {"type": "str"},
         "network": {"type": "str"},
         "vmid_range": {"type": "list", "elements": "int", "default": [900000, 909999]},
-        "task_timeout": {
-            "type": "int",
-            "default": 10800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(10800, "PROXMOX_TASK_TIMEOUT"),
     }
 
 
@@ -51,11 +47,7 @@ def drill_spec() -> Spec:
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "state": {"type": "str", "choices": ["started", "absent"], "default": "started"},
         "guests": {"type": "list", "elements": "dict", "default": []},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
         "settle": {"type": "int", "default": 10},
         "abandoned_after": {"type": "str", "default": "12h"},
     }

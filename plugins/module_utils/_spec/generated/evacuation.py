@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -30,7 +30,7 @@ def evacuation_spec() -> Spec:
         "move_stopped": {"type": "bool", "default": False},
         "ha_maintenance": {"type": "bool", "default": False},
         "placement": {"type": "dict"},
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
         "transfer_rate": {"type": "int", "default": 100},
         "extra_votes": {"type": "int", "default": 0},
         "windows": {"type": "list", "elements": "str"},
@@ -40,21 +40,9 @@ def evacuation_spec() -> Spec:
         "rebooted": {"type": "bool", "default": False},
         "next_node": {"type": "str"},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
-        "wait_timeout": {
-            "type": "int",
-            "default": 900,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 3600,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
-        "shutdown_timeout": {
-            "type": "int",
-            "default": 180,
-            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
-        },
+        "wait_timeout": limit(900, "PROXMOX_WAIT_TIMEOUT"),
+        "task_timeout": limit(3600, "PROXMOX_TASK_TIMEOUT"),
+        "shutdown_timeout": limit(180, "PROXMOX_SHUTDOWN_TIMEOUT"),
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -45,16 +45,8 @@ def failover_spec() -> Spec:
         "network": {"type": "str"},
         "vmid_range": {"type": "list", "elements": "int"},
         "start": {"type": "str", "choices": ["all", "onboot", "none"], "default": "all"},
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
         "settle": {"type": "int", "default": 10},
-        "task_timeout": {
-            "type": "int",
-            "default": 10800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(10800, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -21,9 +21,5 @@ def ha_state_spec() -> Spec:
     return {
         "armed_state": {"type": "str", "required": True, "choices": ["armed", "disarmed"]},
         "resource_mode": {"type": "str", "choices": ["freeze", "ignore"]},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
     }

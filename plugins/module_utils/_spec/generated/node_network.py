@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -84,16 +84,8 @@ def node_network_spec() -> Spec:
         "exact": {"type": "bool", "default": False},
         "pending": {"type": "str", "choices": ["refuse", "apply", "discard"], "default": "refuse"},
         "allow_own_path": {"type": "bool", "default": False},
-        "answer_timeout": {
-            "type": "int",
-            "default": 60,
-            "fallback": from_environment("PROXMOX_ANSWER_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "answer_timeout": limit(60, "PROXMOX_ANSWER_TIMEOUT"),
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -27,20 +27,8 @@ def power_spec() -> Spec:
         "record": {"type": "path"},
         "unresponsive": {"type": "str", "choices": ["fail", "leave", "force"], "default": "fail"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
-        "shutdown_timeout": {
-            "type": "int",
-            "default": 180,
-            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 3600,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
+        "shutdown_timeout": limit(180, "PROXMOX_SHUTDOWN_TIMEOUT"),
+        "task_timeout": limit(3600, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -29,13 +29,9 @@ def rebalance_spec() -> Spec:
         "move_stopped": {"type": "bool", "default": False},
         "placement": {"type": "dict"},
         "tenant_placement": {"type": "dict"},
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
         "transfer_rate": {"type": "int", "default": 100},
         "windows": {"type": "list", "elements": "str"},
         "tenant_windows": {"type": "dict"},
-        "task_timeout": {
-            "type": "int",
-            "default": 3600,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(3600, "PROXMOX_TASK_TIMEOUT"),
     }

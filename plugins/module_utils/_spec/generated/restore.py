@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -36,9 +36,5 @@ def restore_spec() -> Spec:
         "storage": {"type": "str"},
         "storage_map": {"type": "dict"},
         "live": {"type": "bool", "default": False},
-        "task_timeout": {
-            "type": "int",
-            "default": 10800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(10800, "PROXMOX_TASK_TIMEOUT"),
     }

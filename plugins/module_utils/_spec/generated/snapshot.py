@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -45,12 +45,8 @@ def snapshot_spec() -> Spec:
         "pattern": {"type": "str"},
         "restart": {"type": "bool", "default": True},
         "force": {"type": "bool", "default": False},
-        "parallel": {"type": "int", "default": 4, "fallback": from_environment("PROXMOX_PARALLEL")},
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "parallel": limit(4, "PROXMOX_PARALLEL"),
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }
 
 

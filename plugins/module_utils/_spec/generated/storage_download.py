@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -32,9 +32,5 @@ def storage_download_spec() -> Spec:
         },
         "compression": {"type": "str", "choices": ["bz2", "gz", "lzo", "zst"]},
         "verify_certificates": {"type": "bool", "default": True},
-        "task_timeout": {
-            "type": "int",
-            "default": 1800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(1800, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -21,9 +21,5 @@ def tidy_spec() -> Spec:
     return {
         "tenant": {"type": "str", "required": True},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -55,11 +55,7 @@ def life_spec() -> Spec:
         "replace_image": {"type": "bool", "default": False},
         "full": {"type": "bool"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},
-        "wait_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_WAIT_TIMEOUT"),
-        },
+        "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
     }
 
 
@@ -255,16 +251,8 @@ def behaviour_spec() -> Spec:
         "reboot": {"type": "str", "choices": ["never", "if_needed", "always"], "default": "never"},
         "graceful": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
-        "shutdown_timeout": {
-            "type": "int",
-            "default": 60,
-            "fallback": from_environment("PROXMOX_SHUTDOWN_TIMEOUT"),
-        },
-        "task_timeout": {
-            "type": "int",
-            "default": 300,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "shutdown_timeout": limit(60, "PROXMOX_SHUTDOWN_TIMEOUT"),
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -28,32 +28,12 @@ def fleet_spec() -> Spec:
         "remove": {"type": "bool", "default": False},
         "prune": {"type": "bool", "default": False},
         "backup_jobs": {"type": "bool", "default": True},
-        "reboot_batch": {
-            "type": "int",
-            "default": 5,
-            "fallback": from_environment("PROXMOX_REBOOT_BATCH"),
-        },
+        "reboot_batch": limit(5, "PROXMOX_REBOOT_BATCH"),
         "details": {"type": "bool", "default": True},
-        "parallel": {
-            "type": "int",
-            "default": 32,
-            "fallback": from_environment("PROXMOX_PARALLEL"),
-        },
-        "parallel_per_node": {
-            "type": "int",
-            "default": 4,
-            "fallback": from_environment("PROXMOX_PARALLEL_PER_NODE"),
-        },
-        "parallel_per_storage": {
-            "type": "int",
-            "default": 0,
-            "fallback": from_environment("PROXMOX_PARALLEL_PER_STORAGE"),
-        },
-        "parallel_per_template": {
-            "type": "int",
-            "default": 4,
-            "fallback": from_environment("PROXMOX_PARALLEL_PER_TEMPLATE"),
-        },
+        "parallel": limit(32, "PROXMOX_PARALLEL"),
+        "parallel_per_node": limit(4, "PROXMOX_PARALLEL_PER_NODE"),
+        "parallel_per_storage": limit(0, "PROXMOX_PARALLEL_PER_STORAGE"),
+        "parallel_per_template": limit(4, "PROXMOX_PARALLEL_PER_TEMPLATE"),
     }
 
 

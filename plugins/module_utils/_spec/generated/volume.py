@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..environment import from_environment
+from ..environment import limit
 
 Spec = dict[str, dict[str, Any]]
 
@@ -58,11 +58,7 @@ def volume_spec() -> Spec:
         "notes": {"type": "str"},
         "protected": {"type": "bool"},
         "force": {"type": "bool", "default": False},
-        "task_timeout": {
-            "type": "int",
-            "default": 1800,
-            "fallback": from_environment("PROXMOX_TASK_TIMEOUT"),
-        },
+        "task_timeout": limit(1800, "PROXMOX_TASK_TIMEOUT"),
     }
 
 
