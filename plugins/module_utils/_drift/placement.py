@@ -9,7 +9,7 @@ does. Nothing is written.
 from __future__ import annotations
 
 from .._core.errors import FleetError, PermissionDenied
-from .._fleet.kept import PlacementKeeper
+from .._fleet.placement_rules import PlacementKeeper
 from .._ha.rule import HA_RULE
 from .._resource.run import TableResource
 from .cluster_file import add_resource, differences

@@ -19,7 +19,7 @@ from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
-from .._fleet.kept import PlacementKeeper
+from .._fleet.placement_rules import PlacementKeeper
 from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest

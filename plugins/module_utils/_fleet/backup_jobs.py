@@ -49,7 +49,7 @@ def planned_jobs(
     return replace(outcome, others=other_jobs(outcome.before, rows))
 
 
-def kept_jobs(
+def maintained_jobs(
     client: Client, outcomes: Sequence[VmOutcome], planned: JobsOutcome | None
 ) -> JobsOutcome | None:
     """Return the jobs after the guests were worked on, written if they differ."""

@@ -19,9 +19,9 @@ from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from .._guest.plan.older_image import find_older_image
 from .._kinds.registry import LISTS, ListKind
 from .execute import VmOutcome
-from .kept import KeptWork
 from .listed import read_tenants
 from .pace.reboots import restarts
+from .placement_rules import RulesOutcome
 from .plan import Planned
 from .summary import ACTIONS, lines_of
 
@@ -93,10 +93,10 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     return Result(changed, values, diffs or nothing, warnings, failure)
 
 
-def with_kept(result: Result, works: Sequence[KeptWork]) -> Result:
+def with_rules(result: Result, outcomes: Sequence[RulesOutcome]) -> Result:
     """Return the result of the guests with the HA rules of their placement."""
-    results = [one for work in works for one in work.results]
-    errors = [work.error for work in works if work.error is not None]
+    results = [one for outcome in outcomes for one in outcome.results]
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     plan = [step for one in results for step in one.values["plan"]]
     done = [step for one in results for step in one.values["done"]]
     lines = [f"placement: {step}" for step in plan]
@@ -108,7 +108,7 @@ def with_kept(result: Result, works: Sequence[KeptWork]) -> Result:
         "report": [*result.values["report"], *lines],
         "placement_rules": {"plan": plan, "done": done},
     }
-    warnings = [*result.warnings, *(text for work in works for text in work.warnings)]
+    warnings = [*result.warnings, *(text for outcome in outcomes for text in outcome.warnings)]
     if errors and result.failure is not None:
         warnings.append(errors[0].message)
     return replace(

@@ -17,10 +17,10 @@ from .._core.errors import FleetError
 from .._core.parallel import ConcurrencyLimits, side_by_side
 from .._core.result import Result
 from .._kinds.registry import LISTS
-from .backup_jobs import kept_jobs, planned_jobs, with_jobs
+from .backup_jobs import maintained_jobs, planned_jobs, with_jobs
 from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
-from .kept import KeptWork, PlacementKeeper
+from .placement_rules import PlacementKeeper, RulesOutcome
 from .plan import (
     Planned,
     Planner,
@@ -32,7 +32,7 @@ from .plan import (
     still_unwanted,
     with_leaving,
 )
-from .report import report, with_kept
+from .report import report, with_rules
 from .reservations import Reservations
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SiteWork:
     outcomes: list[VmOutcome]
     notes: tuple[str, ...] = ()
     jobs: JobsOutcome | None = None  # None if no guest has the option C(backup)
-    kept: KeptWork = KeptWork()
+    rules: RulesOutcome = RulesOutcome()
     site: str = ""  # set if the run covers several sites
 
 
@@ -142,7 +142,7 @@ def _reported(works: Sequence[SiteWork], params: Mapping[str, Any], check_mode: 
     jobs = [(work.site, work.jobs) for work in works if work.jobs is not None]
     result = with_jobs(result, jobs, check_mode=check_mode)
     result = replace(result, warnings=(*result.warnings, *notes))
-    return with_kept(result, [work.kept for work in works])
+    return with_rules(result, [work.rules for work in works])
 
 
 def _place(outcome: VmOutcome) -> tuple[bool, int, int]:
@@ -189,7 +189,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
             outcomes += _kept(unwanted)
         else:
             outcomes += _prune(executor, reservations, client, scope, unwanted)
-    jobs = kept_jobs(client, outcomes, jobs)
+    jobs = maintained_jobs(client, outcomes, jobs)
     return SiteWork(outcomes, notes, jobs, keeper.run(outcomes, False))
 
 

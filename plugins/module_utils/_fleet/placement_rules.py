@@ -28,7 +28,7 @@ _NOT_KEPT = "HA rules were not changed, because guests failed"
 
 
 @dataclass(frozen=True)
-class KeptWork:
+class RulesOutcome:
     """The results of the HA rules and resources of a run, warnings, and the error that ended it."""
 
     results: Sequence[Result] = ()
@@ -60,18 +60,18 @@ class PlacementKeeper:
             return KeptPlan()
         return self._plan(kept_of(self._plans, self._others(), {}))
 
-    def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> KeptWork:
+    def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> RulesOutcome:
         """Return the results; nothing is written in check mode or if a guest failed."""
         if not is_asked(self._plans):
-            return KeptWork()
+            return RulesOutcome()
         if any(outcome.error is not None for outcome in outcomes):
-            return KeptWork(warnings=(_NOT_KEPT,))
+            return RulesOutcome(warnings=(_NOT_KEPT,))
         try:
             plan = self._plan(kept_of(self._plans, self._others(), _shown(outcomes)))
             warnings = (*plan.warnings, *self._local(plan))
-            return KeptWork(carry_out(plan, check_mode), warnings)
+            return RulesOutcome(carry_out(plan, check_mode), warnings)
         except FleetError as error:  # the outcomes of the guests must not be lost
-            return KeptWork(error=error)
+            return RulesOutcome(error=error)
 
     def _plan(self, kept: Kept) -> KeptPlan:
         kept = replace(kept, node_count=len(self._cluster.nodes))
