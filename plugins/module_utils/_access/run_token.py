@@ -27,7 +27,7 @@ from .._resource.decide import read_desired
 from .._resource.execute import after_writes, attempted
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
 from .._resource.protocols import Api
-from .._resource.run import read_values, run
+from .._resource.run import Reading, read_values, run
 from .successor import give, read_rights
 from .token import TOKEN, precheck_token, token_id
 
@@ -40,14 +40,21 @@ _WAY_OUT = (
 )
 
 
-def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Bring a token to the desired state; the result has its secret if PVE returned one."""
+def run_token(
+    params: Mapping[str, Any], client: Api, check_mode: bool = False, reading: Reading | None = None
+) -> Result:
+    """Bring a token to the desired state; the result has its secret if PVE returned one.
+
+    The first plan uses `reading` if the caller has one.
+    """
     keeper = SecretKeeper(client)
     rotates = params.get("state") == "rotated"
     _require_rotated(params, rotates)
-    work = rotate if rotates else _run
     try:
-        result = work(params, keeper, check_mode)
+        if rotates:
+            result = rotate(params, keeper, check_mode)
+        else:
+            result = _run(params, keeper, check_mode, reading)
     except FleetError as error:
         if keeper.secret is None:
             raise
@@ -57,14 +64,19 @@ def run_token(params: Mapping[str, Any], client: Api, check_mode: bool = False) 
     return replace(result, values=values, warnings=(*result.warnings, *keeper.warnings))
 
 
-def _run(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
+def _run(
+    params: Mapping[str, Any],
+    keeper: SecretKeeper,
+    check_mode: bool,
+    reading: Reading | None = None,
+) -> Result:
     """Do the work of the engine."""
 
     def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
         _require_owner(desired, change, keeper.owner_is_missing)
         return precheck_token(client, desired, change)
 
-    return run(replace(TOKEN, precheck=precheck), params, keeper, check_mode)
+    return run(replace(TOKEN, precheck=precheck), params, keeper, check_mode, reading)
 
 
 def _require_rotated(params: Mapping[str, Any], rotates: bool) -> None:

@@ -29,10 +29,19 @@ from .table import Table, Values
 _READS_AT_ONCE = 8
 
 
-def run(table: Table, params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Bring a resource to the desired state and return the outcome; check mode writes nothing."""
+def run(
+    table: Table,
+    params: Mapping[str, Any],
+    client: Api,
+    check_mode: bool = False,
+    reading: Reading | None = None,
+) -> Result:
+    """Bring a resource to the desired state and return the outcome; check mode writes nothing.
+
+    The first plan uses `reading` if the caller has one.
+    """
     desired = table.resolve(client, read_desired(table, params))
-    plan, actual = plan_resource(table, desired, client)
+    plan, actual = plan_resource(table, desired, client, reading)
     return apply_plan(TableResource(table, desired, client, plan, actual), check_mode)
 
 
@@ -188,13 +197,15 @@ def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> Reading
 
 
 def plan_resource(
-    table: Table, desired: DesiredResource, client: Api
+    table: Table, desired: DesiredResource, client: Api, reading: Reading | None = None
 ) -> tuple[Plan, dict[str, Any] | None]:
-    """Return the plan, and the present values of the resource.
+    """Return the plan, and the present values of the resource, which is read if there is no
+    `reading`.
 
     Raises every refusal before the first write.
     """
-    reading = read_resource(table, client, desired.keys)
+    if reading is None:
+        reading = read_resource(table, client, desired.keys)
     actual = reading.values
     change = compare(table, desired, actual)
     plan = make_plan(table, desired, actual, change)

@@ -8,44 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from ..._api.client import Client
-from ..._core.errors import Conflict, FleetError, NotFound, ValidationFailed
+from ..._core.errors import Conflict, FleetError, ValidationFailed
 from ..._core.result import Result
 from ..._resource.decide import read_desired
-from ..._resource.run import read_values
+from ..._resource.run import Reading, read_resource
 from ..run_token import run_token
 from ..token import TOKEN, token_id
 from .credentials import Keeper, require_writable, site_of
 
 
-def run_login(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Bring a token to the desired state, and its login into the file that the task names."""
+def run_login(
+    params: Mapping[str, Any],
+    client: Client,
+    check_mode: bool = False,
+    reading: Reading | None = None,
+) -> Result:
+    """Bring a token to the desired state, and its login into the file that the task names.
+
+    The first plan uses `reading` if the caller has one.
+    """
+    work = partial(run_token, params, client, check_mode, reading)
     keys = read_desired(TOKEN, params).keys
     token = token_id(keys)
     kept = Keeper.open(params, keys["name"], "token", token)
     if kept.place is None:
-        return run_token(params, client, check_mode)
+        return work()
     _require_own_file(kept, token)
     if params.get("successor"):
         raise _refused("successor", token, "its login is not kept in a file; leave out one of them")
     state = params.get("state")
     if state == "absent":
-        return _without_file(kept, run_token(params, client, check_mode), check_mode)
-    is_new = read_values(TOKEN, client, keys) is None
+        return _without_file(kept, work(), check_mode)
+    is_new = (reading or read_resource(TOKEN, client, keys)).values is None
     if state != "rotated" and not is_new:
         _require_login(kept, token)
-        return run_token(params, client, check_mode)
+        return work()
     require_writable(kept.place)
     if check_mode:
-        return _with_step(kept, run_token(params, client, check_mode), check_mode)
+        return _with_step(kept, work(), check_mode)
     if is_new:
         kept.reserve(client.connection, again=True)
     else:
         kept.require_room(client.connection)
     try:
-        result = run_token(params, client, check_mode)
+        result = work()
     except FleetError:
         kept.release()
         raise
@@ -64,52 +74,31 @@ def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = F
     Raises ValidationFailed for a secret that would be lost.
     """
     keys = read_desired(TOKEN, params).keys
+    reading = None
     if check_mode and _is_missing(client, keys):
-        client = cast(Client, _WithoutToken(client, keys))
+        reading = Reading()
     if params.get("state") == "rotated":
         raise _refused("state", token_id(keys), "module token rotates it, and a file does not")
     is_kept = params.get("credentials_file") or params.get("state") == "absent"
-    if not is_kept and read_values(TOKEN, client, keys) is None:
+    if not is_kept and (reading or read_resource(TOKEN, client, keys)).values is None:
         raise _refused(
             "credentials_file",
             token_id(keys),
             "the token is new, and its secret would be lost; set the file for its login",
         )
-    return run_login(params, client, check_mode)
+    return run_login(params, client, check_mode, reading)
 
 
 def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
-    """Return whether the list of users has the owner of a token, and not the token."""
+    """Return whether the list of users has the owner of a token, and not the token.
+
+    The owner may be a user that is only planned. PVE answers 403 for the token of such a user, so
+    the token is not read.
+    """
     call = TOKEN.list_call
     rows = client.get(*call.path_for(keys), params=call.data_for(keys)) or []
     owned = [row.get("tokens") or [] for row in rows if row["userid"] == keys["owner"]]
     return bool(owned) and all(one["tokenid"] != keys["name"] for one in owned[0])
-
-
-class _WithoutToken:
-    """A client that does not read a token which the list of users does not have.
-
-    Its owner may be a user that is only planned, and PVE answers 403 for the token of such a user.
-    """
-
-    def __init__(self, client: Client, keys: Mapping[str, str]) -> None:
-        self._client = client
-        self._path = TOKEN.read_call.path_for(keys)
-        self._token = token_id(keys)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def get(self, *segments: str | int, **more: Any) -> Any:
-        """Return the answer to a GET. Raises NotFound for the token."""
-        if segments == self._path:
-            raise NotFound(
-                attempted=f"Token '{self._token}' was not read",
-                answer="the user does not have it",
-                next_step="Create it",
-                reason="unknown token",
-            )
-        return self._client.get(*segments, **more)
 
 
 def _refused(option: str, token: str, why: str) -> ValidationFailed:
