@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._access.realm import kinds_of_realms
@@ -51,54 +51,55 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the findings about the tenants; nothing is written."""
+@dataclass(frozen=True)
+class AuditTask:
+    """The options of the task; ages of tokens are in days."""
+
+    prefix: str
+    tenants: Sequence[Tenant]
+    max_token_age: int
+    expiry_warning: int
+    lasting_tokens: Sequence[str]
+
+    @property
+    def by_tag(self) -> dict[str, Tenant]:
+        return {tenant.tag: tenant for tenant in self.tenants}
+
+
+def read_task(params: Mapping[str, Any]) -> AuditTask:
+    """Return the options of the task. Raises ValidationFailed."""
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
     max_age = validate.number(params["max_token_age"], 1, 36500, "max_token_age")
     warning = validate.number(params["expiry_warning"], 0, 3650, "expiry_warning")
     described = read_estate_tenants(params["tenants"])
     tenants = [described_tenant(name, settings, prefix) for name, settings in described.items()]
+    return AuditTask(prefix, tenants, max_age, warning, params.get("lasting_tokens") or [])
+
+
+def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the findings about the tenants; nothing is written."""
+    task = read_task(params)
     reader = CachingReader(client)
     facts = read_facts(reader)
     facts = replace(facts, cluster=with_names(reader, facts.cluster))
-    by_tag = {tenant.tag: tenant for tenant in tenants}
-    found = list(find_guest_faults(facts, by_tag, prefix))
+    found = list(find_guest_faults(facts, task.by_tag, task.prefix))
     held = Privileges(client.get("access", "permissions") or {})
     found += find_hidden(held, volumes=params["volumes"])
-    found += _rule_faults(reader, facts, prefix)
+    found += _rule_faults(reader, facts, task.prefix)
     if params["volumes"]:
-        # The volumes first: a volume that is allocated afterwards cannot look unreferenced.
-        contents = _read_disks(client, facts.of_both_kinds)
-        guests, unread = read_guests(client, facts.of_both_kinds.vms.values())
-        volumes, unsure = read_unreferenced(client, guests, suspects(contents, guests))
-        configs = {vmid: guest.target for vmid, guest in guests.items()}
-        found += find_unlisted(contents)
-        found += find_unread(facts, {**unread, **unsure})
-        found += find_foreign_volumes(facts, configs, prefix)
-        found += find_unreferenced(facts, volumes, prefix)
+        guests, faults = _read_volumes(client, facts, task.prefix)
+        found += faults
         facts = replace(facts, cluster=_with_figures(facts.cluster, guests))
-    for tenant in tenants:
-        rows = forbidden_to_be_privileged(tenant, facts)
-        if params["volumes"]:
-            found += find_privileged(tenant, rows, guests)
-            continue
-        containers, unread = read_guests(client, rows)
-        found += find_unread(facts, unread)
-        found += find_privileged(tenant, rows, containers)
+        found += _privileged_guests(task, facts, guests)
+    else:
+        found += _privileged_containers(client, task, facts)
     if params["networks"]:
-        networking = {one.tag: one.networking for one in tenants if one.networking is not None}
-        found += audit_networks(reader, facts, prefix, networking)
+        found += _network_faults(reader, task, facts)
     if params["backups"]:
-        found += _backup_faults(reader, facts, by_tag, prefix)
-    realms = kinds_of_realms(reader)
-    lasting = params.get("lasting_tokens") or []
-    rules = TokenRules(
-        client.clock.time(), max_age, warning, frozenset(lasting_tokens(lasting, tenants, facts))
-    )
-    found += find_token_faults(facts, realms, rules)
-    found += find_unknown_tokens(facts, lasting)
+        found += _backup_faults(reader, facts, task.by_tag, task.prefix)
+    found += _token_faults(reader, task, facts)
     found += find_unknown_subjects(facts)
-    for tenant in tenants:
+    for tenant in task.tenants:
         templates = find_templates(tenant, with_template_names(reader, tenant, facts))
         found += find_tenant_faults(tenant, facts, templates)
     values = {
@@ -109,6 +110,63 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
         "report": _lines(found),
     }
     return Result(False, values)
+
+
+def _read_volumes(
+    client: Client, facts: TenantFacts, prefix: str
+) -> tuple[Mapping[int, Actual], list[Finding]]:
+    """Return the guests with their configurations, and the findings about volumes.
+
+    The volumes are read first: a volume that is allocated afterwards cannot look unreferenced.
+    """
+    contents = _read_disks(client, facts.of_both_kinds)
+    guests, unread = read_guests(client, facts.of_both_kinds.vms.values())
+    volumes, unsure = read_unreferenced(client, guests, suspects(contents, guests))
+    configs = {vmid: guest.target for vmid, guest in guests.items()}
+    found = list(find_unlisted(contents))
+    found += find_unread(facts, {**unread, **unsure})
+    found += find_foreign_volumes(facts, configs, prefix)
+    found += find_unreferenced(facts, volumes, prefix)
+    return guests, found
+
+
+def _privileged_guests(
+    task: AuditTask, facts: TenantFacts, guests: Mapping[int, Actual]
+) -> list[Finding]:
+    """Return the privileged containers of tenants that must not have any (pure)."""
+    found: list[Finding] = []
+    for tenant in task.tenants:
+        rows = forbidden_to_be_privileged(tenant, facts)
+        found += find_privileged(tenant, rows, guests)
+    return found
+
+
+def _privileged_containers(client: Client, task: AuditTask, facts: TenantFacts) -> list[Finding]:
+    """Return the same findings, and read the configurations of these containers for it."""
+    found: list[Finding] = []
+    for tenant in task.tenants:
+        rows = forbidden_to_be_privileged(tenant, facts)
+        containers, unread = read_guests(client, rows)
+        found += find_unread(facts, unread)
+        found += find_privileged(tenant, rows, containers)
+    return found
+
+
+def _network_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
+    """Return the findings about the networks of tenants."""
+    networking = {one.tag: one.networking for one in task.tenants if one.networking is not None}
+    return list(audit_networks(reader, facts, task.prefix, networking))
+
+
+def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
+    """Return the findings about tokens."""
+    realms = kinds_of_realms(reader)
+    lasting = frozenset(lasting_tokens(task.lasting_tokens, task.tenants, facts))
+    now = reader.clock.time()
+    rules = TokenRules(now, task.max_token_age, task.expiry_warning, lasting)
+    found = list(find_token_faults(facts, realms, rules))
+    found += find_unknown_tokens(facts, task.lasting_tokens)
+    return found
 
 
 def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]:
