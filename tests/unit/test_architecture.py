@@ -38,6 +38,11 @@ CONTAINERS_BELOW = ("config", "kind.py", "model.py")
 WORDS_OF_KINDS = ("qemu", "lxc")
 KINDS = (Path("_container/kind.py"), Path("_vm/kind.py"))
 WITHOUT_WORDS = ("_container", "_guest", "_vm")
+# Rooms that work on guests of any kind through `_kinds`, and their imports of one kind.
+OF_ANY_KIND = {
+    "_restore": {"_container/plan/decide.py"},  # the refusal of a privileged container
+    "_drill": {"_vm/live/guest.py"},  # only VMs have an agent
+}
 # What the code that guests share may import.
 BELOW_GUESTS = ("_core", "_schema", "_spec", "_api", "_cluster", "_resource")
 # Libraries that only some tasks need, and a private part of ansible-core that older ones lack.
@@ -109,6 +114,13 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("file", [file for file in FILES if file.parts[0] == "_guest"], ids=str)
 def test_what_guests_share_imports_no_kind_of_them(file: Path) -> None:
     assert {other.parts[0] for other in imports(file)} <= {*BELOW_GUESTS, "_guest"}
+
+
+@pytest.mark.parametrize("room", sorted(OF_ANY_KIND))
+def test_a_room_for_any_kind_of_guests_reaches_them_through_their_kinds(room: str) -> None:
+    others = {other for file in FILES if file.parts[0] == room for other in imports(file)}
+    of_one_kind = {str(other) for other in others if other.parts[0] in ("_vm", "_container")}
+    assert of_one_kind == OF_ANY_KIND[room]
 
 
 def words_of_kinds(tree: ast.AST) -> list[int]:

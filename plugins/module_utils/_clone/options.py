@@ -95,9 +95,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
         storage=storage,
         format=params.get("format") or None,
     )
-    desired = desired.with_guest(source=source)
-    if kind is VMS:  # a copy keeps the agent as its source has it
-        desired = desired.with_hardware(default_agent=False)
+    desired = kind.as_it_is(desired.with_guest(source=source))
     return replace(options, desired=desired)
 
 

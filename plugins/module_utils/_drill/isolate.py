@@ -12,11 +12,10 @@ from typing import Any
 
 from .._cluster.drill.copies import OWNER_PREFIX, copy_name, copy_notes, copy_tags
 from .._cluster.tenant import parse_tags, tenant_of
-from .._container.kind import CONTAINER
 from .._guest.kind import Kind
+from .._kinds.words import CONTAINER, VM
 from .._restore.choose import Chosen
 from .._restore.desired import DesiredRestore, read_desired
-from .._vm.kind import VM
 from .desired import CopyOptions
 
 _NIC = re.compile(r"net\d+")

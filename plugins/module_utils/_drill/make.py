@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from .._backup.archive import Archive
 from .._cluster.state import ClusterState
 from .._cluster.tenant import parse_tags, tenant_of
-from .._container.kind import CONTAINER
 from .._core.errors import Conflict, FleetError, GuestNotReady
 from .._core.poll import poll
 from .._core.times import iso
@@ -20,13 +19,13 @@ from .._guest.addresses import agent_is_on
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.settings import GuestRequest
+from .._kinds.words import CONTAINER, VM
 from .._restore.choose import Chosen
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import find_chosen
 from .._restore.run import restore_new
 from .._tasks.query import Query
 from .._tasks.read import read_tasks
-from .._vm.kind import VM
 from .._vm.live.guest import wait_for_guest
 from .desired import CopyOptions, CopyOrder
 from .isolate import find_obstacle, restore_of

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._container.desired import values as container_values
 from .._container.exporter import CONTAINER_EXPORTER
 from .._container.kind import CONTAINER
+from .._container.model import DesiredContainer
 from .._container.run import CONTAINER_FLOW, ContainerContext, read_container_options
 from .._guest.export.exporter import Exporter
 from .._guest.flow.context import RunContext
@@ -27,6 +28,7 @@ from .._vm.desired import values as vm_values
 from .._vm.exporter import VM_EXPORTER
 from .._vm.gather.reads import release_for_names
 from .._vm.kind import VM
+from .._vm.model import DesiredVm
 from .._vm.plan.refusals.options import require_names
 from .._vm.run import VM_FLOW, prepared, read_vm_options
 
@@ -39,7 +41,8 @@ class ListKind:
     """One list of module vms.
 
     `option` is the option with the list, `specs` are the options of its items. `read` returns the
-    parsed options of an item. `prepared` returns the context with facts from the connection;
+    parsed options of an item. `as_it_is` returns the desired guest without the defaults of a new
+    guest: its source has the values. `prepared` returns the context with facts from the connection;
     `judge_names` raises FleetError for options that the server's version of PVE does not have.
     """
 
@@ -51,6 +54,7 @@ class ListKind:
     read: Callable[[Mapping[str, Any]], Any]
     without_left_out: Callable[[Mapping[str, Any]], dict[str, Any]]
     context: Callable[..., RunContext[Any]]
+    as_it_is: Callable[[Any], Any]
     prepared: Callable[[Any], Any]
     judge_names: Callable[[Client, Any], object]
 
@@ -61,6 +65,15 @@ class ListKind:
 
 def _judge_vm_names(client: Client, desired: Any) -> object:
     return require_names(desired, release_for_names(client, desired))
+
+
+def _vm_as_it_is(desired: DesiredVm) -> DesiredVm:
+    # without an option, a copy keeps the agent as its source has it
+    return desired.with_hardware(default_agent=False)
+
+
+def _container_as_it_is(desired: DesiredContainer) -> DesiredContainer:
+    return desired
 
 
 def _prepared_container(context: RunContext[Any]) -> RunContext[Any]:
@@ -80,6 +93,7 @@ VMS = ListKind(
     read=read_vm_options,
     without_left_out=vm_values.without_left_out,
     context=VmContext,
+    as_it_is=_vm_as_it_is,
     prepared=prepared,
     judge_names=_judge_vm_names,
 )
@@ -92,6 +106,7 @@ CONTAINERS = ListKind(
     read=read_container_options,
     without_left_out=container_values.without_left_out,
     context=ContainerContext,
+    as_it_is=_container_as_it_is,
     prepared=_prepared_container,
     judge_names=_nothing_to_judge,
 )

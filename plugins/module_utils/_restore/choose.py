@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from .._backup.archive import Archive, newest_first
 from .._cluster.state import VmRow
 from .._cluster.tenant import owns, parse_tags
-from .._container.kind import CONTAINER
 from .._core.errors import Conflict, NotFound, NotSupported
 from .._core.times import iso
 from .._guest.kind import Kind
-from .._vm.kind import VM
+from .._kinds.words import CONTAINER, VM
 from .desired import DesiredRestore
 
 KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}

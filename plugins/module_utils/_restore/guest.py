@@ -10,43 +10,27 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._container.desired.parse import ContainerOptions
-from .._container.kind import CONTAINER
-from .._container.run import read_container_options
 from .._core.arguments.options import check_options, hidden_values
 from .._core.errors import ValidationFailed
 from .._guest.hardware import Disk
 from .._guest.kind import Kind
 from .._guest.model import Source
+from .._kinds.registry import list_of
 from .._spec.container import container_spec
 from .._spec.fleet import with_defaults
 from .._spec.vm import vm_spec
-from .._vm.desired.parse import VmOptions
-from .._vm.kind import VM
-from .._vm.run import read_vm_options
 from .choose import Chosen
 from .desired import DesiredRestore
 
 
-def read_vm(desired: DesiredRestore, chosen: Chosen, name: str) -> VmOptions:
-    """Return the desired VM of that name. Raises ValidationFailed for options that VMs do not
-    have.
+def read_guest(desired: DesiredRestore, chosen: Chosen, name: str) -> Any:
+    """Return the options of the desired guest of that name. Raises ValidationFailed for options
+    that its kind does not have.
     """
-    options = read_vm_options(_params(vm_spec(), desired, chosen, name))
-    disks = with_storages(desired, VM, chosen.config, options.desired.hardware.disks)
-    guest = options.desired.with_guest(source=_source(desired, chosen))
-    # it keeps the agent as the archive has it
-    guest = guest.with_hardware(disks=tuple(disks), default_agent=False)
-    return replace(options, desired=guest)
-
-
-def read_container(desired: DesiredRestore, chosen: Chosen, name: str) -> ContainerOptions:
-    """Return the desired container of that name. Raises ValidationFailed for options that
-    containers do not have.
-    """
-    options = read_container_options(_params(container_spec(), desired, chosen, name))
-    disks = with_storages(desired, CONTAINER, chosen.config, options.desired.hardware.disks)
-    guest = options.desired.with_guest(source=_source(desired, chosen))
+    of = list_of(chosen.kind.type)
+    options = of.read(_params(of.specs.whole, desired, chosen, name))
+    disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)
+    guest = of.as_it_is(options.desired.with_guest(source=_source(desired, chosen)))
     return replace(options, desired=guest.with_hardware(disks=tuple(disks)))
 
 

@@ -19,11 +19,11 @@ from .._cluster.restoring import RESTORE_TASK, suspects
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._guest.create.leftover import is_left
+from .._kinds.words import VM
 from .._snapshot.select import Owner
 from .._tasks.query import Query
 from .._tasks.read import read_tasks
 from .._tasks.row import FAILED, UNKNOWN, Task
-from .._vm.kind import VM
 
 if TYPE_CHECKING:
     from .._api.client import Client

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState
-from .._container.kind import CONTAINER
 from .._core.errors import FleetError, ValidationFailed
+from .._kinds.words import CONTAINER
 from .._tasks.query import Query
 from .._tasks.read import read_removals, read_tasks
 from .._tasks.row import Task, newest_first

@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .._backup.archive import Archive, describe_archive
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names, without_vm
 from .._cluster.view import ClusterView
-from .._container.run import CONTAINER_FLOW, ContainerContext
 from .._core.errors import Conflict
 from .._core.result import Result
 from .._guest.create.leftover import removal_summary, remove_left
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import Flow, GuestPlan, with_connection
+from .._guest.flow.flow import Flow, GuestPlan
 from .._guest.live.creation import is_unfinished
 from .._guest.live.find import find
 from .._guest.model import Actual
 from .._guest.plan.archive import require_own_archive
+from .._kinds.registry import list_of
+from .._kinds.words import VM
 from .._resource.execute import after_writes
-from .._vm.context import VmContext
-from .._vm.kind import VM
-from .._vm.run import VM_FLOW, prepared
 from .choose import KINDS, Chosen
 from .desired import DesiredRestore, read_desired
-from .guest import read_container, read_vm
+from .guest import read_guest
 from .leftover import find_leftovers, find_locked
 from .overwrite.run import overwrite
 from .read import find_chosen, read_all
@@ -104,14 +102,11 @@ def context_of(
     client: Client, desired: DesiredRestore, chosen: Chosen, name: str, check_mode: bool
 ) -> tuple[AnyFlow, Any]:
     """Return the flow of the guest's kind, and the context of the guest of that name."""
+    of = list_of(chosen.kind.type)
+    options = read_guest(desired, chosen, name)
     view = ClusterView(client, {chosen.kind.type})
-    if chosen.kind is VM:
-        vm = read_vm(desired, chosen, name)
-        context = VmContext(client, vm.desired, vm.settings, check_mode, view)
-        return VM_FLOW, prepared(context)
-    options = read_container(desired, chosen, name)
-    connected = with_connection(client, options.desired)
-    return CONTAINER_FLOW, ContainerContext(client, connected, options.settings, check_mode, view)
+    context = of.context(client, options.desired, options.settings, check_mode, view)
+    return of.flow, of.prepared(context)
 
 
 def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], AnyPlan]:

@@ -42,7 +42,7 @@ from ..config.root_only import root_only
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 from .origin import Origin, is_oci
-from .planner import CONTAINER_PLANNER
+from .planner import CONTAINER_PLANNER, restore_storage
 
 _OCI_SINCE = (9, 1)
 
@@ -178,14 +178,6 @@ def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
         CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
     )
     return plan_restore(planner, desired, source, creation, Restore(origin.volume, data))
-
-
-def restore_storage(desired: DesiredContainer) -> str:
-    """Return the storage that PVE restores all volumes to; others are moved afterwards."""
-    for disk in desired.hardware.disks:
-        if disk.slot == "rootfs" and disk.storage:
-            return disk.storage
-    return desired.hardware.default_storage
 
 
 def _require_oci(origin: Origin, release: Release | None) -> None:

@@ -38,6 +38,14 @@ from ..model import DesiredContainer
 _NOT_CLONED = frozenset("template lock digest parent snapstate".split())
 
 
+def restore_storage(desired: DesiredContainer) -> str:
+    """Return the storage that PVE restores all volumes to; others are moved afterwards."""
+    for disk in desired.hardware.disks:
+        if disk.slot == "rootfs" and disk.storage:
+            return disk.storage
+    return desired.hardware.default_storage
+
+
 class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]]):
     """Plans containers."""
 
@@ -62,6 +70,9 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         return Actual(
             CONTAINER, vmid, node, "stopped", live=config, target=config, pool=data.get("pool")
         )
+
+    def restore_storage(self, desired: DesiredContainer, archived: Mapping[str, str]) -> str:
+        return restore_storage(desired)
 
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         named = {"hostname": source.name, **data}

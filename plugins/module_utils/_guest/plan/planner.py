@@ -75,6 +75,12 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the expected state of a clone before it is configured."""
         raise NotImplementedError
 
+    def restore_storage(self, desired: AnyDesired, archived: Mapping[str, str]) -> str | None:
+        """Return the storage to which PVE restores all disks, None if each disk keeps its storage;
+        `archived` is the configuration in the archive.
+        """
+        raise NotImplementedError
+
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         """Return the expected state of a guest that was restored from the archive of `source`,
         before it is configured.

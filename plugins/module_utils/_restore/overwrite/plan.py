@@ -14,9 +14,7 @@ from ..._cluster.placement import Needs, require_room, require_storage
 from ..._cluster.restoring import is_bare
 from ..._cluster.rules import Rules
 from ..._cluster.state import ClusterState
-from ..._container.kind import CONTAINER
 from ..._container.plan.decide import require_unprivileged
-from ..._container.plan.decide import restore_storage as container_storage
 from ..._core.errors import Conflict, ValidationFailed
 from ..._core.quantities import read_size
 from ..._guest.flow.flow import GuestPlan
@@ -26,9 +24,8 @@ from ..._guest.model import Actual
 from ..._guest.plan import power
 from ..._guest.plan.capacity import new_bytes
 from ..._guest.plan.planner import Creating, GuestPlanner
+from ..._kinds.words import CONTAINER, VM
 from ..._resource.plan import Plan, Step
-from ..._vm.kind import VM
-from ..._vm.plan.restore import restore_storage as vm_storage
 from ..choose import KEPT_NOTES, Chosen
 from ..desired import KEEP_ARCHIVE, KEEP_COPY, DesiredRestore
 from .copy import summary_of
@@ -41,8 +38,10 @@ _NOTES = "{{guestname}}: " + KEPT_NOTES
 
 @dataclass(frozen=True)
 class Overwrite:
-    """A guest that an archive overwrites; `desired` is the guest of its kind, `copy` is the plan of
-    the copy that keeps its present state.
+    """A guest that an archive overwrites; `desired` is the guest of its kind.
+
+    PVE restores all disks to `storage`, or each disk to its own storage if it is None. `copy` is
+    the plan of the copy that keeps its present state.
     """
 
     restore: DesiredRestore
@@ -50,6 +49,7 @@ class Overwrite:
     desired: Any
     actual: Actual
     run: str
+    storage: str | None
     copy: GuestPlan[Any] | None = None
 
     @property
@@ -76,13 +76,6 @@ class Overwrite:
     def keep_storage(self) -> str:
         """The storage of that archive."""
         return self.restore.keep_storage or self.chosen.archive.storage
-
-    @property
-    def storage(self) -> str | None:
-        """The storage to which PVE restores all disks, None if each disk keeps its storage."""
-        if self.chosen.kind is VM:
-            return vm_storage(self.desired, self.chosen.config)
-        return container_storage(self.desired)
 
 
 def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:

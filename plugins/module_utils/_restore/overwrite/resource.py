@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..._api.tasks import find_task
 from ..._cluster.restoring import await_restored, is_bare
-from ..._container.kind import CONTAINER
 from ..._core.errors import Conflict, FleetError, RestoreFailed
 from ..._core.result import Result
 from ..._guest.flow.apply import apply_plan
@@ -23,6 +22,7 @@ from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever, require_untouched
 from ..._guest.model import Actual
 from ..._guest.plan.planner import Creating
+from ..._kinds.words import CONTAINER
 from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step
 from ..._snapshot.read import running_task

@@ -44,7 +44,8 @@ def overwrite(
     if not is_bare(actual.live):
         require_own(context.desired.guest, actual)
     run = os.urandom(6).hex()
-    task = Overwrite(desired, chosen, context.desired, actual, run)
+    storage = flow.planner.restore_storage(context.desired, chosen.config)
+    task = Overwrite(desired, chosen, context.desired, actual, run, storage)
     names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
     status = client.get(*actual.path, "status", "current")
     require_possible(task, names, status)

@@ -25,7 +25,7 @@ from ..model import DesiredVm
 from .clone import clone_of
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
-from .restore import restored_of
+from .restore import restore_storage, restored_of
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
@@ -105,6 +105,9 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         return clone_of(source, vmid=vmid, node=node, data=data)
+
+    def restore_storage(self, desired: DesiredVm, archived: Mapping[str, str]) -> str | None:
+        return restore_storage(desired, archived)
 
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         return restored_of(source, vmid=vmid, node=node, data=data)
