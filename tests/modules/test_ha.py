@@ -209,6 +209,22 @@ def test_group_of_an_older_version(old: Lab) -> None:
     assert done(old, "ha_group", name="fast", state="absent")["ha_group"] is None
 
 
+def test_lost_answers_about_a_group_are_looked_after(old: Lab) -> None:
+    """The fault table has no group, because its cluster is Proxmox VE 9."""
+    steps: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("POST", {"nodes": ["pve1"]}),
+        ("PUT", {"nodes": ["pve1", "pve2:3"]}),
+        ("DELETE", {"state": "absent"}),
+    )
+    for method, options in steps:
+        old.simulator.fault(method=method, path="/ha/groups", drop="after")
+        made = old.run("ha_group", name="lost", **options)
+        assert made.get("changed"), made
+        assert not old.run("ha_group", name="lost", **options)["changed"]
+        old.simulator.clear_faults()
+        old.simulator.reset_log()
+
+
 def test_group_of_a_newer_version_is_refused(lab: Lab) -> None:
     for options in ({"nodes": ["pve1"]}, {"state": "absent"}):
         result = refused(lab, "ha_group", name="fast", **options)
