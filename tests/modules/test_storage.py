@@ -274,10 +274,10 @@ def test_a_server_that_does_not_answer_is_explained(lab: Lab) -> None:
     assert thin["error"]["reason"] == "storage not available"
 
 
-def test_a_server_that_stops_to_answer_is_shown_and_named(lab: Lab, tmp_path: Path) -> None:
+def test_a_server_that_stops_answering_is_shown_and_named(lab: Lab, tmp_path: Path) -> None:
     """Proxmox VE asks the server when a storage is defined, and not when it is enabled again."""
-    nfs = {"type": "nfs", "server": "192.0.2.9", "export": "/x", "content": ["iso"]}
-    storage(lab, name="t1", **nfs, **OFF)
+    nfs: dict[str, Any] = {"type": "nfs", "server": "192.0.2.9", "export": "/x"}
+    storage(lab, name="t1", **nfs, content=["iso"], **OFF)
     as_foreseen(lab, name="t1", disable=False)
     (shown,) = [one for one in lab.run("storage_info")["storages"] if one["name"] == "t1"]
     assert {state["active"] for state in shown["states"]} == {False}

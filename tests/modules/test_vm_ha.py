@@ -89,7 +89,7 @@ def test_a_manager_that_is_not_at_work_is_reported(slow: Lab, name: str) -> None
 
 def test_a_manager_that_is_disarmed_is_reported(slow: Lab, name: str) -> None:
     vm = managed(slow, name, "stopped")
-    disarmed = {"armed_state": "disarmed", "resource_mode": "freeze"}
+    disarmed: dict[str, Any] = {"armed_state": "disarmed", "resource_mode": "freeze"}
     assert slow.run("ha_state", **disarmed)["changed"]
     try:
         result = slow.run("vm", name=name, tenant="acme", state="started", task_timeout=2)
