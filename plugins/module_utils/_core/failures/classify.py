@@ -226,9 +226,11 @@ _TEXTS: tuple[_Text, ...] = (
         path=_NO_GUEST,
         where="read",
     ),
-    # VMs, their snapshots and disks.
+    # VMs, their snapshots and disks. A move of a volume to another container has words of its own
+    # (pve-container: API2/LXC.pm, move_volume).
     _Text(
-        r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
+        r"Configuration file '[^']+' does not exist|unable to find configuration file for VM"
+        r"|could not find CT \d+",
         UnknownVm,
         "unknown VM",
         "Check the VMID and the node; the VM may have been moved or removed",

@@ -100,6 +100,7 @@ ANSWERS: list[tuple[int, str, str, str]] = [
         "unknown VM",
     ),
     (500, "unable to find configuration file for VM 999 on node 'pve1'", "NotFound", "unknown VM"),
+    (500, "could not find CT 999", "NotFound", "unknown VM"),
     (500, "snapshot 'x' does not exist", "NotFound", "unknown snapshot"),
     (500, "volume 'local:iso/missing.iso' does not exist", "NotFound", "unknown volume"),
     (500, "no such user ('nosuch@pve')", "NotFound", "does not exist"),
