@@ -137,6 +137,8 @@ def test_a_container_gets_the_image_of_its_node(images: Lab, name: str) -> None:
     assert made["vms"][0]["node"] == "pve1", made
     newer = images.run("vms", containers=[{"name": name, **wanted, "source": f"base@{OLD}"}])
     assert newer["vms"][0]["older_image"] == {"wanted": f"base@{OLD}", "actual": f"base@{NEW}"}
+    line = f"of an older image (from base@{NEW}, the source is base@{OLD} now): {name}"
+    assert line in newer["report"]
 
 
 def test_a_newer_image_replaces_the_system_disk(images: Lab, name: str) -> None:
