@@ -454,11 +454,10 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "replace the root of a container",
-        ("quorum lost", "deleted", "deleted and its number reused"),
+        ("quorum lost",),
         (
             "PVE renames a volume before it writes the configuration of its new owner, and creates"
-            " one before that of the holder (pve-container: API2/LXC.pm, move_volume); a removed"
-            " holder is named in the answer of PVE only"
+            " one before that of the holder (pve-container: API2/LXC.pm, move_volume)"
         ),
     ),
     (

@@ -200,9 +200,7 @@ def _run_without_faults(lab: Lab, scenario: Scenario) -> Baseline:
             continue
         assert row["status"] == 200, f"{scenario.key}: {row}"
         number = len(writes)
-        about = _number_in(row["path"])
-        if about is None or about in _SOURCES:
-            about = vmid
+        about = _about(row, vmid)
         task = _TASKS.get((row["method"], row["route"]))
         if task is not None and scenario.module in ("restore", "failover", "drill"):
             task = task.replace("create", "restore")
@@ -230,9 +228,15 @@ def reported(result: Mapping[str, Any]) -> Iterator[str]:
     yield from error.get("unverified") or ()
 
 
-def _number_in(path: str) -> int | None:
-    found = re.search(r"/(?:qemu|lxc)/(\d+)", path)
-    return int(found[1]) if found else None
+def _about(row: Mapping[str, Any], vmid: int | None) -> int | None:
+    """Return the number of the guest that a write is about: of a clone, the number of the new one;
+    `vmid` is the number of the subject, for writes that name no other guest.
+    """
+    found = re.search(r"/(?:qemu|lxc)/(\d+)", row["path"])
+    if found and int(found[1]) not in _SOURCES:
+        return int(found[1])
+    newid = (row["params"] or {}).get("newid")
+    return vmid if newid is None else int(newid)
 
 
 class _Runs(NamedTuple):
@@ -430,8 +434,6 @@ class Judge:
         """A VM that another client created with the VMID is unchanged."""
         if self.fault.key not in ("deleted and its number reused", "number taken"):
             return
-        if self.fault.key == "number taken" and self.write.scenario.module == "container_image":
-            return  # the number is that of the holder, and the subject keeps its own
         vm = world.vms.get(self.write.vmid or 0)
         if vm is None or vm.name != "theirs" or "tenant_globex" not in vm.tags:
             self.found("foreign", f"VM {self.write.vmid} of another tenant: {vm}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._api.tasks import find_task
 from ..._cluster.state import ClusterState, node_of, with_names
 from ..._cluster.view import ClusterView
-from ..._core.errors import Conflict, UnknownVm
+from ..._core.errors import Conflict, FleetError, UnknownVm, VmidTaken
 from ..._core.result import Result
 from ..._guest.flow.flow import with_connection
 from ..._guest.live.find import find
@@ -25,7 +25,7 @@ from ..._guest.model import Actual, Guest
 from ..._guest.plan.copies import choose_copy, cloneable, image_of, place_of, require_alike
 from ..._guest.plan.older_image import find_older_image
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import Execution
+from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..._spec.container import container_spec
@@ -94,6 +94,7 @@ class Replacement(GuestSteps, Resource[Result]):
         self._goal = goal
         self._cluster = with_names(self.client, cluster)
         self._template = self._template_for(actual) if goal == "replaced" else None
+        self._lost: set[int] = set()  # VMIDs that another guest got before the holder
         self._vmid = self._vmid_of_holder(actual)
         self._facts = self._read(actual)
         if self._template is not None:
@@ -128,18 +129,18 @@ class Replacement(GuestSteps, Resource[Result]):
         vmids = [row.vmid for row in self._cluster.vms.values() if row.name == name]
         if len(vmids) > 1:
             raise _not_holder(actual, vmids)
-        if vmids:
-            return vmids[0]
+        return vmids[0] if vmids else self._free_vmid(name)
+
+    def _free_vmid(self, name: str) -> int:
         wanted = Guest(CONTAINER, name, None, None, vmid_ranges=self._guest.vmid_ranges)
-        return wanted.vmids.free(self._cluster.taken)
+        return wanted.vmids.free(self._cluster.taken | self._lost)
 
     def _read(self, actual: Actual) -> Facts:
         holder = self._read_holder(actual)
-        if holder is not None:
-            record = record_of(holder)
-            is_own = record is not None and record.vmid == actual.vmid
-            if not is_own or holder.template or holder.running:
-                raise _not_holder(actual, [holder.vmid])
+        if holder is None:
+            return Facts(self._guest, actual, None, self._vmid, self._template)
+        if not _holds_for(holder, actual) or holder.template or holder.running:
+            raise _not_holder(actual, [holder.vmid])
         return Facts(self._guest, actual, holder, self._vmid, self._template)
 
     def _read_holder(self, actual: Actual) -> Actual | None:
@@ -169,6 +170,8 @@ class Replacement(GuestSteps, Resource[Result]):
         template = self._template
         if template is not None and container.marker.image == image_of(template):
             self._template = None
+        if self._vmid in self._lost and not _holds_for(self._read_holder(container), container):
+            self._vmid = self._free_vmid(name_of_holder(container.vmid))
         self._facts = self._read(container)
         return self._planned()
 
@@ -184,6 +187,21 @@ class Replacement(GuestSteps, Resource[Result]):
         """
         if step.action == REMOVE:
             self._read(self._read_container())
+
+    def send(self, step: Step) -> Sent:
+        try:
+            return super().send(step)
+        except VmidTaken:
+            self._lost.add(self._vmid)
+            raise
+
+    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+        """Classify the failure of a step (pure): if another guest got the VMID of the holder first,
+        nothing was created, and the clone gets another one.
+        """
+        if isinstance(error, VmidTaken):
+            return Verdict.STALE
+        return super().classify_failure(step, error)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the look for the task of a clone; after other steps the plan is made again."""
@@ -215,6 +233,12 @@ class Replacement(GuestSteps, Resource[Result]):
             "image": image or None,
         }
         return result_of(plan, {"container": shown}, done=done, warnings=warnings)
+
+
+def _holds_for(holder: Actual | None, container: Actual) -> bool:
+    """Return whether the notes of a holder name the container."""
+    record = record_of(holder) if holder is not None else None
+    return record is not None and record.vmid == container.vmid
 
 
 def _image_in(container: Actual) -> str:
