@@ -18,6 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ApiE
 from tests.cases import repeated
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
+from tests.modules.tenant_lab import made
 
 FILE = "debian-13-standard"
 STEPS = 7  # clone, grow, add a volume, exchange, move, note, swap
@@ -176,3 +177,26 @@ def test_refusals(lab: Lab) -> None:
     assert "there is no such container" in refusal(lab, vmid=999)
     assert "no template of that name can be cloned" in refusal(lab, source="nosuch")
     assert "source names no image" in refusal(lab, source="9000")
+
+
+def test_a_tenant_replaces_a_root_with_its_own_token(lab: Lab) -> None:
+    """The holder is cloned into the pool of the tenant, where its token has VM.Allocate."""
+    older, newer = publish(lab, "1"), publish(lab, "2")
+    images = {"templates": [str(older), str(newer)], "storages": ["ceph", "local-lvm"]}
+    own, other = made(lab, "initech", **images), made(lab, "hooli", **images)
+    mine, theirs = {"tenant": "initech", **own}, {"tenant": "hooli", **other}
+    wanted = {"source": "golden@1", "rootfs": {"size": "1G"}, "node": "pve1"}
+    vmid = do(lab, "container", name="web", pool="initech", **wanted, **mine)["container"]["vmid"]
+    before = config(lab, vmid)
+    # Another tenant does not get at it, by its name or by its VMID.
+    for options in ({}, {"vmid": vmid}):
+        assert "container" in refusal(lab, **options, **theirs)
+    assert config(lab, vmid) == before
+    assert len(replaced(lab, **mine)["done"]) == STEPS - 1  # nothing to grow
+    assert volume(config(lab, vmid)["unused1"]) == volume(before["rootfs"])
+    for state in ("returned", "confirmed"):
+        failure = lab.run("container_image", name="web", vmid=vmid, state=state, **theirs)
+        assert failure["failed"]
+    do(lab, "container_image", name="web", state="returned", **mine)
+    assert config(lab, vmid)["rootfs"] == before["rootfs"]
+    assert holders(lab) == []

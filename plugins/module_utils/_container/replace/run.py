@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._api.tasks import find_task
 from ..._cluster.state import ClusterState, node_of, with_names
 from ..._cluster.view import ClusterView
-from ..._core.errors import Conflict, FleetError, UnknownVm, VmidTaken
+from ..._core.errors import Conflict, FleetError, PermissionDenied, UnknownVm, VmidTaken
 from ..._core.result import Result
 from ..._guest.flow.flow import with_connection
 from ..._guest.live.find import find
@@ -94,6 +94,7 @@ class Replacement(GuestSteps, Resource[Result]):
         self._goal = goal
         self._cluster = with_names(self.client, cluster)
         self._template = self._template_for(actual) if goal == "replaced" else None
+        self._has_cloned = False
         self._lost: set[int] = set()  # VMIDs that another guest got before the holder
         self._vmid = self._vmid_of_holder(actual)
         self._facts = self._read(actual)
@@ -148,6 +149,11 @@ class Replacement(GuestSteps, Resource[Result]):
             return read_wherever(self.client, CONTAINER, self._vmid, actual.node)
         except UnknownVm:
             return None
+        except PermissionDenied:
+            # PVE compares rights before it looks for a guest, and a tenant has none on a free VMID.
+            if self._has_cloned:
+                raise
+            return None
 
     def _planned(self) -> Plan:
         if self._goal == "replaced":
@@ -166,6 +172,7 @@ class Replacement(GuestSteps, Resource[Result]):
         require_storage(container, template, row)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        self._has_cloned = any(step.action == CLONE for step in done)
         container = self._read_container()
         template = self._template
         if template is not None and container.marker.image == image_of(template):
