@@ -9,11 +9,10 @@ back, or confirm the new one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._api.tasks import find_task
-from ..._cluster.state import ClusterState, node_of, with_names
+from ..._cluster.state import ClusterState, VmRow, node_of, with_names
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, PermissionDenied, UnknownVm, VmidTaken
 from ..._core.result import Result
@@ -22,8 +21,8 @@ from ..._guest.live.find import find
 from ..._guest.live.read import read_wherever, require_same
 from ..._guest.live.steps import GuestSteps
 from ..._guest.model import Actual, Guest
-from ..._guest.plan.copies import choose_copy, cloneable, image_of, place_of, require_alike
-from ..._guest.plan.older_image import find_older_image
+from ..._guest.plan.copies import cloneable, image_of
+from ..._guest.plan.older_image import find_newer_copy
 from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step
@@ -109,18 +108,11 @@ class Replacement(GuestSteps, Resource[Result]):
         source, cluster = require_image(self._guest), self._cluster
         if is_of_version(actual, source):
             return None
-        rows = cloneable(self._guest, source, cluster)
-        require_templates(source, rows)
-        if find_older_image(source, actual, cluster) is None:
-            return None
-        copies: list[Actual] = []
-        for row in rows:
-            copies.append(read_wherever(self.client, CONTAINER, row.vmid, row.node))
-        require_alike(source.name or "", copies)
-        guest = replace(self._guest, node=actual.node)
-        shared = cluster.shared_storages
-        copy, _nodes = choose_copy(copies, guest, "", shared, lambda one: place_of(one, shared))
-        return copy
+        require_templates(source, cloneable(self._guest, source, cluster))
+        return find_newer_copy(self._guest, actual, cluster, self._read_templates)
+
+    def _read_templates(self, rows: Sequence[VmRow]) -> list[Actual]:
+        return [read_wherever(self.client, CONTAINER, row.vmid, row.node) for row in rows]
 
     def _vmid_of_holder(self, actual: Actual) -> int:
         """Return the VMID of the holder, or a free one for it. Raises Conflict if several

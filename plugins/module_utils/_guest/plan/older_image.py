@@ -2,20 +2,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a guest comes from the template or the image that its source names now (pure)."""
+"""Whether a guest comes from the template or the image that its source names now, and the template
+that replaces it (pure).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..._cluster.lookup import templates_named
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.images import Image, image_of, newest_for, with_version
 from ..._core.errors import NotFound
-from ..model import Actual, Source
+from ..model import Actual, Guest, Source
+from .copies import choose_copy, cloneable, place_of, require_alike
 
 # A volume based on a volume of a template: store:base-9000-disk-0/vm-101-disk-0, and in directories
 # store:9000/base-9000-disk-0.qcow2/101/vm-101-disk-0.qcow2 (pve-storage: PVE/Storage/Plugin.pm,
@@ -55,6 +58,26 @@ def find_older_image(
     if origin is None or not vmids or origin in vmids:
         return None
     return OlderImage(vmids[0] if len(vmids) == 1 else vmids, origin)
+
+
+def find_newer_copy(
+    guest: Guest,
+    actual: Actual,
+    cluster: ClusterState,
+    read: Callable[[Sequence[VmRow]], Sequence[Actual]],
+) -> Actual | None:
+    """Return the template on the node of a guest that its source means now, None if the guest comes
+    from it. `read` returns the templates of rows.
+    """
+    source = guest.source
+    if source is None or find_older_image(source, actual, cluster) is None:
+        return None
+    copies = read(cloneable(guest, source, cluster))
+    require_alike(source.name or "", copies)
+    shared = cluster.shared_storages
+    there = replace(guest, node=actual.node)
+    copy, _nodes = choose_copy(copies, there, "", shared, lambda one: place_of(one, shared))
+    return copy
 
 
 def origins(value: Origin) -> str:

@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from ..._cluster.state import ClusterState
 from ..._guest.model import Actual
-from ..._guest.plan.copies import choose_copy, cloneable, place_of, require_alike
-from ..._guest.plan.older_image import find_older_image
+from ..._guest.plan.older_image import find_newer_copy
 from ..model import DesiredVm
 from ..plan.replacement import replaced
 from .reads import Reads
@@ -28,12 +27,5 @@ def with_newer_image(
     source = desired.guest.source
     if not desired.guest.replace_image or source is None or not source.name:
         return desired
-    if find_older_image(source, actual, cluster) is None:
-        return desired
-    rows = cloneable(desired.guest, source, cluster)
-    copies = read_templates(reads, rows)
-    require_alike(source.name, copies)
-    shared = cluster.shared_storages
-    guest = replace(desired.guest, node=actual.node)
-    copy, _nodes = choose_copy(copies, guest, "", shared, lambda one: place_of(one, shared))
-    return replaced(desired, actual, copy)
+    copy = find_newer_copy(desired.guest, actual, cluster, partial(read_templates, reads))
+    return desired if copy is None else replaced(desired, actual, copy)
