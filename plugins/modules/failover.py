@@ -77,9 +77,11 @@ options:
         are moved by C(mv) on a node, as the role does. A second run starts the guests.
       - The task is refused without a quorum, and if one of the nodes is online. It
         also needs C(VM.Replicate) on the guests, and C(Sys.Audit) on C(/).
-      - O(from_site), O(storage), O(storage_map), O(networks), O(addresses), O(pools),
-        O(quotas), O(node), O(placement), O(copy_pool), O(network) and O(vmid_range)
-        are refused, because a replica is fixed to its node and its storages.
+      - O(networks) and O(addresses) change the NICs of a guest after it was moved and
+        before it is started.
+      - O(from_site), O(storage), O(storage_map), O(pools), O(quotas), O(node), O(placement),
+        O(copy_pool), O(network) and O(vmid_range) are refused, because a replica is
+        fixed to its node and its storages. MAC addresses stay.
     type: list
     elements: str
   configurations:
@@ -309,7 +311,8 @@ guests:
     node: {description: Node here., type: str, sample: pve1}
 moves:
   description: Configurations that must be moved before the guests of O(lost_nodes) are started,
-    each with C(vmid), C(name), C(node), and the paths C(source) and C(destination).
+    each with C(vmid), C(name), C(node), the paths C(source) and C(destination), and the C(changes)
+    of its NICs in words.
   returned: success
   type: list
   elements: dict

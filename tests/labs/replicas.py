@@ -23,6 +23,14 @@ def put_guest(simulator: Simulator, vmid: int, name: str, **config: str) -> None
     simulator.ask("POST", f"/vms/{vmid}", body)
 
 
+def put_container(simulator: Simulator, vmid: int, name: str, **config: str) -> None:
+    """Put a running container of tenant acme with a disk on the node that will be lost."""
+    disk = {"rootfs": f"tank:subvol-{vmid}-disk-0,size=1G", "memory": "256"}
+    options = {"hostname": name, "tags": "tenant_acme", **disk, **config}
+    body = {"node": LOST, "running": True, "config": options}
+    simulator.ask("POST", f"/containers/{vmid}", body)
+
+
 def replicate(simulator: Simulator, vmid: int, age: int = AGE, **options: Any) -> int:
     """Run the job of a guest as of a time, and return that time."""
     synced = int(time.time()) - age
@@ -33,10 +41,11 @@ def replicate(simulator: Simulator, vmid: int, age: int = AGE, **options: Any) -
 def configurations(simulator: Simulator) -> list[str]:
     """Return the configurations as `grep` prints them on a node that is left."""
     found: list[str] = []
-    for one in simulator.ask("GET", "/vms"):
-        file = f"/etc/pve/nodes/{one['node']}/qemu-server/{one['vmid']}.conf"
-        found += [f"{file}:{key}: {value}" for key, value in one["config"].items()]
-        found += [f"{file}:", f"{file}:[before]", f"{file}:memory: 1"]
+    for kind, folder in (("vms", "qemu-server"), ("containers", "lxc")):
+        for one in simulator.ask("GET", f"/{kind}"):
+            file = f"/etc/pve/nodes/{one['node']}/{folder}/{one['vmid']}.conf"
+            found += [f"{file}:{key}: {value}" for key, value in one["config"].items()]
+            found += [f"{file}:", f"{file}:[before]", f"{file}:memory: 1"]
     return found
 
 
@@ -50,4 +59,6 @@ def given(simulator: Simulator, **more: Any) -> dict[str, Any]:
 def move(simulator: Simulator, moves: list[dict[str, Any]]) -> None:
     """Move configurations as `mv` does on a node that is left."""
     for one in moves:
-        simulator.ask("PUT", f"/vms/{one['vmid']}", {"running": False, "node": one["node"]})
+        kind = "containers" if "/lxc/" in one["source"] else "vms"
+        body = {"running": False, "node": one["node"]}
+        simulator.ask("PUT", f"/{kind}/{one['vmid']}", body)

@@ -9,11 +9,21 @@ from typing import Any
 
 import pytest
 
-from tests.labs.replicas import AGE, LEFT, LOST, TANK, given, move, put_guest, replicate
+from tests.labs.replicas import (
+    AGE,
+    LEFT,
+    LOST,
+    TANK,
+    given,
+    move,
+    put_container,
+    put_guest,
+    replicate,
+)
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 
-DB, WEB = 701, 702
+DB, WEB, BOX = 701, 702, 703
 
 
 @pytest.fixture
@@ -104,6 +114,52 @@ def test_a_start_that_fails_is_repeated_by_the_next_run(site: Lab, alone: None) 
     assert {comment for _source, _target, comment in jobs(site).values()} == {"every night"}
 
 
+def test_networks_and_addresses_change_before_the_start(site: Lab, alone: None) -> None:
+    """The run ends after the NICs have changed: the next one starts the guests and does not change
+    the NICs a second time, although the table does.
+    """
+    sim = site.simulator
+    cloud_init = {"ide2": f"tank:vm-{DB}-cloudinit,media=cdrom", "nameserver": "10.1.0.53"}
+    net = "virtio=BC:24:11:00:07:01,bridge=vmbr0,tag=5"
+    own = {"net0": net, "ipconfig0": "ip=10.1.0.7/24,gw=10.1.0.1", **cloud_init}
+    sim.ask("PUT", f"/vms/{DB}", {"config": own})
+    put_container(sim, BOX, "box", net0="name=eth0,bridge=vmbr0,ip=10.1.0.8/24", startup="order=1")
+    data = {"id": f"{BOX}-0", "type": "local", "target": LEFT}
+    site.client.write("POST", "cluster", "replication", data=data)
+    replicate(sim, BOX)
+    tables = {"networks": {"vmbr0": "vmbr1"}, "addresses": {"10.9.0.0/24": "10.8.0.0/24"}}
+    lose(site)
+    text = refused(site, "failover", **given(sim, **tables))["msg"]
+    assert f"VM 'db' ({DB}): its NICs cannot be mapped: '10.1.0.7/24' of net0 is in no" in text
+    swap = {"10.1.0.0/24": "10.2.0.0/24", "10.2.0.0/24": "10.1.0.0/24"}
+    options = given(sim, networks={"vmbr0": "vmbr1", "vmbr1": "vmbr0"}, addresses=swap)
+    foreseen = site.run("failover", check=True, **options)
+    assert f"db ({DB}): net0 ip 10.1.0.7/24 becomes 10.2.0.7/24" in foreseen["report"]
+    marked = do(site, "failover", **options)
+    assert marked["moves"] == foreseen["moves"]
+    assert marked["moves"][1]["changes"] == [
+        "net0 bridge vmbr0 becomes vmbr1",
+        "net0 ip 10.1.0.8/24 becomes 10.2.0.8/24",
+    ]
+    move(sim, marked["moves"])
+    forgotten = given(sim, networks={"vmbr0": "vmbr1"})
+    assert "have changed since its job was marked" in refused(site, "failover", **forgotten)["msg"]
+    sim.fault(task="qmstart", fail="no space left on device")
+    assert site.run("failover", **options)["failed"]
+    assert site.config({"node": LEFT, "vmid": DB})["net0"] == net.replace("vmbr0", "vmbr1")
+    sim.clear_faults()
+    made = do(site, "failover", **options)
+    assert {row["outcome"] for row in made["guests"]} <= {"up", "unchanged"}
+    config = site.config({"node": LEFT, "vmid": DB})
+    assert config["net0"] == net.replace("vmbr0", "vmbr1")
+    assert config["ipconfig0"] == "gw=10.2.0.1,ip=10.2.0.7/24"
+    assert config["nameserver"] == "10.2.0.53"
+    box = site.client.get("nodes", LEFT, "lxc", BOX, "config")
+    assert "bridge=vmbr1" in box["net0"]
+    assert "ip=10.2.0.8/24" in box["net0"]
+    assert states(site) == {DB: (LEFT, True), WEB: (LEFT, True)}
+
+
 def test_refused_before_the_first_write(site: Lab) -> None:
     sim = site.simulator
     online = refused(site, "failover", **given(sim))
@@ -147,7 +203,8 @@ def test_a_rehearsal_checks_and_writes_nothing(site: Lab) -> None:
     ("options", "word"),
     [
         ({"storages": ["nas"]}, "it does not apply to replicas"),
-        ({"networks": {"vmbr0": "vmbr1"}}, "it does not apply to replicas"),
+        ({"storage_map": {"tank": "ceph"}}, "it does not apply to replicas"),
+        ({"keep_macs": False}, "guests of replicas keep their MAC addresses"),
         ({"replicas": {}}, "need the replicas on other nodes"),
         ({"replicas": {LOST: []}}, "the node is lost"),
         ({"lost_nodes": []}, "it needs lost_nodes"),

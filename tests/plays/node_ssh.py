@@ -30,6 +30,7 @@ os.execv("/bin/sh", ["sh", "-c", command])
 """
 _CONTROL = """#!{python}
 import json, os, re, ssl, sys, urllib.request
+FOLDERS = {{"/vms": "qemu-server", "/containers": "lxc"}}
 node, name = os.environ["NODE"], os.path.basename(sys.argv[0])
 context = ssl.create_default_context(cafile="{ca}")
 def ask(method, path, body=None):
@@ -44,12 +45,13 @@ elif name == "reboot-node":
     ask("PUT", "/nodes/" + node, {{"reboot": True}})
 elif name == "grep":
     assert sys.argv[1] == "-rE", sys.argv
-    for one in ask("GET", "/vms"):
-        folder = "/etc/pve/nodes/" + one["node"] + "/qemu-server"
-        for key, value in one["config"].items() if folder in sys.argv else ():
-            line = key + ": " + value
-            if re.search(sys.argv[2], line):
-                print(folder + "/" + str(one["vmid"]) + ".conf:" + line)
+    for kind, name in FOLDERS.items():
+        for one in ask("GET", kind):
+            folder = "/etc/pve/nodes/" + one["node"] + "/" + name
+            for key, value in one["config"].items() if folder in sys.argv else ():
+                line = key + ": " + value
+                if re.search(sys.argv[2], line):
+                    print(folder + "/" + str(one["vmid"]) + ".conf:" + line)
 elif name == "zfs":
     assert sys.argv[1:] == "list -H -t snapshot -o name".split(), sys.argv
     print("\\n".join(ask("GET", "/replicas").get(node, [])))
@@ -57,7 +59,8 @@ elif name == "mv":
     if not ask("GET", "/state")["quorate"]:
         sys.exit("mv: cannot move '" + sys.argv[2] + "': Permission denied")
     words = sys.argv[3].split("/")
-    ask("PUT", "/vms/" + words[-1].split(".")[0], {{"running": False, "node": words[4]}})
+    kind = next(kind for kind, name in FOLDERS.items() if name == words[5])
+    ask("PUT", kind + "/" + words[-1].split(".")[0], {{"running": False, "node": words[4]}})
 elif name == "ha-manager":
     assert sys.argv[1:3] == ["crm-command", "node-maintenance"], sys.argv
     ask("PUT", "/nodes/" + sys.argv[4], {{"maintenance": sys.argv[3] == "enable"}})

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.demo.lab import Lab
-from tests.labs.replicas import AGE, LEFT, LOST, TANK, put_guest, replicate
+from tests.labs.replicas import AGE, LEFT, LOST, TANK, put_container, put_guest, replicate
 from tests.plays.commands import start
 from tests.plays.interrupting import End, await_that, end
 from tests.plays.node_ssh import NodeSsh
@@ -22,6 +22,7 @@ from tests.plays.provision_helpers import Played, Player, writes
 
 FAILOVER = "pve.fleet.failover"
 GUESTS = {701: "db", 702: "web"}
+BOX = 703  # a container
 
 
 @pytest.fixture
@@ -29,7 +30,11 @@ def player(lab: Lab, tmp_path: Path) -> Player:
     """A node with two guests and their replicas, and the nodes by SSH."""
     lab.call("POST", "/storage", **TANK)
     for order, (vmid, name) in enumerate(GUESTS.items(), 1):
-        put_guest(lab.simulator, vmid, name, startup=f"order={order}")
+        nic = {"net0": "virtio,bridge=vmbr0", "ipconfig0": f"ip=10.1.0.{order}/24"}
+        put_guest(lab.simulator, vmid, name, startup=f"order={order}", **nic)
+    net = "name=eth0,bridge=vmbr0,ip=10.1.0.8/24"
+    put_container(lab.simulator, BOX, "box", startup="order=3", net0=net)
+    for vmid in (*GUESTS, BOX):
         lab.call("POST", "/cluster/replication", id=f"{vmid}-0", type="local", target=LEFT)
         replicate(lab.simulator, vmid)
     ssh = NodeSsh(lab.simulator, tmp_path, [LOST, LEFT])
@@ -40,7 +45,9 @@ def player(lab: Lab, tmp_path: Path) -> Player:
 
 def options(player: Player, **more: Any) -> dict[str, Any]:
     folder = {"failover_directory": str(player.directory / "failover"), "failover_settle": 0}
-    return {"failover_lost_nodes": [LOST], "failover_replica_nodes": [LEFT], **folder, **more}
+    tables = {"failover_addresses": {"10.1.0.0/24": "10.2.0.0/24"}}
+    nodes = {"failover_lost_nodes": [LOST], "failover_replica_nodes": [LEFT]}
+    return {**nodes, **tables, **folder, **more}
 
 
 def play(player: Player, *arguments: str, **more: Any) -> Played:
@@ -59,6 +66,7 @@ def test_the_guests_of_a_lost_node_come_up(lab: Lab, player: Player) -> None:
     mark = lab.mark()
     rehearsed = play(player, failover_rehearsal=True).expect()
     assert "web (702) planned: 702 on node pve3, from replica 702-0" in rehearsed.output
+    assert "db (701): net0 ip 10.1.0.1/24 becomes 10.2.0.1/24" in rehearsed.output
     assert f"Node {LOST} answers by SSH" in play(player).expect(2).output
     lab.simulator.ask("PUT", f"/nodes/{LOST}", {"online": False})
     play(player, "--check").expect()
@@ -80,7 +88,11 @@ def test_the_guests_of_a_lost_node_come_up(lab: Lab, player: Player) -> None:
     play(player).expect()
     assert states(lab) == dict.fromkeys(GUESTS, (LEFT, True))
     record = json.loads((player.directory / "failover/failover.json").read_text(encoding="utf-8"))
-    assert [row["name"] for row in record["guests"]] == ["db", "web"]
+    assert [row["name"] for row in record["guests"]] == ["db", "web", "box"]
+    for vmid, name in GUESTS.items():
+        config = lab.call("GET", f"/nodes/{LEFT}/qemu/{vmid}/config")
+        assert config["ipconfig0"] == f"ip=10.2.0.{1 + list(GUESTS).index(vmid)}/24", name
+    assert "ip=10.2.0.8/24" in lab.call("GET", f"/nodes/{LEFT}/lxc/{BOX}/config")["net0"]
     assert record["recovery_point"] >= AGE
     for job in lab.call("GET", "/cluster/replication"):
         assert (job["source"], job["target"]) == (LEFT, LOST)

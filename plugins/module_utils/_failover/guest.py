@@ -85,7 +85,7 @@ def incoming_of(
             f"tenant {tenant} has no pool here: provision it with module tenant, or set pools"
         )
     order, wait = start_order(chosen.config)
-    own = {"nics": nics, "pool": pool, **_nameservers(desired, chosen)}
+    own = {"nics": nics, "pool": pool, **nameserver_options(desired, chosen)}
     restore = _restore_of(desired, chosen, tenant, own)
     incoming = Restoring(chosen, tenant, order, wait, starts(desired, chosen), restore)
     return incoming, [f"{incoming.label}: {problem}" for problem in problems]
@@ -153,7 +153,7 @@ def _restore_of(
     )
 
 
-def _nameservers(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
+def nameserver_options(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
     """Return the option that changes the name servers of a container or of cloud-init."""
     found = mapped_nameservers(chosen.config, desired.nics.addresses)
     if not found:

@@ -93,24 +93,36 @@ def mapped_nics(
         nic: dict[str, Any] = {"name": key}
         if key in macs:
             nic["mac"] = macs[key]
-        bridge = parse(config[key], {}).get("bridge", "")
+        present = nic_options(kind, config, key)
+        bridge = present["bridge"]
         if bridge in table.bridges:
             nic["bridge"] = table.bridges[bridge]
-        text = config[key] if kind.has_rootfs else config.get(_addresses_of(key), "")
-        texts = parse(text, {}) if text else {}
-        addresses, missing = _translated(texts, table.addresses)
+        addresses, missing = _translated(present, table.addresses)
         problems += [f"{formatted(one)} of {key} is in no network of addresses" for one in missing]
         nics.append({**nic, **addresses})
     return nics, problems
+
+
+def nic_options(kind: Kind, config: Mapping[str, str], key: str) -> dict[str, str]:
+    """Return the bridge and the addresses of a NIC as options of module vm or container."""
+    text = config[key] if kind.has_rootfs else config.get(_addresses_of(key), "")
+    texts = parse(text, {}) if text else {}
+    addresses = {option: texts[short] for short, option in _IP.items() if texts.get(short)}
+    return {"bridge": parse(config[key], {}).get("bridge", ""), **addresses}
 
 
 def mapped_nameservers(config: Mapping[str, str], table: AddressTable) -> list[str]:
     """Return the name servers of a guest if the table changes one of them, otherwise none. A name
     server in no network of the table is a public one, and stays.
     """
-    known = _LIST.findall(config.get("nameserver", ""))
+    known = nameservers_in(config)
     mapped = [table.translate(one) or one for one in known]
     return mapped if mapped != known else []
+
+
+def nameservers_in(config: Mapping[str, str]) -> list[str]:
+    """Return the name servers of a guest."""
+    return _LIST.findall(config.get("nameserver", ""))
 
 
 def is_nic(key: str) -> bool:
@@ -127,7 +139,9 @@ def _addresses_of(key: str) -> str:
     return key.replace(_NIC, _ADDRESSES)
 
 
-def _translated(texts: Mapping[str, str], table: AddressTable) -> tuple[dict[str, str], list[str]]:
+def _translated(
+    present: Mapping[str, str], table: AddressTable
+) -> tuple[dict[str, str], list[str]]:
     """Return the changed addresses of a NIC as options, and the static addresses that the table
     lacks.
     """
@@ -135,8 +149,8 @@ def _translated(texts: Mapping[str, str], table: AddressTable) -> tuple[dict[str
     missing: list[str] = []
     if not table.pairs:
         return changed, missing
-    for key, option in _IP.items():
-        text = texts.get(key, "")
+    for option in _IP.values():
+        text = present.get(option, "")
         if not text or text in _NOT_STATIC:
             continue
         target = table.translate(text)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -176,22 +176,24 @@ def plan_present(
     desired: DesiredFailover,
     incoming: Incoming,
     present: Actual,
+    changes: Mapping[str, Any] | None = None,
     *,
     check_mode: bool,
 ) -> PlannedGuest:
-    """Return the plan of a guest that an earlier run has brought here: it is started if it must
-    run. Raises FleetError.
+    """Return the plan of a guest that an earlier run has brought here: its options are changed, and
+    it is started if it must run. A guest that runs is not changed. Raises FleetError.
     """
     place = (present.vmid, present.node, present.name)
-    if present.running or not incoming.starts:
+    if present.running or not (incoming.starts or changes):
         return PlannedGuest(incoming, KEEP, *place)
     of = list_of(present.kind.type)
     wanted = {
         "vmid": present.vmid,
-        "state": "started",
+        "state": "started" if incoming.starts else "present",
         "tenant": incoming.tenant,
         "tenant_prefix": desired.choice.owner.prefix,
         "task_timeout": desired.copies.timeout,
+        **(changes or {}),
     }
     options = of.read(with_defaults(of.specs.whole, wanted))
     seen = view.of(present.kind.type)

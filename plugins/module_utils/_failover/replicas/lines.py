@@ -24,8 +24,8 @@ from ..._vm.kind import VM
 FOLDERS: Mapping[str, str] = {"qemu-server": VM.type, "lxc": CONTAINER.type}
 # Options about the restore of archives.
 OF_ARCHIVES = tuple(
-    "storages from_site storage storage_map networks addresses pools quotas node placement"
-    " copy_pool network vmid_range".split()
+    "storages from_site storage storage_map pools quotas node placement copy_pool network"
+    " vmid_range".split()
 )
 _FILE = re.compile(r"/etc/pve/nodes/([^/:]+)/(qemu-server|lxc)/(\d+)\.conf:(.*)")
 _SNAPSHOT = re.compile(r"(\S+)@__replicate_(\d+-\d+)_(\d+)__")
@@ -64,6 +64,8 @@ def read_replicas(params: Mapping[str, Any]) -> Replicas | None:
             raise _refused("storages", "neither storages nor lost_nodes are set")
         return None
     _refuse(params, OF_ARCHIVES, "it does not apply to replicas of lost_nodes")
+    if params.get("keep_macs") is False:
+        raise _refused("keep_macs", "guests of replicas keep their MAC addresses")
     if not listed:
         raise _refused("replicas", "lost_nodes need the replicas on other nodes")
     both = sorted(set(lost) & listed.keys())

@@ -23,15 +23,18 @@ from ..._resource.table import Table
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-_MARK = re.compile(r" ?\[pve\.fleet: failover of=([\w.-]+) synced=(\d+)\]\Z")
+_MARK = re.compile(r" ?\[pve\.fleet: failover of=([\w.-]+) synced=(\d+) nics=([0-9a-f]+)\]\Z")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The node that a guest was lost with, and the time of the replica that it comes up from."""
+    """The node that a guest was lost with, the time of the replica that it comes up from, and the
+    fingerprint of its NICs after the tables are applied.
+    """
 
     source: str
     synced: int
+    nics: str
 
 
 def guest_of(job: Mapping[str, Any]) -> int:
@@ -43,7 +46,7 @@ def guest_of(job: Mapping[str, Any]) -> int:
 def mark_of(comment: object) -> Mark | None:
     """Return the mark in the comment of a job, or None (pure)."""
     found = _MARK.search(str(comment or ""))
-    return None if found is None else Mark(found[1], int(found[2]))
+    return None if found is None else Mark(found[1], int(found[2]), found[3])
 
 
 def with_mark(comment: object, mark: Mark | None) -> str:
@@ -51,7 +54,8 @@ def with_mark(comment: object, mark: Mark | None) -> str:
     text = _MARK.sub("", str(comment or ""))
     if mark is None:
         return text
-    return f"{text} [pve.fleet: failover of={mark.source} synced={mark.synced}]".lstrip()
+    values = f"of={mark.source} synced={mark.synced} nics={mark.nics}"
+    return f"{text} [pve.fleet: failover {values}]".lstrip()
 
 
 def write_mark(client: Client, job: str, comment: object, mark: Mark | None) -> list[str]:

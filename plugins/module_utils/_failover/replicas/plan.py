@@ -12,7 +12,7 @@ is started.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import KnownBridges
@@ -32,10 +32,12 @@ from ..._vm.kind import VM
 from ..choose import ChosenGuests, choose, tags_of
 from ..desired import DesiredFailover
 from ..guest import Incoming, homes_of, in_start_order, starts
+from ..mapping import bridges_after
 from ..plan import FailoverPlan, PlannedGuest, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
 from .lines import Replicas
 from .mark import Mark, guest_of, mark_of, summary_of
+from .nics import change_of, options_left
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -44,13 +46,24 @@ MOVE = "move"
 
 
 @dataclass(frozen=True)
+class Move:
+    """A guest whose configuration has to be moved, the mark of its job, and the changes of its
+    NICs in words.
+    """
+
+    guest: LostGuest
+    mark: Mark
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ReplicaPlan:
-    """The guests in start order, those whose configuration has to be moved, and by VMID the jobs
-    of the guests that have been moved.
+    """The guests in start order, the moves of configurations, and by VMID the jobs of the guests
+    that have been moved.
     """
 
     plan: FailoverPlan
-    moves: tuple[LostGuest, ...]
+    moves: tuple[Move, ...]
     jobs: Mapping[int, Mapping[str, Any]]
 
 
@@ -70,7 +83,9 @@ def plan_replicas(
     guests = [*(one.chosen for one in lost.values()), *(chosen for chosen, _present in moved)]
     chosen = _without_managed(choose(guests, desired.choice), facts.managed)
     problems += chosen.problems
-    round_ = _Round(desired, PlanningView(client, cluster), KnownBridges(client), check_mode)
+    marks = {vmid: mark_of(job.get("comment")) for vmid, job in jobs.items()}
+    view, bridges = PlanningView(client, cluster), KnownBridges(client)
+    round_ = _Round(desired, view, bridges, check_mode, marks)
     present = {actual.vmid: actual for _chosen, actual in moved}
     planned: list[PlannedGuest] = []
     for incoming in in_start_order([incoming_of(desired, one) for one in chosen.guests]):
@@ -84,7 +99,7 @@ def plan_replicas(
         else:
             planned.append(one)
     require_none(problems)
-    moves = tuple(lost[one.vmid] for one in planned if one.action == MOVE)
+    moves = tuple(round_.moves)
     writes = [one for one in planned if one.action == MOVE or not moves]
     steps = [step for one in writes for step in one.steps]
     steps += [summary_of(str(jobs[one.vmid]["id"]), None) for one in writes if one.action != MOVE]
@@ -139,24 +154,34 @@ class _Round:
     view: PlanningView
     bridges: KnownBridges
     check_mode: bool
+    marks: Mapping[int, Mark | None]
+    moves: list[Move] = field(default_factory=list)
 
     def plan(self, incoming: Incoming, guest: LostGuest | Actual) -> PlannedGuest | str:
         """Return the plan of a guest, or why it cannot come up."""
         try:
             if isinstance(guest, LostGuest):
                 return self._move(incoming, guest)
-            check_mode = self.check_mode
-            return plan_present(self.view, self.desired, incoming, guest, check_mode=check_mode)
+            return self._start(incoming, guest)
         except FleetError as error:
             if isinstance(guest, LostGuest):
                 return why_no_place(error, guest.target)
             return error.cause
+
+    def _start(self, incoming: Incoming, present: Actual) -> PlannedGuest:
+        """Return the plan of a guest that has been moved. Raises FleetError."""
+        mark, changes = self.marks.get(incoming.vmid), None
+        if mark is not None and not present.running:
+            changes = options_left(self.desired, incoming.chosen, mark.nics)
+        view, check_mode = self.view, self.check_mode
+        return plan_present(view, self.desired, incoming, present, changes, check_mode=check_mode)
 
     def _move(self, incoming: Incoming, guest: LostGuest) -> PlannedGuest:
         """Return the plan of a guest on a lost node. Raises FleetError if the node with its replica
         lacks a storage, a bridge, cores or memory.
         """
         chosen, target = guest.chosen, guest.target
+        change = change_of(self.desired, chosen)
         kind, figures = chosen.kind, chosen.kind.figures_of(chosen.config)
         memory = figures.memory if incoming.starts else 0
         needs = Needs(
@@ -166,7 +191,7 @@ class _Round:
             cores=figures.cores,
             cpus=figures.cores if incoming.starts and kind is VM else 0,
             running_memory=memory,
-            bridges=frozenset(kind.bridges_in(chosen.config).values()),
+            bridges=frozenset(bridges_after(kind, chosen.config, self.desired.nics)),
             vmid=guest.vmid,
         )
         self.bridges.learn(target)
@@ -176,7 +201,8 @@ class _Round:
         if row is not None:
             self.view.put(replace(row, node=target, memory=figures.memory))
         self.view.take(Capacity(target, memory))
-        mark = Mark(guest.source, chosen.archive.time)
+        mark = Mark(guest.source, chosen.archive.time, change.after)
+        self.moves.append(Move(guest, mark, change.words))
         steps: tuple[str, ...] = ()
         if mark_of(guest.comment) != mark:
             steps = (summary_of(guest.job, mark),)

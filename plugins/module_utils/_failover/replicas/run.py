@@ -22,10 +22,10 @@ from ..._resource.execute import after_writes
 from ..carry_out import Failover, FailoverResult, carry_out, context_of
 from ..desired import DesiredFailover
 from ..report import preview, report
-from .find import LostGuest, ReplicaFacts, find_online
+from .find import ReplicaFacts, find_online
 from .lines import Replicas
-from .mark import Mark, write_mark
-from .plan import ReplicaPlan, plan_replicas
+from .mark import write_mark
+from .plan import Move, ReplicaPlan, plan_replicas
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -76,13 +76,12 @@ def _read_facts(client: Client) -> ReplicaFacts:
     return ReplicaFacts(quorate, members, tuple(jobs or ()), pools, frozenset(managed))
 
 
-def _mark(client: Client, moves: tuple[LostGuest, ...]) -> list[str]:
+def _mark(client: Client, moves: tuple[Move, ...]) -> list[str]:
     """Mark the jobs of the guests that have to be moved, and return the finished steps."""
     done: list[str] = []
     for one in moves:
         with after_writes(done):
-            mark = Mark(one.source, one.chosen.archive.time)
-            done += write_mark(client, one.job, one.comment, mark)
+            done += write_mark(client, one.guest.job, one.guest.comment, one.mark)
     return done
 
 
@@ -101,7 +100,12 @@ def _unmark(client: Client, found: ReplicaPlan, outcome: FailoverResult) -> None
 def _with_moves(result: Result, found: ReplicaPlan) -> Result:
     """Return the result with the configurations that have to be moved."""
     moves: list[dict[str, Any]] = []
-    for one in found.moves:
+    lines = list(result.values["report"])
+    for move in found.moves:
+        one, changes = move.guest, list(move.changes)
+        name = one.chosen.name
         place = {"source": one.file_on(one.source), "destination": one.file_on(one.target)}
-        moves.append({"vmid": one.vmid, "name": one.chosen.name, "node": one.target, **place})
-    return replace(result, values={**result.values, "moves": moves})
+        row = {"vmid": one.vmid, "name": name, "node": one.target, **place}
+        moves.append({**row, "changes": changes})
+        lines += [f"{name} ({one.vmid}): {change}" for change in changes]
+    return replace(result, values={**result.values, "moves": moves, "report": lines})

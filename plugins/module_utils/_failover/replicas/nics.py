@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tables of networks and addresses for guests that come up from replicas (pure).
+
+The NICs of a guest are changed after its configuration was moved, in the run that starts it. A
+table can map an address a second time, so the mark of the guest has a fingerprint of its NICs after
+the tables are applied: a guest with these NICs is not changed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core.errors import Conflict
+from ..._guest.kind import Kind
+from ..._restore.choose import Chosen
+from ..desired import DesiredFailover
+from ..guest import nameserver_options
+from ..mapping import is_nic, mapped_nameservers, mapped_nics, nameservers_in, nic_options
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class NicChange:
+    """The options of module vm or container that change the NICs of a guest, the same in words,
+    and the fingerprint of its NICs afterwards.
+    """
+
+    options: Mapping[str, Any]
+    words: tuple[str, ...]
+    after: str
+
+
+def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
+    """Return the change of the NICs of a guest. Raises Conflict for an address that the table
+    lacks.
+    """
+    nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
+    if problems:
+        raise _refused("; ".join(problems), "Complete the table")
+    changed = [nic for nic in nics if nic.keys() - {"name", "mac"}]
+    before = _values(chosen.kind, chosen.config)
+    after = dict(before)
+    for nic in changed:
+        after |= {f"{nic['name']} {key}": nic[key] for key in nic.keys() - {"name", "mac"}}
+    servers = nameserver_options(desired, chosen)
+    if servers:
+        mapped = mapped_nameservers(chosen.config, desired.nics.addresses)
+        after["nameservers"] = " ".join(mapped)
+    options = {**({"nics": changed} if changed else {}), **servers}
+    words = [
+        f"{key} {before[key]} becomes {value}"
+        for key, value in sorted(after.items())
+        if before[key] != value
+    ]
+    return NicChange(options, tuple(words), _fingerprint(after))
+
+
+def options_left(desired: DesiredFailover, chosen: Chosen, expected: str) -> Mapping[str, Any]:
+    """Return the options that an earlier run has not changed. `expected` is the fingerprint in the
+    mark of the guest. Raises Conflict if the NICs or the tables are others now.
+    """
+    if _fingerprint(_values(chosen.kind, chosen.config)) == expected:
+        return {}
+    change = change_of(desired, chosen)
+    if change.after != expected:
+        raise _refused(
+            "its NICs, networks or addresses have changed since its job was marked",
+            "Change its NICs with module vm or container, start it, and run this again",
+        )
+    return change.options
+
+
+def _values(kind: Kind, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the bridges, addresses and name servers of a guest."""
+    found = {"nameservers": " ".join(nameservers_in(config))}
+    for key in filter(is_nic, config):
+        options = nic_options(kind, config, key)
+        found |= {f"{key} {option}": value for option, value in options.items()}
+    return found
+
+
+def _fingerprint(values: Mapping[str, str]) -> str:
+    text = repr(sorted(values.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _refused(why: str, step: str) -> Conflict:
+    return Conflict(
+        attempted="its NICs cannot be mapped", answer=why, next_step=step, reason="nics"
+    )
