@@ -160,6 +160,20 @@ def test_networks_and_addresses_change_before_the_start(site: Lab, alone: None) 
     assert states(site) == {DB: (LEFT, True), WEB: (LEFT, True)}
 
 
+def test_the_way_back(site: Lab) -> None:
+    """The jobs copy to the node that was lost, and a migration brings a guest home."""
+    lose(site)
+    options = given(site.simulator)
+    move(site.simulator, do(site, "failover", **options)["moves"])
+    do(site, "failover", **options)
+    site.simulator.ask("PUT", f"/nodes/{LOST}", {"online": True})
+    replicate(site.simulator, DB, age=60)
+    assert any("701-0" in one for one in site.simulator.ask("GET", "/replicas")[LOST])
+    do(site, "vm", name="db", node=LOST, tenant="acme")
+    assert states(site)[DB] == (LOST, True)
+    assert jobs(site)[f"{DB}-0"] == (LOST, LEFT, "every night")
+
+
 def test_refused_before_the_first_write(site: Lab) -> None:
     sim = site.simulator
     online = refused(site, "failover", **given(sim))
