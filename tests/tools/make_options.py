@@ -46,6 +46,8 @@ GENERATED = Path("plugins/module_utils/_spec/generated")
 RULES = GENERATED / "vm_rules.py"
 # The declarations of guests, by the words for them.
 GUESTS = {"vm": "a VM", "container": "a container"}
+# Characters of an option's rule from which on it is written once, if several options have it.
+LONG_RULE = 100
 VARIABLES = Path("plugins/module_utils/_spec/generated/variables.py")
 # The variables of playbooks, and the families of variables.
 FAMILIES = Path(__file__).resolve().parent / "variables.yml"
@@ -80,17 +82,26 @@ def _limit(name: str, rule: Mapping[str, Any], variable: str) -> Source:
     return Source(f"limit({rule['default']!r}, {variable!r})")
 
 
-def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
-    """Return the file with the argument specification of each section."""
+def render_specification(name: str, declarations: Declarations) -> str:
+    """Return the file with the argument specification of each section that has one of its own.
+
+    Returns an empty text if none has.
+    """
+    declaration = declarations[name]
     functions = []
     for section, content in declaration["sections"].items():
         spec = specification(content["options"])
+        if "specification" in content:
+            _require_same(spec, f"{name}.{section}", declarations[content["specification"]])
+            continue
         functions.append(_function(section, content["summary"], spec))
         for option, items in _unchecked(content["options"]).items():
             summary = (
                 f"Return the options of one item of O({option}), which the module's work checks."
             )
             functions.append(_function(f"{option}_item", summary, specification(items)))
+    if not functions:
+        return ""
     text = (
         f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
         ' edit.\n"""\n\n'
@@ -102,9 +113,58 @@ def render_specification(name: str, declaration: Mapping[str, Any]) -> str:
     return text
 
 
+def _require_same(spec: Options, where: str, other: Mapping[str, Any]) -> None:
+    """Raise DeclarationError unless the section of that name in another declaration has a
+    specification.
+    """
+    section = other["sections"][where.partition(".")[2]]
+    if specification(section["options"]) != spec:
+        raise DeclarationError(f"{where}: its specification is not the one that it names")
+
+
 def _function(name: str, summary: str, spec: Options) -> str:
-    source = pprint.pformat(spec, width=90, sort_dicts=False)
-    return f'def {name}_spec() -> Spec:\n    """{summary}"""\n    return {source}\n'
+    shared = _repeated_rules(spec)
+    text = f'def {name}_spec() -> Spec:\n    """{summary}"""\n'
+    for rule, label in shared.items():
+        text += f"    {label}: dict[str, Any] = {rule}\n"
+    return f"{text}    return {_printed(_with_labels(spec, shared))}\n"
+
+
+def _printed(value: Any) -> str:
+    return pprint.pformat(value, width=90, sort_dicts=False)
+
+
+def _repeated_rules(spec: Options) -> dict[str, str]:
+    """Return the long rules that several options have, each with a name after the first option."""
+    first: dict[str, str] = {}
+    shared: dict[str, str] = {}
+    for name, rule in _rules(spec):
+        source = _printed(rule)
+        if source in first and len(source) > LONG_RULE:
+            shared[source] = f"like_{first[source]}"
+        first.setdefault(source, name)
+    return shared
+
+
+def _rules(spec: Options) -> Iterator[tuple[str, Any]]:
+    for name, rule in spec.items():
+        yield name, rule
+        if isinstance(rule, dict):
+            yield from _rules(rule.get("options", {}))
+
+
+def _with_labels(spec: Options, shared: Mapping[str, str]) -> dict[str, Any]:
+    """Return a specification with the names of shared rules in the place of these."""
+    found: dict[str, Any] = {}
+    for name, rule in spec.items():
+        label = shared.get(_printed(rule))
+        if label:
+            found[name] = Source(label)
+        elif isinstance(rule, dict) and "options" in rule:
+            found[name] = {**rule, "options": _with_labels(rule["options"], shared)}
+        else:
+            found[name] = rule
+    return found
 
 
 def _unchecked(options: Options) -> dict[str, Options]:
@@ -369,9 +429,9 @@ def files(folder: Path = DECLARATIONS, repo: Path = REPO) -> dict[Path, str]:
     own = embedded(declarations)
     found: dict[Path, str] = {}
     for name, declaration in declarations.items():
-        found[Path(f"plugins/module_utils/_spec/generated/{name}.py")] = render_specification(
-            name, declaration
-        )
+        spec = render_specification(name, declarations)
+        if spec:
+            found[GENERATED / f"{name}.py"] = spec
         fragment = declaration.get("fragment_file", f"{name}_options")
         text = render_fragment(name, declaration, own)
         if text:

@@ -282,11 +282,23 @@ def test_the_environment_is_part_of_specification_and_documentation(folder: Path
             "      a: {description: A., type: str, roles: {provision: {gone: {}}}}\n",
             "roles/provision/meta/argument_specs.yml: entry point gone has no line",
         ),
+        (
+            "      a: {description: A., type: str, environment: PROXMOX_A}\n",
+            "a: only a whole number with a default has `environment`",
+        ),
     ],
 )
 def test_a_mistake_in_a_declaration_is_named(folder: Path, text: str, message: str) -> None:
     declare(folder, text)
     with pytest.raises(DeclarationError, match=re.escape(message)):
+        make_options.files(folder)
+
+
+def test_a_section_without_a_specification_has_the_options_of_the_named_one(folder: Path) -> None:
+    file = folder / "container.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("      quotas: {as: vm.quotas}\n", ""), encoding="utf-8")
+    with pytest.raises(DeclarationError, match="container.place: its specification is not"):
         make_options.files(folder)
 
 

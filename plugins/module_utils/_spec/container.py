@@ -6,17 +6,9 @@
 
 from __future__ import annotations
 
-from .generated.container import (
-    Spec,
-    behaviour_spec,
-    guest_spec,
-    hardware_spec,
-    identity_spec,
-    life_spec,
-    owner_spec,
-    place_spec,
-)
-from .generated.container_info import filters_spec
+from .generated.container import Spec, hardware_spec, life_spec, safety_spec
+from .generated.vm import behaviour_spec, guest_spec, identity_spec, owner_spec, place_spec
+from .generated.vm_info import filters_spec
 
 
 def container_spec() -> Spec:
@@ -27,6 +19,7 @@ def container_spec() -> Spec:
         **owner_spec(),
         **hardware_spec(),
         **place_spec(),
+        **safety_spec(),
         **behaviour_spec(),
         **guest_spec(),
     }

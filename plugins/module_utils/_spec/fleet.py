@@ -89,7 +89,7 @@ def _container_specs() -> GuestSpecs:
     classes = {name: presets[name] for name in _OF_CLASSES}
     backup = own_options.backup_spec()
     shared = {**whole, **classes, **backup}
-    for name in (*container.identity_spec(), *_OF_VMS_ONLY, "snapshot"):
+    for name in (*vm.identity_spec(), *_OF_VMS_ONLY, "snapshot"):
         shared.pop(name, None)
     of_class = {**without_defaults(container.hardware_spec()), **backup}
     for name in (*_OF_VMS_ONLY, "snapshot"):

@@ -16,6 +16,13 @@ Spec = dict[str, dict[str, Any]]
 
 def cluster_options_spec() -> Spec:
     """Return the options of module cluster_options."""
+    like_migration: dict[str, Any] = {
+        "type": "dict",
+        "options": {
+            "type": {"type": "str", "choices": ["", "secure", "insecure"]},
+            "network": {"type": "str"},
+        },
+    }
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "registered_tags": {"type": "list", "elements": "str"},
@@ -62,13 +69,7 @@ def cluster_options_spec() -> Spec:
                 "restore": {"type": "str"},
             },
         },
-        "migration": {
-            "type": "dict",
-            "options": {
-                "type": {"type": "str", "choices": ["", "secure", "insecure"]},
-                "network": {"type": "str"},
-            },
-        },
+        "migration": like_migration,
         "next_id": {
             "type": "dict",
             "options": {"lower": {"type": "str"}, "upper": {"type": "str"}},
@@ -164,13 +165,7 @@ def cluster_options_spec() -> Spec:
                 "target_replication": {"type": "str"},
             },
         },
-        "replication": {
-            "type": "dict",
-            "options": {
-                "type": {"type": "str", "choices": ["", "secure", "insecure"]},
-                "network": {"type": "str"},
-            },
-        },
+        "replication": like_migration,
         "location": {
             "type": "dict",
             "options": {

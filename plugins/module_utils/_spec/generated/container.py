@@ -16,20 +16,6 @@ from ..environment import limit
 Spec = dict[str, dict[str, Any]]
 
 
-def identity_spec() -> Spec:
-    """Return the options that identify a container."""
-    return {"name": {"type": "str"}, "vmid": {"type": "int"}}
-
-
-def owner_spec() -> Spec:
-    """Return the options for the node of a container and its tenant."""
-    return {
-        "tenant": {"type": "str"},
-        "tenant_prefix": {"type": "str", "default": "tenant_"},
-        "node": {"type": "str"},
-    }
-
-
 def life_spec() -> Spec:
     """Return the options for the source of a container and its state."""
     return {
@@ -174,78 +160,6 @@ def hardware_spec() -> Spec:
     }
 
 
-def place_spec() -> Spec:
-    """Return the options for the place of a container and the limits of its tenant."""
-    return {
-        "vmid_choice": {"type": "str", "choices": ["by_name", "lowest"], "default": "by_name"},
-        "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},
-        "vmid_bands": {
-            "type": "dict",
-            "options": {
-                "template": {"type": "list", "elements": "int"},
-                "manual": {"type": "list", "elements": "int"},
-                "reserved": {"type": "list", "elements": "int"},
-            },
-        },
-        "placement": {
-            "type": "dict",
-            "options": {
-                "nodes": {"type": "list", "elements": "str"},
-                "exclude": {"type": "list", "elements": "str"},
-                "strategy": {
-                    "type": "str",
-                    "choices": ["least_used", "round_robin", "first", "random"],
-                    "default": "least_used",
-                },
-                "seed": {"type": "str"},
-                "max_vms_per_node": {"type": "raw"},
-                "min_free_memory": {"type": "raw"},
-                "cpu_overcommit": {"type": "float"},
-                "memory_overcommit": {"type": "float"},
-                "storage_overcommit": {"type": "float", "default": 10.0},
-                "affinity": {"type": "list", "elements": "str"},
-                "anti_affinity": {"type": "list", "elements": "str"},
-                "affinity_policy": {
-                    "type": "str",
-                    "choices": ["required", "preferred"],
-                    "default": "required",
-                },
-                "keep": {"type": "bool"},
-            },
-        },
-        "rebalance": {"type": "bool", "default": False},
-        "shared_sources": {"type": "list", "elements": "str"},
-        "quota": {
-            "type": "dict",
-            "options": {
-                "vms": {"type": "int"},
-                "cores": {"type": "int"},
-                "memory": {"type": "raw"},
-                "disk": {"type": "raw"},
-            },
-        },
-        "quotas": {"type": "dict", "default": {}},
-        "allow_privileged": {"type": "bool", "default": True},
-    }
-
-
-def behaviour_spec() -> Spec:
-    """Return the options for how a change is made."""
-    return {
-        "migrate": {"type": "bool", "default": True},
-        "reboot": {"type": "str", "choices": ["never", "if_needed", "always"], "default": "never"},
-        "graceful": {"type": "bool", "default": False},
-        "force": {"type": "bool", "default": False},
-        "shutdown_timeout": limit(60, "PROXMOX_SHUTDOWN_TIMEOUT"),
-        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
-    }
-
-
-def guest_spec() -> Spec:
-    """Return the options that choose an address of the container."""
-    return {
-        "addresses": {"type": "bool", "default": False},
-        "address_family": {"type": "str", "choices": ["ipv4", "ipv6", "any"], "default": "ipv4"},
-        "address_nics": {"type": "list", "elements": "str", "default": []},
-        "address_subnets": {"type": "list", "elements": "str", "default": []},
-    }
+def safety_spec() -> Spec:
+    """Return the option that refuses privileged containers."""
+    return {"allow_privileged": {"type": "bool", "default": True}}

@@ -34,6 +34,10 @@ def scope_spec() -> Spec:
 
 def firewall_spec() -> Spec:
     """Return the options of module firewall without the choice of the scope."""
+    like_log_level_in: dict[str, Any] = {
+        "type": "str",
+        "choices": ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug", "nolog"],
+    }
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "comment": {"type": "str"},
@@ -46,76 +50,11 @@ def firewall_spec() -> Spec:
                 "policy_out": {"type": "str", "choices": ["", "ACCEPT", "REJECT", "DROP"]},
                 "policy_forward": {"type": "str", "choices": ["", "ACCEPT", "DROP"]},
                 "log_ratelimit": {"type": "str"},
-                "log_level_in": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
-                "log_level_out": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
-                "log_level_forward": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
-                "tcp_flags_log_level": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
-                "smurf_log_level": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
+                "log_level_in": like_log_level_in,
+                "log_level_out": like_log_level_in,
+                "log_level_forward": like_log_level_in,
+                "tcp_flags_log_level": like_log_level_in,
+                "smurf_log_level": like_log_level_in,
                 "nosmurfs": {"type": "bool"},
                 "tcpflags": {"type": "bool"},
                 "nf_conntrack_max": {"type": "int"},
@@ -154,20 +93,7 @@ def firewall_spec() -> Spec:
                 "sport": {"type": "str"},
                 "dport": {"type": "str"},
                 "icmp_type": {"type": "str"},
-                "log": {
-                    "type": "str",
-                    "choices": [
-                        "emerg",
-                        "alert",
-                        "crit",
-                        "err",
-                        "warning",
-                        "notice",
-                        "info",
-                        "debug",
-                        "nolog",
-                    ],
-                },
+                "log": like_log_level_in,
                 "comment": {"type": "str"},
             },
         },
@@ -210,31 +136,21 @@ def info_spec() -> Spec:
 
 def firewall_check_spec() -> Spec:
     """Return the options of module firewall_check."""
+    like_source: dict[str, Any] = {
+        "type": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str"},
+            "vmid": {"type": "int"},
+            "tenant": {"type": "str"},
+            "nic": {"type": "str"},
+            "node": {"type": "str"},
+            "address": {"type": "str"},
+        },
+    }
     return {
-        "source": {
-            "type": "dict",
-            "required": True,
-            "options": {
-                "name": {"type": "str"},
-                "vmid": {"type": "int"},
-                "tenant": {"type": "str"},
-                "nic": {"type": "str"},
-                "node": {"type": "str"},
-                "address": {"type": "str"},
-            },
-        },
-        "dest": {
-            "type": "dict",
-            "required": True,
-            "options": {
-                "name": {"type": "str"},
-                "vmid": {"type": "int"},
-                "tenant": {"type": "str"},
-                "nic": {"type": "str"},
-                "node": {"type": "str"},
-                "address": {"type": "str"},
-            },
-        },
+        "source": like_source,
+        "dest": like_source,
         "proto": {"type": "str", "default": "tcp"},
         "dport": {"type": "int"},
         "sport": {"type": "int"},
