@@ -24,6 +24,7 @@ notes:
   - C(become) works without a password.
 extends_documentation_fragment:
   - pve.fleet.connection.variables
+  - pve.fleet.connection
   - pve.fleet.connection_guest
   - ansible.builtin.connection_pipelining
 options:

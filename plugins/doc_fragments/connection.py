@@ -384,101 +384,6 @@ options:
     ini:
       - section: inventory_proxmox
         key: site
-  sites:
-    description:
-      - Several clusters, each with a name and the options of the connection. An option
-        of the task wins over that of the site, and the site over the environment.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: The name of the site.
-        type: str
-        required: true
-      default:
-        description: Whether the site is used when none is named.
-        type: bool
-      host:
-        description: See O(host).
-        type: str
-        aliases: [api_host, endpoint, url]
-      port:
-        description: See O(port).
-        type: int
-      user:
-        description: See O(user).
-        type: str
-        aliases: [api_user]
-      password:
-        description: See O(password).
-        type: str
-        aliases: [api_password]
-      token_id:
-        description: See O(token_id).
-        type: str
-        aliases: [api_token_id]
-      token_secret:
-        description: See O(token_secret).
-        type: str
-        aliases: [api_token_secret]
-      validate_certs:
-        description: See O(validate_certs).
-        type: bool
-      ca_path:
-        description: See O(ca_path).
-        type: str
-        aliases: [ca_bundle]
-      client_cert:
-        description: See O(client_cert).
-        type: path
-      client_key:
-        description: See O(client_key).
-        type: path
-      timeout:
-        description: See O(timeout).
-        type: float
-      retries:
-        description: See O(retries).
-        type: int
-      retry_timeout:
-        description: See O(retry_timeout).
-        type: float
-      lock_timeout:
-        description: See O(lock_timeout).
-        type: float
-      require_tenant:
-        description: See O(require_tenant).
-        type: bool
-      node:
-        description:
-          - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
-            with preferred nodes, separated by commas.
-        type: str
-        aliases: [default_node]
-      nodes:
-        description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of
-            the cluster.
-          - A VM that is on another node already can be managed, and stays there.
-        type: list
-        elements: str
-      storages:
-        description: The storages that this site may use for new disks, images and clones.
-          Left out, all storages.
-        type: list
-        elements: str
-      bridges:
-        description: The bridges and VNets that network cards of this site may use.
-          Left out, all of them.
-        type: list
-        elements: str
-      max_vms_per_node:
-        description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes
-            and their numbers.
-          - It holds for tasks that do not say it in C(placement).
-        type: raw
   sites_file:
     description:
       - A YAML file with the list of O(sites).
@@ -487,17 +392,6 @@ options:
     ini:
       - section: inventory_proxmox
         key: sites_file
-requirements:
-  - python >= 3.10
-  - proxmoxer >= 2.2.0, < 3
-  - requests >= 2.28.0
-  - PyYAML >= 6.0
-notes:
-  - Where an option has several environment variables, the first of them that is set
-    counts, in the order in which they are listed, and the others are ignored.
-  - An empty option or environment variable of the connection counts as not set.
-  - When both a token and a password are given in the same place, the token is used.
-  - Proxies and C(.netrc) from the environment are not used.
 """
 
     VARIABLES = r"""
@@ -742,15 +636,4 @@ options:
     type: path
     vars:
       - name: ansible_pve_sites_file
-requirements:
-  - python >= 3.10
-  - proxmoxer >= 2.2.0, < 3
-  - requests >= 2.28.0
-  - PyYAML >= 6.0
-notes:
-  - Where an option has several environment variables, the first of them that is set
-    counts, in the order in which they are listed, and the others are ignored.
-  - An empty option or environment variable of the connection counts as not set.
-  - When both a token and a password are given in the same place, the token is used.
-  - Proxies and C(.netrc) from the environment are not used.
 """

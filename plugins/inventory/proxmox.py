@@ -23,6 +23,7 @@ description:
   - Texts that a tenant can set, such as the name of a VM, are never read as templates.
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
+  - pve.fleet.connection
   - pve.fleet.inventory
   - ansible.builtin.inventory_cache
 options:

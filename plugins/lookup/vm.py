@@ -18,6 +18,7 @@ description:
     on the node of the VM. This takes one request for each node.
 extends_documentation_fragment:
   - pve.fleet.connection.plugin
+  - pve.fleet.connection
 options:
   _terms:
     description: Names or VMIDs; a number is always a VMID. A name must be that of exactly one VM.

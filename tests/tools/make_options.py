@@ -180,7 +180,8 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
     """Return the documentation fragment: one text for each attribute that sections name, without
     the fragments that are part of the documentation of their module (`own`).
 
-    Returns an empty text if none is left.
+    A plugin that has options for ansible.cfg or variables names the fragment of modules as well,
+    which has its notes. Returns an empty text if none is left.
     """
     texts: dict[str, Options] = {}
     for section in declaration["sections"].values():
@@ -199,24 +200,25 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
         ' edit.\n"""\n\n'
     )
     text += "from __future__ import annotations\n\n\nclass ModuleDocFragment:\n"
-    parts = [
-        f'    {attribute} = r"""\n{dumped({"options": options, **shared})}"""\n'
-        for attribute, options in texts.items()
-    ]
+    parts = []
+    for attribute, options in texts.items():
+        whole = {"options": options}
+        if attribute not in ("PLUGIN", "VARIABLES"):
+            whole |= shared
+        parts.append(f'    {attribute} = r"""\n{dumped(whole)}"""\n')
     return text + "\n".join(parts)
 
 
 def _with_ini(options: Options, section: str) -> Options:
     """Return options as a plugin documents them, which reads them from ansible.cfg too.
 
-    A list of dictionaries cannot be written there.
+    A list of dictionaries cannot be written there: the plugin has it from the fragment of modules.
     """
-    found: Options = {}
-    for name, option in options.items():
-        found[name] = dict(option)
-        if "suboptions" not in option:
-            found[name]["ini"] = [{"section": section, "key": name}]
-    return found
+    return {
+        name: {**option, "ini": [{"section": section, "key": name}]}
+        for name, option in options.items()
+        if "suboptions" not in option
+    }
 
 
 def _with_variables(options: Options, prefix: str) -> Options:
