@@ -185,7 +185,7 @@ def test_a_tenant_replaces_a_root_with_its_own_token(lab: Lab) -> None:
     images = {"templates": [str(older), str(newer)], "storages": ["ceph", "local-lvm"]}
     own, other = made(lab, "initech", **images), made(lab, "hooli", **images)
     mine, theirs = {"tenant": "initech", **own}, {"tenant": "hooli", **other}
-    wanted = {"source": "golden@1", "rootfs": {"size": "1G"}, "node": "pve1"}
+    wanted: dict[str, Any] = {"source": "golden@1", "rootfs": {"size": "1G"}, "node": "pve1"}
     vmid = do(lab, "container", name="web", pool="initech", **wanted, **mine)["container"]["vmid"]
     before = config(lab, vmid)
     # Another tenant does not get at it, by its name or by its VMID.

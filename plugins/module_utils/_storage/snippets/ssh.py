@@ -17,6 +17,7 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.errors import ConfigurationError, FleetError
+from ..._core.propstring import keyed_parts
 from .files import mode_of
 
 _NO_FILE, _NO_DIRECTORY, _NO_CONNECTION = 44, 45, 255
@@ -77,12 +78,8 @@ def directory_of(storage: Mapping[str, Any]) -> str:
     Source: pve-storage, Storage/Plugin.pm (get_subdir), NFSPlugin.pm and CIFSPlugin.pm (path).
     """
     path = storage.get("path") or f"/mnt/pve/{storage.get('storage')}"
-    folder = "snippets"
-    for entry in str(storage.get("content-dirs") or "").split(","):
-        content, _equals, own = entry.partition("=")
-        if content == "snippets" and own:
-            folder = own
-    return f"{path}/{folder}"
+    folders = keyed_parts(str(storage.get("content-dirs") or "")) or {}
+    return f"{path}/{folders.get('snippets') or 'snippets'}"
 
 
 def run_program(words: list[str], data: bytes) -> tuple[int, bytes, bytes]:
