@@ -264,7 +264,8 @@ def root(key: str, *before: str, running: bool = False, state: str) -> Scenario:
     """
     choice = {"name": NAME, "tenant": TENANT, "source": "golden", **LIMITS}
     there = container(running, description="<!-- pve.fleet: image=golden:1 -->")
-    there |= container_template(hostname="golden", tags="version-2")
+    smaller = f"ceph:base-{CT_TEMPLATE}-disk-0,size=1G"  # the root of the holder grows
+    there |= container_template(hostname="golden", tags="version-2", rootfs=smaller)
     tasks = tuple(("container_image", {**choice, "state": one}) for one in before)
     whole = {**choice, "state": state}
     return Scenario(key, "container_image", whole, before=tasks, containers=there)
