@@ -21,8 +21,8 @@ description:
     is not started again.
   - The new root file system gets the size of the old one if the image is smaller. It has nothing
     of the old one, such as passwords and SSH keys.
-  - The playbook P(pve.fleet.replace_images#playbook) uses it for the containers of an estate, one
-    after the other.
+  - The playbook C(pve.fleet.replace_images) uses it for the containers of an estate, one after
+    the other.
 options:
   name:
     description: Name of the container.

@@ -236,6 +236,7 @@ options:
           it missed its time. By default, it does not.
         type: bool
 extends_documentation_fragment:
+  - pve.fleet.fleet_item
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
   - pve.fleet.vm_options.life

@@ -191,11 +191,17 @@ def _documentation(name: str, file: str, declarations: Declarations) -> dict[str
 
 
 def embedded(declarations: Declarations) -> set[str]:
-    """Return the fragments that only one module has: its documentation contains their options."""
+    """Return the declared fragments that only one module has: its documentation contains their
+    options.
+    """
+    declared: set[str] = set()
+    for file, declaration in declarations.items():
+        for section in declaration["sections"].values():
+            declared.add(fragment_of(section, file, declaration))
     users: Counter[str] = Counter()
     for name, (file, _module) in modules_of(declarations).items():
         users.update(_fragments(name, file, declarations[file]))
-    return {fragment for fragment, count in users.items() if count == 1}
+    return {fragment for fragment in declared if users[fragment] == 1}
 
 
 def options_of(fragment: str, declarations: Declarations) -> Options:

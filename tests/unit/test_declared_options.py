@@ -22,6 +22,7 @@ import yaml
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._estate import document
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of, rule_of
+from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.connection import (
     connection_spec,
 )
@@ -348,6 +349,11 @@ def test_the_options_of_a_module_are_those_of_its_documentation(module: str) -> 
         assert shown[name]["type"] == option["type"], name
         assert shown[name].get("default") == option.get("default"), name
         assert shown[name].get("choices") == option.get("choices"), name
+
+
+def test_the_items_of_a_list_are_documented() -> None:
+    """Their documentation is a fragment that is written by hand."""
+    assert VM_SPECS.item.keys() == documented_options("vms")["vms"]["suboptions"].keys()
 
 
 def test_each_call_returns_data_of_its_own() -> None:
