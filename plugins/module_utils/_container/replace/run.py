@@ -195,10 +195,12 @@ class Replacement(GuestSteps, Resource[Result]):
             raise
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        """Classify the failure of a step (pure): if another guest got the VMID of the holder first,
-        nothing was created, and the clone gets another one.
+        """Classify the failure of a step (pure).
+
+        If another guest got the VMID of the holder first, nothing was created, and the clone gets
+        another one. A container that is not running has stopped since the listing was made.
         """
-        if isinstance(error, VmidTaken):
+        if isinstance(error, VmidTaken) or error.reason == "not running":
             return Verdict.STALE
         return super().classify_failure(step, error)
 

@@ -280,8 +280,8 @@ _TEXTS: tuple[_Text, ...] = (
         "exists",
         "Choose another snapshot name",
     ),
-    _Text(r"VM \d+ already running", AlreadyRunning, "already running"),
-    _Text(r"VM \d+ (?:is )?not running", Conflict, "not running", "Start the VM first"),
+    _Text(r"(?:VM|CT) \d+ already running", AlreadyRunning, "already running"),
+    _Text(r"(?:VM|CT) \d+ (?:is )?not running", Conflict, "not running", "Start the guest first"),
     _Text(
         r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"
     ),

@@ -67,6 +67,9 @@ ANSWERS: list[tuple[int, str, str, str]] = [
     (500, "No QEMU guest agent configured", "NotSupported", "agent not configured"),
     (500, "QEMU guest agent is not running", "NotSupported", "agent not running"),
     (500, "VM 200 is not running", "Conflict", "not running"),
+    # pve-container, API2/LXC/Status.pm
+    (500, "CT 200 not running", "Conflict", "not running"),
+    (500, "CT 200 already running", "Conflict", "already running"),
     (
         500,
         "hostname lookup 'x' failed - failed to get address info for: x: Name or service not known",
