@@ -167,7 +167,7 @@ class InProcess(ActionBase):
         if not self._is_watched(variables):
             return client
         watcher = _progress.Watcher(client, display.display, _host(variables))
-        return client.watched(watcher)
+        return client.watched(watcher, watcher.show_upload)
 
     def _failed(self, values: dict[str, Any], checked: _arguments.Checked) -> dict[str, Any]:
         """Return the values of a failed task.

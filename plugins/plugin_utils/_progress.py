@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines that show progress on a terminal: which task, how far, and for how long."""
+"""Lines that show progress on a terminal: which task or upload, how far, and for how long."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..module_utils._api.client import Client
+from ..module_utils._api.request import Upload
 from ..module_utils._api.upid import Upid, parse_upid
 from ..module_utils._core.clock import Clock
 from ..module_utils._core.errors import FleetError
+from ..module_utils._core.quantities import readable_size
 
 FIRST_AFTER = 1.5  # seconds; a shorter task needs no line
 LINE_EVERY = 1.0  # seconds, over all processes of a play
@@ -39,7 +41,7 @@ ON_A_TERMINAL = bool(sys.stdout is not None and sys.stdout.isatty())
 
 WORDS = {
     "download": "download",
-    "imgcopy": "copy of a disk",
+    "imgcopy": "copy of a volume",
     "move_volume": "move of a disk",
     "qmclone": "clone",
     "qmconfig": "change",
@@ -95,6 +97,17 @@ def describe_task(task: Upid) -> str:
     return f"{what} on node {task.node}"
 
 
+def describe_upload(upload: Upload, sent: int, size: int, seconds: float) -> str:
+    """Return a description of an upload: its file and place, the share that was sent, the mean
+    rate and the elapsed time (pure).
+
+    `sent` and `size` are in bytes. Neither `size` nor `seconds` is zero.
+    """
+    share = f"{100 * sent / size:.0f} % of {readable_size(size)}"
+    rate = f"{readable_size(sent / seconds)}/s"
+    return f"upload of {upload.name} to {upload.place}, {share}, {rate}, {seconds:.0f} s"
+
+
 class Beat:
     """Admits one caller for each interval, over all processes that are forked after it was made."""
 
@@ -117,7 +130,10 @@ BEAT = Beat()
 
 
 class Watcher:
-    """Shows the progress of the tasks of one client. A failure to read it never ends the wait."""
+    """Shows the progress of the tasks and uploads of one client.
+
+    A failure to read the progress of a task never ends the wait.
+    """
 
     def __init__(
         self,
@@ -140,7 +156,7 @@ class Watcher:
     def __call__(self, upid: str, seconds: float, status: str) -> None:
         """Show a line if one is due. `seconds` is how long the task has been waited for."""
         now = self._clock.monotonic()
-        if seconds < FIRST_AFTER or not self._beat.take(now):
+        if not self._is_due(seconds, now):
             return
         with self._lock:
             task = parse_upid(upid)
@@ -152,6 +168,14 @@ class Watcher:
             if status not in ("", "running"):
                 line = f"{line} ({status})"
             self._show(line)
+
+    def show_upload(self, upload: Upload, sent: int, size: int, seconds: float) -> None:
+        """Show a line if one is due. `seconds` is the time since the start of the upload."""
+        if self._is_due(seconds, self._clock.monotonic()):
+            self._show(f"{self._who}{describe_upload(upload, sent, size, seconds)}")
+
+    def _is_due(self, seconds: float, now: float) -> bool:
+        return seconds >= FIRST_AFTER and self._beat.take(now)
 
     def _share(self, task: Upid, now: float) -> float | None:
         """Return the last percentage in the task's log, or None.

@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import Directory
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import NodeDirectory
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
@@ -288,7 +289,7 @@ def test_an_upload_of_6_gib_is_announced_with_its_whole_length(lab: Lab, tmp_pat
         stream.truncate(size)
     foreseen = lab.run("volume", check=True, **PLACE, src=str(file))
     assert foreseen["volume"]["size"] == size
-    with MultipartBody({"content": "iso"}, Upload(str(file), file.name)) as body:
+    with MultipartBody({"content": "iso"}, Upload(str(file), file.name), Clock()) as body:
         assert size < len(body) < size + 1000
         pieces = [body.read() for _turn in range(3)]
     assert max(map(len, pieces)) <= 1 << 18

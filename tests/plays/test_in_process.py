@@ -596,3 +596,33 @@ def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     ), lines
     assert any("%" in line for line in lines)
     assert unasked == []
+
+
+def test_progress_of_an_upload_is_shown_unless_the_task_is_hidden(tmp_path: Path) -> None:
+    slow_network = (
+        "import ssl, time\n"
+        "send = ssl.SSLSocket.sendall\n"
+        "def sendall(self, data, *rest):\n"
+        "    time.sleep(0.25 if len(data) > 100_000 else 0)\n"
+        "    return send(self, data, *rest)\n"
+        "ssl.SSLSocket.sendall = sendall\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(slow_network, encoding="utf-8")
+    file = tmp_path / "debian.iso"
+    file.write_bytes(bytes(3 << 20))
+    volume = {"storage": "local", "node": "pve1", "content": "iso", "src": str(file)}
+    shown = Row("shown", "volume", volume)
+    hidden = Row("hidden", "volume", {**volume, "filename": "other.iso"}, {"no_log": True})
+    with Simulator("--task-ms", "default=10") as simulator:
+        played = play(
+            tmp_path,
+            [shown, hidden],
+            simulator,
+            PYTHONPATH=str(tmp_path),
+            PVE_FLEET_PROGRESS="true",
+        )
+    assert [played.results[name]["changed"] for name in ("shown", "hidden")] == [True, True]
+    lines = re.findall(r"^\[localhost\] (.*)$", played.output, re.M)
+    assert 1 <= len(lines) <= 4, played.output[-3000:]
+    line = r"upload of debian\.iso to local on node pve1, \d+ % of 3 MiB, [\d.]+ [KM]iB/s, \d+ s"
+    assert all(re.fullmatch(line, each) for each in lines), lines

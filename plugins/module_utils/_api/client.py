@@ -25,7 +25,7 @@ from .answers.typed import Typed
 from .http.backend import ProxmoxerTransport
 from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
-from .request import Again, Confirm, Request, Upload, encode
+from .request import Again, Confirm, Request, Upload, UploadProgress, encode
 from .retrying import Retrying
 from .settings import Connection, ReadFile, resolve
 from .task_poller import TaskPoller
@@ -45,8 +45,8 @@ class ClientLayers:
     """The components of a client.
 
     `above` makes the layer above the retries, if there is one. `progress` is called while a task
-    runs. `task_poller` is set if several threads wait for tasks. `notes` are kept of tasks and
-    steps. `known` is shared by all clients of one transport.
+    runs, `upload_progress` while a file is sent. `task_poller` is set if several threads wait for
+    tasks. `notes` are kept of tasks and steps. `known` is shared by all clients of one transport.
     """
 
     connection: Connection
@@ -56,6 +56,7 @@ class ClientLayers:
     above: Callable[[Sender], Sender] | None = None
     limit: Limit | None = None
     progress: Progress | None = None
+    upload_progress: UploadProgress | None = None
     task_poller: TaskPoller | None = None
     notes: Notes = NoNotes()
     known: ServerFacts = field(default_factory=ServerFacts)
@@ -100,9 +101,11 @@ class Client:
         """Return a client that asks each question again: this one."""
         return self
 
-    def watched(self, progress: Progress) -> Client:
-        """Return a client that calls `progress` while a task runs."""
-        return self._with(progress=progress)
+    def watched(self, progress: Progress, upload_progress: UploadProgress) -> Client:
+        """Return a client that calls `progress` while a task runs, and `upload_progress` while a
+        file is sent.
+        """
+        return self._with(progress=progress, upload_progress=upload_progress)
 
     def noted(self, notes: Notes) -> Client:
         """Return a client that keeps notes of its tasks and of the steps reported to it."""
@@ -256,6 +259,7 @@ class Client:
         values = encode(data or {})
         request = Request(method, segments, values, attempted=attempted, confirm=confirm)
         if upload is not None:
+            upload = replace(upload, progress=self._layers.upload_progress)
             request = replace(request, upload=upload, timeout=timeout)
         return self._tasks.run(request, timeout)
 

@@ -22,12 +22,21 @@ Again = Callable[[], None]
 """A check before a write is sent again: raises if it must not be."""
 
 
+UploadProgress = Callable[["Upload", int, int, float], None]
+"""Called as `progress(upload, bytes sent, size of the file, seconds)` while a file is sent."""
+
+
 @dataclass(frozen=True)
 class Upload:
-    """A local file that goes with a request, and its name there."""
+    """A local file that goes with a request, its name there, and the place for people.
+
+    `progress` is called before each piece of the file.
+    """
 
     path: str
     name: str
+    place: str = ""
+    progress: UploadProgress | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
-from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
+from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request, Upload
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
@@ -284,6 +284,35 @@ def test_a_line_tells_what_how_far_and_how_long() -> None:
         "[web1] clone of VM 9000 on node pve1, 33 %, 10 s",
     ]
     assert [int(request.values["start"]) for request in log.asked] == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("sent", "size", "seconds", "text"),
+    [
+        (0, 6 << 30, 2.0, "0 % of 6 GiB, 0 B/s, 2 s"),
+        (2640 << 20, 6 << 30, 24.0, "43 % of 6 GiB, 110 MiB/s, 24 s"),
+        (6 << 30, 6 << 30, 4.0, "100 % of 6 GiB, 1.5 GiB/s, 4 s"),
+        (75 << 10, 150 << 10, 50.0, "50 % of 150 KiB, 1.5 KiB/s, 50 s"),
+    ],
+)
+def test_description_of_an_upload(sent: int, size: int, seconds: float, text: str) -> None:
+    upload = Upload("/srv/debian.iso", "debian.iso", "local on node pve1")
+    description = _progress.describe_upload(upload, sent, size, seconds)
+    assert description == f"upload of debian.iso to local on node pve1, {text}"
+
+
+def test_a_line_of_an_upload_is_shown_once_a_second() -> None:
+    log, clock, lines = Log(), FakeClock(), cast(list[str], [])
+    watcher = _progress.Watcher(log.client(), lines.append, "web1", _progress.Beat(), clock)
+    upload = Upload("/srv/a.iso", "a.iso", "local on node pve1")
+    for seconds in (1.0, 2.0, 2.5, 4.0):  # too early, shown, too soon after it, shown
+        clock.now = 100.0 + seconds
+        watcher.show_upload(upload, int(seconds) << 20, 8 << 20, seconds)
+    assert lines == [
+        "[web1] upload of a.iso to local on node pve1, 25 % of 8 MiB, 1 MiB/s, 2 s",
+        "[web1] upload of a.iso to local on node pve1, 50 % of 8 MiB, 1 MiB/s, 4 s",
+    ]
+    assert log.asked == []
 
 
 def test_one_line_a_second_over_all_processes() -> None:

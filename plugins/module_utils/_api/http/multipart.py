@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import BinaryIO
 
+from ..._core.clock import Clock
 from ..._core.errors import ConfigurationError
 from ..request import Upload
 
@@ -24,7 +25,7 @@ class MultipartBody:
     Proxmox VE takes the fields before the file only (pve-http-server: AnyEvent.pm).
     """
 
-    def __init__(self, fields: Mapping[str, str], upload: Upload) -> None:
+    def __init__(self, fields: Mapping[str, str], upload: Upload, clock: Clock) -> None:
         boundary = secrets.token_hex(16)
         self.content_type = f"multipart/form-data; boundary={boundary}"
         head = [
@@ -37,8 +38,12 @@ class MultipartBody:
         )
         self._parts = ["".join(head).encode(), f"\r\n--{boundary}--\r\n".encode()]
         self._file = _open(upload)
-        self._left = os.fstat(self._file.fileno()).st_size
-        self._length = self._left + sum(map(len, self._parts))
+        self._size = os.fstat(self._file.fileno()).st_size
+        self._left = self._size
+        self._length = self._size + sum(map(len, self._parts))
+        self._upload = upload
+        self._clock = clock
+        self._began = clock.monotonic()
 
     def __enter__(self) -> MultipartBody:
         return self
@@ -67,12 +72,19 @@ class MultipartBody:
         if len(self._parts) == 2:
             return self._parts.pop(0)
         if self._left:
+            self._show_progress()
             piece = self._file.read(min(max(size, _PIECE), self._left))
             if not piece:
                 raise OSError("the file became shorter while it was sent")
             self._left -= len(piece)
             return piece
         return self._parts.pop(0) if self._parts else b""
+
+    def _show_progress(self) -> None:
+        progress = self._upload.progress
+        if progress is not None:
+            seconds = self._clock.monotonic() - self._began
+            progress(self._upload, self._size - self._left, self._size, seconds)
 
 
 def _open(upload: Upload) -> BinaryIO:

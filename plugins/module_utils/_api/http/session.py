@@ -181,7 +181,7 @@ class Session:
         """Make one HTTP exchange with these headers, and put it on record."""
         if exchange.upload is None:
             return self._request(exchange, dict(login), exchange.data or None)
-        with MultipartBody(exchange.data or {}, exchange.upload) as body:
+        with MultipartBody(exchange.data or {}, exchange.upload, self._clock) as body:
             return self._request(exchange, {**login, "Content-Type": body.content_type}, body)
 
     def _request(self, exchange: Exchange, headers: dict[str, str], body: Any) -> Answer:

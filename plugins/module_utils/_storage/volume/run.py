@@ -167,6 +167,7 @@ class StoredVolume(Resource[Result]):
             self.copies = self._running_copies()
         if step.action != UPLOAD:
             return super().send(step)
+        file = self.volume.file
         result = self.client.task(
             step.method,
             *step.path,
@@ -174,7 +175,7 @@ class StoredVolume(Resource[Result]):
             attempted=attempted(step.summary),
             timeout=self.timeout,
             confirm=self.confirm_write(step),
-            upload=Upload(self.volume.src, self.volume.file.name),
+            upload=Upload(self.volume.src, file.name, f"{file.storage} on node {file.node}"),
         )
         return self.after_task(step, result)
 

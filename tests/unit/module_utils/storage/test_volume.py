@@ -30,6 +30,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired 
     Volume,
     read_desired_volume,
 )
+from tests.fake_clock import FakeClock
 
 _PVE = parse_endpoint("https://pve:8006", None)
 ROOT = Connection(_PVE, user="root@pam", password="x")
@@ -60,7 +61,7 @@ def test_space_and_versions_are_checked() -> None:
 def test_the_body_of_an_upload(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"x" * 600_000)
-    with MultipartBody({"content": "iso"}, Upload(str(file), "a.iso")) as body:
+    with MultipartBody({"content": "iso"}, Upload(str(file), "a.iso"), FakeClock()) as body:
         data = b"".join(body)
         assert len(body) == len(data)
     head = f"Content-Type: {body.content_type}\r\n\r\n".encode()
@@ -71,10 +72,26 @@ def test_the_body_of_an_upload(tmp_path: Path) -> None:
     assert len(second.get_payload()) == 600_000
 
 
+def test_the_progress_of_an_upload_is_called_before_each_piece(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"x" * 600_000)
+    clock, calls = FakeClock(), []
+    upload = Upload(str(file), "a.iso", progress=lambda *call: calls.append(call))
+    with MultipartBody({"content": "iso"}, upload, clock) as body:
+        for _piece in body:
+            clock.now += 2.0
+    piece = 1 << 18
+    assert calls == [
+        (upload, 0, 600_000, 2.0),
+        (upload, piece, 600_000, 4.0),
+        (upload, 2 * piece, 600_000, 6.0),
+    ]
+
+
 def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"x" * 1_000_000)
-    with MultipartBody({}, Upload(str(file), "a.iso")) as body:
+    with MultipartBody({}, Upload(str(file), "a.iso"), FakeClock()) as body:
         file.write_bytes(b"")
         with pytest.raises(OSError, match="became shorter"):
             list(body)
@@ -82,7 +99,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
-        MultipartBody({}, Upload(str(tmp_path / "none"), "a.iso"))
+        MultipartBody({}, Upload(str(tmp_path / "none"), "a.iso"), FakeClock())
 
 
 def a_copy(storage: str, name: str, content: str = "images", **values: Any) -> Volume:
