@@ -12,12 +12,12 @@ with tasks of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._api.tasks import find_task
 from ..._api.upid import TaskResult, parse_upid
 from ..._cluster.state import node_of
+from ..._core.clock import Clock
 from ..._core.errors import FleetError, NotFound, TaskFailed, TaskTimeout
 from ..._core.poll import poll
 from ..._resource.execute import attempted
@@ -71,15 +71,12 @@ def _await_power(
     if result.type == "hastart":
         wanted = "running"
     current: Mapping[str, Any] = {}
-    not_frozen = timeout  # the seconds that were left when the VM was last not frozen
-    for left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+    effort = _Effort(client.clock)
+    for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         node, current = _look(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
-        state = _managed_state(current)
-        if state != "freeze":
-            not_frozen = left
-        if state == "error" or not_frozen - left > _LONGEST_FREEZE:
+        if effort.has_ended(current):
             break
     started = find_task(
         client,
@@ -92,6 +89,22 @@ def _await_power(
         client.wait(started, timeout=0, attempted=began)  # raises the error of the task
     _require_effort(current, began, result)
     _raise_timeout(began, wanted, timeout, result)
+
+
+class _Effort:
+    """Decides by the states of a VM whether the HA manager still does something with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._not_frozen = clock.monotonic()  # the last time that the VM was not frozen
+
+    def has_ended(self, current: Mapping[str, Any]) -> bool:
+        """Return whether the VM is in state error, or has been frozen for too long."""
+        now = self._clock.monotonic()
+        state = _managed_state(current)
+        if state != "freeze":
+            self._not_frozen = now
+        return state == "error" or now - self._not_frozen > _LONGEST_FREEZE
 
 
 def _managed_state(current: Mapping[str, Any]) -> str:
@@ -128,6 +141,8 @@ def _await_arrival(
     target = str(step.data["target"])
     since = parse_upid(result.upid).starttime
     followed: str | None = None
+    current: Mapping[str, Any] = {}
+    effort = _Effort(client.clock)
     for remaining in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         if _arrived(client, kind, vmid, target):
             return
@@ -135,14 +150,24 @@ def _await_arrival(
             break
         started = find_task(client, source, type=_tasks_for(kind, result), vmid=vmid, since=since)
         if started is None or started == followed:
+            current = _at_source(client, kind, source, vmid)
+            if effort.has_ended(current):
+                break
             continue
         followed = started
         client.wait(started, timeout=remaining, attempted=began)
         if _arrived(client, kind, vmid, target):
             return
-    with suppress(NotFound):
-        _require_effort(_current(client, kind, source, vmid), began, result)
+    _require_effort(current, began, result)
     _raise_timeout(began, "there", timeout, result)
+
+
+def _at_source(client: Client, kind: Kind, node: str, vmid: int) -> Mapping[str, Any]:
+    """Return the status of a VM on the node that it leaves, empty if it is not there any more."""
+    try:
+        return _current(client, kind, node, vmid)
+    except NotFound:
+        return {}
 
 
 def _arrived(client: Client, kind: Kind, vmid: int, node: str) -> bool:

@@ -180,5 +180,33 @@ def test_a_frozen_vm_that_never_arrives_is_reported_as_frozen() -> None:
     def answer(path: tuple[Any, ...], now: float) -> Any:
         return GONE if path[-1] == "config" else frozen(path, now)
 
-    with pytest.raises(TaskTimeout, match="disarmed with resource mode freeze"):
-        await_manager(Server(answer).client(), VM, MIGRATE, asked("hamigrate"), 30)
+    for timeout, ends in ((30, 30), (600, 60)):
+        server = Server(answer)
+        with pytest.raises(TaskTimeout, match="disarmed with resource mode freeze"):
+            await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), timeout)
+        assert ends <= server.clock.now < ends + 15
+
+
+def test_a_frozen_vm_can_still_arrive() -> None:
+    frozen, freed = (powered(1e9, "running", "running", state=one) for one in ("freeze", "started"))
+
+    def answer(path: tuple[Any, ...], now: float) -> Any:
+        if path[-1] == "config":
+            return {} if now >= 140 else GONE
+        return frozen(path, now) if now % 70 < 50 else freed(path, now)
+
+    server = Server(answer)
+    await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), 600)
+    assert 140 <= server.clock.now < 150
+
+
+def test_a_vm_that_the_manager_has_given_up_is_not_waited_for_to_arrive() -> None:
+    in_error = powered(1e9, "running", "running", state="error")
+
+    def answer(path: tuple[Any, ...], now: float) -> Any:
+        return GONE if path[-1] == "config" else in_error(path, now)
+
+    server = Server(answer)
+    with pytest.raises(TaskFailed, match="state error"):
+        await_manager(server.client(), VM, MIGRATE, asked("hamigrate"), 300)
+    assert server.clock.now < 1
