@@ -28,6 +28,57 @@ def test_a_directory_of_the_node_that_answers_must_exist(lab: Client) -> None:
     assert refused.reason == "Node 'pve2' is specified 2 times."
 
 
+GPU = "path=0000:01:00.0,id=10de:2204,iommugroup=1,subsystem-id=10de:1467"
+PCI_FAULTS = {
+    GPU: "",
+    GPU.replace("01:00.0", "05:00"): "pci device '0000:05:00.0' not found",
+    GPU.replace("2204", "2205"): "'id' does not match for 'gpu' (10de:2204 != 10de:2205)",
+    GPU.replace("group=1", "group=2"): "'iommugroup' does not match for 'gpu' (1 != 2)",
+    GPU.partition(",sub")[0]: "missing expected property 'subsystem-id' for device '0000:01:00.0'",
+    GPU.replace(
+        "path=", "path=0000:00:00.0;"
+    ): "'id' does not match for 'gpu' (8086:29c0 != 10de:2204)",
+}
+USB_FAULTS = {
+    "id=0529:0001": "",
+    "id=0529:0001,path=1-2": "",
+    "id=0529:0002": "usb device '0529:0002' not found",
+    "id=0529:0001,path=1-3": "usb device '1-3' not found",
+    "id=0529:0002,path=1-2": "'id' does not match for 'gpu' (0529:0001 != 0529:0002)",
+}
+
+
+def _check(pve: Client, kind: str, entry: str, **options: object) -> list[str]:
+    base = f"/cluster/mapping/{kind}"
+    pve.post(base, id="gpu", map=f"node=pve1,{entry}", **options)
+    (row,) = pve.get(base, **{"check-node": "pve1"})
+    pve.call("DELETE", f"{base}/gpu")
+    return [one["message"] for one in row["errors" if kind == "usb" else "checks"]]
+
+
+def _messages(fault: str) -> list[str]:
+    return [f"Invalid configuration: {fault}\n"] if fault else []
+
+
+def test_mappings_are_compared_with_the_devices_of_a_node(pve: Client) -> None:
+    """pve-guest-common: Mapping/PCI.pm and USB.pm, assert_valid."""
+    for entry, fault in PCI_FAULTS.items():
+        assert _check(pve, "pci", entry) == _messages(fault)
+    assert _check(pve, "pci", GPU, mdev=1) == _messages("'mdev' does not match for 'gpu' (0 != 1)")
+    for entry, fault in USB_FAULTS.items():
+        assert _check(pve, "usb", entry) == _messages(fault)
+
+
+def test_devices_of_a_node(pve: Client) -> None:
+    """pve-manager: API2/Hardware/PCI.pm hides bridges by default; pve-common: SysFSTools.pm."""
+    base = "/nodes/pve2/hardware/pci"
+    assert [row["id"] for row in pve.get(base)] == ["0000:02:00.0"]
+    everything = pve.get(base, **{"pci-class-blacklist": "", "verbose": 0})
+    assert [row["id"] for row in everything] == ["0000:00:00.0", "0000:02:00.0"]
+    assert "subsystem_vendor" not in everything[1]
+    assert [row["vendid"] for row in pve.get("/nodes/pve1/hardware/usb")] == ["1d6b", "0529"]
+
+
 def test_a_metric_server_that_is_sent_datagrams_is_not_asked(lab: Client) -> None:
     """pve-manager: Status/Graphite.pm, _connect."""
     lab.post(GRAPHITE, type="graphite", server="10.9.9.9", port=2003)

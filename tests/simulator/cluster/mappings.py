@@ -1,17 +1,19 @@
 """Devices and directories of nodes under names of the cluster.
 
 Source: pve-manager, API2/Cluster/Mapping; pve-guest-common, Mapping/PCI.pm, USB.pm and Dir.pm. The
-nodes have neither devices nor directories to map.
+nodes have no directories to map.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.api import HANDLERS, Ctx, api
-from ..errors import ApiError, PermError, PveError
+from ..core.api import HANDLERS, Ctx, api, unknown_host
+from ..core.state import NodeInfo
+from ..errors import ApiError, PermError, ProxyError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import split_property_string
+from ..upkeep.devices import pci_fault, usb_fault
 from .sections import SectionFile, SectionType
 
 _TYPES = {
@@ -50,35 +52,37 @@ class Mappings:
     def listing(self, ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
         """The mappings that the caller may see, checked on a node on request."""
         file, rows = self._file(ctx), []
+        info = _checking_node(ctx, p.get("check-node"))
         for name, entry in file.entries.items():
             if not self._sees(ctx, name):
                 continue
             row = {**entry, "id": name, "digest": file.digest}
-            if p.get("check-node"):
+            if info is not None:
                 place = "errors" if self.kind == "usb" else "checks"
-                row[place] = self._faults(entry, p["check-node"])
+                row[place] = self._faults(name, entry, info)
             rows.append(row)
         return rows
 
     def _maps(self, entry: dict[str, Any]) -> list[dict[str, str]]:
         return [split_property_string({}, text) for text in entry["map"]]
 
-    def _faults(self, entry: dict[str, Any], node: str) -> list[dict[str, str]]:
-        maps = [one for one in self._maps(entry) if one.get("node") == node]
+    def _faults(self, name: str, entry: dict[str, Any], info: NodeInfo) -> list[dict[str, str]]:
+        maps = [one for one in self._maps(entry) if one.get("node") == info.name]
         if not maps:
-            return [{"severity": "warning", "message": f"No mapping for node {node}."}]
+            return [{"severity": "warning", "message": f"No mapping for node {info.name}."}]
+        faults = [self._fault(name, entry, one, info) for one in maps]
         return [
-            {"severity": "error", "message": f"Invalid configuration: {self._missing(one)}\n"}
-            for one in maps
+            {"severity": "error", "message": f"Invalid configuration: {fault}\n"}
+            for fault in faults
+            if fault
         ]
 
-    def _missing(self, one: dict[str, str]) -> str:
+    def _fault(self, name: str, entry: dict[str, Any], one: dict[str, str], info: NodeInfo) -> str:
         if self.kind == "dir":
-            return f"Path {one['path']} does not exist"
+            return _missing(one)
         if self.kind == "usb":
-            return f"usb device '{one.get('path') or one['id']}' not found"
-        path = one["path"].split(";")[0]
-        return f"pci device '{path if '.' in path else path + '.0'}' not found"
+            return usb_fault(name, one, info)
+        return pci_fault(name, one, bool(entry.get("mdev")), info)
 
     def read(self, ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         """One mapping."""
@@ -110,7 +114,7 @@ class Mappings:
         nodes = [one["node"] for one in self._maps(entry)]
         for one in self._maps(entry):
             if one["node"] == ctx.cluster.local:
-                raise PveError(self._missing(one))
+                raise PveError(_missing(one))
         for node in nodes:
             if nodes.count(node) > 1:
                 raise PveError(f"Node '{node}' is specified {nodes.count(node)} times.")
@@ -135,6 +139,22 @@ class Mappings:
     def delete(self, ctx: Ctx, p: dict[str, Any]) -> None:
         """Remove a mapping; a missing mapping is not an error."""
         self._file(ctx).entries.pop(p["id"], None)
+
+
+def _missing(one: dict[str, str]) -> str:
+    return f"Path {one['path']} does not exist"
+
+
+def _checking_node(ctx: Ctx, name: str | None) -> NodeInfo | None:
+    """The node that the request is proxied to for a check (API2/Cluster/Mapping/PCI.pm)."""
+    if not name:
+        return None
+    info = ctx.cluster.nodes.get(ctx.cluster.local if name == "localhost" else name)
+    if info is None:
+        raise unknown_host(name)
+    if not info.online:
+        raise ProxyError("No route to host")
+    return info
 
 
 for _kind in _TYPES:

@@ -240,6 +240,8 @@ class NodeInfo:
     services: dict[str, str] = field(default_factory=dict)  # states of systemd by service
     version: dict[str, str] | None = None  # if it differs from the cluster's
     lost_storages: set[str] = field(default_factory=set)  # that it cannot activate
+    pci: list[dict[str, Any]] = field(default_factory=list)  # as the API lists them
+    usb: list[dict[str, Any]] = field(default_factory=list)
     backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # /var/run/vzdump.lock
     # how it comes back from its next reboot: version, lost_storages, services, stays_down
     after_reboot: dict[str, Any] = field(default_factory=dict)

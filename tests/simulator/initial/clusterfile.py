@@ -21,6 +21,7 @@ from ..schema.units import format_size, parse_size
 from ..schema.validate import check_prop
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
+from ..upkeep.devices import add_devices
 from ..volumes.activation import server_of, thin_pool_of
 from ..volumes.drives import (
     default_boot,
@@ -63,7 +64,19 @@ _KEYS = {
     "thin_pools",
 }
 _ITEM_KEYS = {
-    "nodes": {"name", "nodeid", "ip", "local", "online", "cpus", "sockets", "memory", "disk"},
+    "nodes": {
+        "name",
+        "nodeid",
+        "ip",
+        "local",
+        "online",
+        "cpus",
+        "sockets",
+        "memory",
+        "disk",
+        "pci",
+        "usb",
+    },
     "bridges": {"iface", "nodes", "cidr", "gateway", "ports", "vlan_aware"},
     "volumes": {"volid", "size", "virtual_size", "data", "nodes", *SUMS},
     "users": {
@@ -252,6 +265,7 @@ class Builder:
                 dns={"dns1": "10.99.0.1", "search": "lab.test"},
                 fingerprint=":".join(pairs[i : i + 2] for i in range(0, 64, 2)),
             )
+            add_devices(cluster.nodes[name], item)
             if item.get("local") or not cluster.local:
                 cluster.local = name
 

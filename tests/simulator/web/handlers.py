@@ -71,6 +71,7 @@ MODULES = (
     "storage.upload",
     "upkeep.ceph",
     "upkeep.ceph_pools",
+    "upkeep.devices",
     "upkeep.reboots",
     "upkeep.scheduler",
 )
