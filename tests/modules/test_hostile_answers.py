@@ -55,7 +55,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_access/own_loss.py", "_loss"): ("access/roles",),
     ("module_utils/_access/own_loss.py", "_own_row"): ("access/users",),
     ("module_utils/_access/login/token.py", "_is_missing"): ("access/users",),
-    ("module_utils/_access/login/token.py", "get"): (),  # hands on the reads of module token
     ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
