@@ -15,13 +15,17 @@ version_added: 0.2.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that has
-    an entry, and does not need root to use the device.
-  - Proxmox VE compares an entry with the device when a VM starts. A missing directory of the node
-    that answers is refused at once.
+  - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that
+    has an entry, and does not need root to use the device.
+  - Proxmox VE compares an entry with the device when a VM starts. This module compares the path,
+    the ID, the IOMMU group and the subsystem of a new entry before the first write, in check
+    mode too, and refuses a device that its node does not have. A node that is not online, or
+    whose devices the login may not read, gets a warning. This needs C(Sys.Audit) or C(Sys.Modify)
+    on C(/) for PCI devices, C(Sys.Modify) on C(/) for USB devices.
+  - Proxmox VE itself refuses a missing directory of the node that answers.
   - Directories need Proxmox VE 8.4 or newer.
-  - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a new
-    one.
+  - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a
+    new one.
 options:
   type:
     description: 'Kind of the mapping: PCI devices, USB devices or directories.'
@@ -60,10 +64,11 @@ options:
         description: Vendor and device, such as V(8086:10fb). Required for PCI and USB devices.
         type: str
       iommugroup:
-        description: IOMMU group of a PCI device.
+        description: IOMMU group of a PCI device. Required if the device has one.
         type: int
       subsystem_id:
-        description: Subsystem of a PCI device, such as V(8086:0001).
+        description: Subsystem of a PCI device, such as V(8086:0001). Required if the device
+          has one.
         type: str
       description:
         description: Description of the device.
@@ -93,15 +98,18 @@ EXAMPLES = r"""
     type: pci
     name: gpu
     map:
-      - {node: pve1, path: "0000:01:00.0", id: "10de:2204", iommugroup: 1}
-      - {node: pve2, path: "0000:02:00.0", id: "10de:2204", iommugroup: 4}
+      - {node: pve1, path: "0000:01:00.0", id: "10de:2204", iommugroup: 1,
+         subsystem_id: "10de:1467"}
+      - {node: pve2, path: "0000:02:00.0", id: "10de:2204", iommugroup: 4,
+         subsystem_id: "10de:1467"}
 
 - name: Add the card of a third node, and share all of them
   pve.fleet.mapping:
     type: pci
     name: gpu
     map:
-      - {node: pve3, path: "0000:01:00.0", id: "10de:2204", iommugroup: 2}
+      - {node: pve3, path: "0000:01:00.0", id: "10de:2204", iommugroup: 2,
+         subsystem_id: "10de:1467"}
     mdev: true
 
 - name: Map a USB key by its vendor and device

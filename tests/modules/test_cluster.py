@@ -18,7 +18,13 @@ from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS
 
 _PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
-CARD = {"node": "pve1", "path": "0000:01:00.0", "id": "10de:2204"}
+CARD = {
+    "node": "pve1",
+    "path": "0000:01:00.0",
+    "id": "10de:2204",
+    "iommugroup": 1,
+    "subsystem_id": "10de:1467",
+}
 # At least one resource of each section; each refers to others that the file itself creates.
 FILE: dict[str, Any] = {
     "options": {

@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 
 from tests.modules.estate_lab import Lab
-from tests.modules.table_lab import done, refused
+from tests.modules.table_lab import done, refused, requests_of
 
 GPU: dict[str, Any] = {"type": "pci", "name": "gpu"}
-CARD = {"path": "0000:01:00.0", "id": "10de:2204"}
+CARD = {"path": "0000:01:00.0", "id": "10de:2204", "subsystem_id": "10de:1467"}
+CARDS = [
+    {"node": "pve1", "iommugroup": 1, **CARD},
+    {"node": "pve2", "iommugroup": 4, **CARD, "path": "0000:02:00.0"},
+]
 GRAPHITE: dict[str, Any] = {"name": "graphite", "type": "graphite", "server": "10.99.0.50"}
 INFLUX: dict[str, Any] = {
     "name": "influx",
@@ -32,14 +36,14 @@ def lab(unused: Lab) -> Lab:
 
 
 def test_mapping(lab: Lab) -> None:
-    made = done(lab, "mapping", **GPU, map=[{"node": "pve1", "iommugroup": 1, **CARD}])
-    assert made["mapping"]["map"] == [{"node": "pve1", "iommugroup": 1, **CARD}]
-    grown = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD}], mdev=True)
+    made = done(lab, "mapping", **GPU, map=CARDS[:1])
+    assert made["mapping"]["map"] == CARDS[:1]
+    grown = done(lab, "mapping", **GPU, map=CARDS[1:], mdev=True)
     assert [one["node"] for one in grown["mapping"]["map"]] == ["pve1", "pve2"]
-    moved = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD, "path": "0000:02:00"}])
+    moved = done(lab, "mapping", **GPU, map=[{**CARDS[1], "path": "0000:02:00"}])
     assert [one["path"] for one in moved["mapping"]["map"]] == ["0000:01:00.0", "0000:02:00"]
-    exact = done(lab, "mapping", **GPU, map=[{"node": "pve2", **CARD}], exact=True, mdev=False)
-    assert exact["mapping"]["map"] == [{"node": "pve2", **CARD}]
+    exact = done(lab, "mapping", **GPU, map=CARDS[1:], exact=True, mdev=False)
+    assert exact["mapping"]["map"] == CARDS[1:]
     assert done(lab, "mapping", **GPU, description="cards")["mapping"]["description"] == "cards"
     done(lab, "mapping", **GPU, description="")
     done(lab, "mapping", type="usb", name="key", map=[{"node": "pve1", "id": "0529:0001"}])
@@ -78,6 +82,50 @@ def test_mapping_is_refused(lab: Lab, options: dict[str, Any], reason: str, word
     result = refused(lab, "mapping", **options)
     assert result["error"]["reason"] == reason, result["msg"]
     assert word in result["msg"]
+
+
+DEVICES_REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {**GPU, "map": [{**CARDS[0], "path": "0000:05:00"}]},
+        "node pve1 has no PCI device 0000:05:00.0. Correct map: node pve1 has path=0000:01:00.0",
+    ),
+    (
+        {**GPU, "map": [CARDS[0], {**CARDS[1], "id": "10de:2205"}]},
+        "PCI device 0000:02:00.0 of node pve2 has id 10de:2204, not 10de:2205",
+    ),
+    (
+        {"type": "usb", "name": "key", "map": [{"node": "pve1", "id": "0529:0002"}]},
+        "node pve1 has no USB device 0529:0002. Correct map: node pve1 has",
+    ),
+    ({**GPU, "map": [{**CARDS[0], "node": "pve9"}]}, "there is no node pve9"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), DEVICES_REFUSED, ids=str)
+def test_mapping_of_a_missing_device_is_refused(
+    lab: Lab, options: dict[str, Any], text: str
+) -> None:
+    result = refused(lab, "mapping", **options)
+    assert result["error"]["reason"] == "missing device", result["msg"]
+    assert text in result["msg"]
+
+
+def test_devices_of_new_entries_take_a_request_for_each_node_and_one_more(lab: Lab) -> None:
+    done(lab, "mapping", **GPU, map=CARDS[:1])
+    lab.simulator.reset_log()
+    lab.run("mapping", **GPU, map=CARDS, check=True)
+    paths = [entry["path"] for entry in requests_of(lab)]
+    assert paths == ["/cluster/mapping/pci/gpu", "/nodes", "/nodes/pve2/hardware/pci"]
+    lab.simulator.reset_log()
+    lab.run("mapping", **GPU, map=CARDS[:1], description="cards", check=True)
+    assert len(requests_of(lab)) == 1
+
+
+def test_a_node_that_is_not_online_is_not_compared(lab: Lab) -> None:
+    lab.simulator.steer("nodes/pve2", {"online": False})
+    result = lab.run("mapping", **GPU, map=[CARDS[0], {**CARDS[1], "id": "10de:2205"}])
+    text = "The devices of node pve2 were not compared: the node is not online"
+    assert (result["changed"], result["warnings"]) == (True, [text])
 
 
 def test_mapping_of_a_missing_directory(lab: Lab) -> None:

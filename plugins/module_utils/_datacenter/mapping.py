@@ -20,6 +20,7 @@ from .._resource.protocols import Api
 from .._resource.run import run_info
 from .._resource.table import Call, Field, Key, Table
 from .._resource.values import flag_field, text_field
+from .devices import precheck_devices
 
 TYPES = ("dir", "pci", "usb")
 _ALL = Call(("cluster", "mapping", "{type}"))
@@ -137,6 +138,7 @@ MAPPING = Table(
     delete_call=_ONE,
     rows=_rows,
     resolve=resolve,
+    precheck=precheck_devices,
 )
 
 

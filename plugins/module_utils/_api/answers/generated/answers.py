@@ -858,6 +858,21 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
+    "nodes/*/hardware/pci": rows(
+        Record(
+            {"id": name},
+            {
+                "vendor": text,
+                "device": text,
+                "subsystem_vendor": text,
+                "subsystem_device": text,
+                "iommugroup": whole,
+            },
+        )
+    ),
+    "nodes/*/hardware/usb": rows(
+        Record({}, {"busnum": whole, "usbpath": text, "vendid": text, "prodid": text})
+    ),
     "nodes/*/certificates/info": rows(
         Record(
             {"filename": name},

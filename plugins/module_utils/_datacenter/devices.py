@@ -1,0 +1,188 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The comparison of a mapping with the devices of its nodes before the first write.
+
+Proxmox VE compares them when a guest starts, and then refuses the start (pve-guest-common:
+PVE/Mapping/PCI.pm and USB.pm, assert_valid).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from .._core.errors import ConfigurationError, PermissionDenied
+from .._core.parallel import side_by_side
+from .._resource.change import DesiredResource, ResourceChange
+from .._resource.protocols import Api
+
+Device = Mapping[str, str]
+"""A device by the options of an entry; without the properties that it does not have."""
+
+_READS_AT_ONCE = 8
+_SHOWN = 8
+# Without the parameter, Proxmox VE hides bridges and processors, which a mapping can have.
+_QUERIES = {"pci": {"pci-class-blacklist": ""}, "usb": {}}
+_NEEDED = {"pci": "Sys.Audit or Sys.Modify", "usb": "Sys.Modify"}
+
+
+def precheck_devices(
+    client: Api, desired: DesiredResource, change: ResourceChange
+) -> tuple[str, ...]:
+    """Raise ConfigurationError for new entries whose devices do not exist, and return warnings
+    about nodes whose devices cannot be read.
+
+    One request for the nodes, and one for each node that is online; none for directories.
+    """
+    kind = desired.keys["type"]
+    new = change.sets.get("map", frozenset()) - change.before.get("map", frozenset())
+    if kind not in _QUERIES or not new:
+        return ()
+    entries = [dict(entry) for entry in sorted(new)]
+    rows = client.get("nodes", attempted="Could not list the nodes") or []
+    states = {str(row["node"]): row.get("status") for row in rows}
+    named = sorted({entry["node"] for entry in entries})
+    online = [node for node in named if states.get(node) == "online"]
+    answers = side_by_side(partial(_read_devices, client, kind), online, _READS_AT_ONCE)
+    devices = dict(zip(online, answers, strict=True))
+    unknown = [node for node in named if node not in states]
+    require_devices(kind, entries, devices, unknown)
+    return tuple(_warnings(kind, named, devices))
+
+
+def _read_devices(client: Api, kind: str, node: str) -> list[Device] | None:
+    """Return the devices of a node, or None if the login may not read them. Raises FleetError."""
+    attempted = f"Could not list the devices of node {node}"
+    try:
+        rows = client.get(
+            "nodes", node, "hardware", kind, params=_QUERIES[kind], attempted=attempted
+        )
+    except PermissionDenied:
+        return None
+    read = read_pci_device if kind == "pci" else read_usb_device
+    return [read(row) for row in rows or []]
+
+
+def _warnings(
+    kind: str, named: Iterable[str], devices: Mapping[str, Sequence[Device] | None]
+) -> Iterator[str]:
+    for node in named:
+        if node not in devices:
+            yield f"The devices of node {node} were not compared: the node is not online"
+        elif devices[node] is None:
+            yield (
+                f"The devices of node {node} were not compared: this login may not read them"
+                f" ({_NEEDED[kind]} on /)"
+            )
+
+
+def read_pci_device(row: Mapping[str, Any]) -> Device:
+    """Return a row of the listing as a device (pure); PVE/SysFSTools.pm has -1 for no group."""
+    found = {"path": str(row["id"]), "id": _pair(row, "vendor", "device")}
+    group = row.get("iommugroup", -1)
+    if group >= 0:
+        found["iommugroup"] = str(group)
+    if row.get("subsystem_vendor") and row.get("subsystem_device"):
+        found["subsystem_id"] = _pair(row, "subsystem_vendor", "subsystem_device")
+    return found
+
+
+def read_usb_device(row: Mapping[str, Any]) -> Device:
+    """Return a row of the listing as a device (pure); a root hub has no path."""
+    found = {"id": _pair(row, "vendid", "prodid")}
+    if row.get("usbpath") and row.get("busnum"):
+        found["path"] = f"{row['busnum']}-{row['usbpath']}"
+    return found
+
+
+def _pair(row: Mapping[str, Any], vendor: str, device: str) -> str:
+    return f"{row.get(vendor, '')}:{row.get(device, '')}".replace("0x", "")
+
+
+def require_devices(
+    kind: str,
+    entries: Iterable[Mapping[str, str]],
+    devices: Mapping[str, Sequence[Device] | None],
+    unknown: Sequence[str],
+) -> None:
+    """Raise ConfigurationError for entries without a device; `unknown` are nodes that the cluster
+    does not have (pure).
+    """
+    faults = [f"there is no node {node}" for node in unknown]
+    candidates: list[str] = []
+    for entry in entries:
+        known = devices.get(entry["node"])
+        found = list(_FAULTS[kind](entry, known)) if known is not None else []
+        if found:
+            faults += found
+            candidates.append(f"node {entry['node']} has {_listed(entry, known or ())}")
+    if not faults:
+        return
+    next_step = "Correct map"
+    if candidates:
+        next_step = f"Correct map: {'; '.join(dict.fromkeys(candidates))}"
+    raise ConfigurationError(
+        attempted="map was refused",
+        answer="; ".join(faults),
+        next_step=next_step,
+        reason="missing device",
+    )
+
+
+def pci_faults(entry: Mapping[str, str], devices: Iterable[Device]) -> Iterator[str]:
+    """Yield the differences between an entry and the PCI devices of its node (pure).
+
+    A path without a function means function 0; the IOMMU group is that of the first path.
+    """
+    by_path = {device["path"]: device for device in devices}
+    for place, path in enumerate(entry["path"].split(";")):
+        address = path if "." in path else f"{path}.0"
+        label = f"PCI device {address} of node {entry['node']}"
+        if address not in by_path:
+            yield f"node {entry['node']} has no PCI device {address}"
+            continue
+        compared = ("id", "subsystem_id") if place else ("id", "iommugroup", "subsystem_id")
+        for option in compared:
+            yield from _difference(option, entry, by_path[address], label)
+
+
+def usb_faults(entry: Mapping[str, str], devices: Iterable[Device]) -> Iterator[str]:
+    """Yield the differences between an entry and the USB devices of its node (pure)."""
+    option = "path" if "path" in entry else "id"
+    wanted = entry[option]
+    found = [device for device in devices if device.get(option) == wanted]
+    if not found:
+        yield f"node {entry['node']} has no USB device {wanted}"
+        return
+    yield from _difference("id", entry, found[-1], f"USB device {wanted} of node {entry['node']}")
+
+
+_FAULTS: Mapping[str, Callable[[Mapping[str, str], Iterable[Device]], Iterator[str]]] = {
+    "pci": pci_faults,
+    "usb": usb_faults,
+}
+
+
+def _difference(option: str, entry: Mapping[str, str], device: Device, label: str) -> Iterator[str]:
+    wanted, real = entry.get(option), device.get(option)
+    if wanted == real:
+        return
+    if wanted is None:
+        yield f"{label} has {option} {real}, and the entry has none"
+    elif real is None:
+        yield f"{label} has no {option}, and the entry has {wanted}"
+    else:
+        yield f"{label} has {option} {real}, not {wanted}"
+
+
+def _listed(entry: Mapping[str, str], devices: Sequence[Device]) -> str:
+    """Return the devices of a node for a message: with the same ID, or else all."""
+    alike = [device for device in devices if device["id"] == entry["id"]] or list(devices)
+    shown = [" ".join(f"{key}={value}" for key, value in device.items()) for device in alike]
+    text = ", ".join(shown[:_SHOWN]) or "none"
+    if len(shown) > _SHOWN:
+        return f"{text} and {len(shown) - _SHOWN} more"
+    return text
