@@ -233,7 +233,9 @@ def _twins(after: Sections) -> Iterator[FleetError]:
 
 def _taken(entry: Entry) -> list[tuple[str, str]]:
     """Return what a node has alone: addresses in its fabric, and interfaces of the node."""
-    found = [(f"fabric {entry['fabric_id']}", entry[key]) for key, _ in _FAMILIES if key in entry]
+    found = [
+        (f"fabric {entry['fabric_id']}", entry[key]) for key, _family in _FAMILIES if key in entry
+    ]
     for one in interfaces_of(entry.get("interfaces", "")):
         found.append((f"node {entry['node_id']}", one.get("name", "")))
     return found

@@ -111,11 +111,7 @@ POOL = Table(
         number_field("pg_num_min", 0),
         text_field("pg_autoscale_mode", default="warn", name="pg_autoscale_mode"),
         Field(
-            "target_size",
-            "target_size",
-            want=_size,
-            read=lambda value: int(value or 0),
-            send=lambda value: str(value),
+            "target_size", "target_size", want=_size, read=lambda value: int(value or 0), send=str
         ),
         Field("target_size_ratio", "target_size_ratio", want=_ratio, read=_ratio, send=_ratio),
         Field("crush_rule", "crush_rule"),
