@@ -26,6 +26,10 @@ options:
   name:
     description: Name of one mapping. By default, all are returned.
     type: str
+  check_node:
+    description: Node whose entries Proxmox VE compares with its devices and directories. The result
+      is in RV(mappings[].checks). By default, nothing is compared.
+    type: str
 extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
@@ -43,6 +47,12 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ known.mappings | selectattr('type', 'eq', 'pci') | map(attribute='map') | flatten
       | selectattr('node', 'eq', 'pve1') }}"
+
+- name: Compare the PCI mappings with the devices of pve1
+  pve.fleet.mapping_info:
+    type: pci
+    check_node: pve1
+  register: compared
 """
 
 RETURN = r"""
@@ -55,11 +65,16 @@ mappings:
     type: {description: Its type., type: str, sample: pci}
     name: {description: Its name., type: str, sample: gpu}
     description: {description: Its description., type: str, sample: ''}
-    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{
-          node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
-    mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI devices}
+    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [
+        {node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
+    mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI
+        devices}
     live_migration_capable: {description: Whether a running VM can be migrated with it., type: bool,
       sample: false, returned: of PCI devices}
+    checks: {description: Errors and warnings of Proxmox VE about the entries of O(check_node).
+        Empty if the devices exist as mapped., type: list, elements: dict, returned: with
+        O(check_node), sample: [{severity: error, message: 'Invalid configuration: pci device
+            ''0000:05:00.0'' not found'}]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import run_mapping_info

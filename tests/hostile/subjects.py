@@ -235,6 +235,9 @@ _ON_NETWORK = {
     **LIMITS,
 }
 
+_CARD = {"path": "0000:01:00.0", "id": "10de:2204", "subsystem_id": "10de:1467", "iommugroup": 1}
+_PCI = {"type": "pci", "name": "gpu", "map": [{"node": "pve1", **_CARD}]}
+
 READING: tuple[Subject, ...] = (
     Subject("facts of a VM", "vm_info", {**_MINE, "config": True}, RUNNING),
     Subject("facts of all VMs", "vm_info", {}, RUNNING),
@@ -276,6 +279,13 @@ READING: tuple[Subject, ...] = (
         {"max_age": 3600.0, "quotas": {TENANT: {"vms": 1}}, "storage_limit": 1.0},
         RUNNING,
         (_SNAPSHOT,),
+    ),
+    Subject("a mapping of a PCI device", "mapping", _PCI),
+    Subject(
+        "mappings checked on a node",
+        "mapping_info",
+        {"check_node": "pve1"},
+        before=(("mapping", {**_PCI, "mdev": True}),),
     ),
     Subject("realms", "realm_info", {}),
     Subject(

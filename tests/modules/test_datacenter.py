@@ -121,6 +121,20 @@ def test_devices_of_new_entries_take_a_request_for_each_node_and_one_more(lab: L
     assert len(requests_of(lab)) == 1
 
 
+def test_mapping_info_shows_the_check_of_a_node(lab: Lab) -> None:
+    """pve-manager: API2/Cluster/Mapping/PCI.pm and USB.pm, check-node."""
+    done(lab, "mapping", **GPU, map=CARDS[:1], mdev=True)
+    done(lab, "mapping", type="usb", name="key", map=[{"node": "pve1", "id": "0529:0001"}])
+    lab.simulator.reset_log()
+    gpu, key = lab.run("mapping_info", check_node="pve1")["mappings"]
+    assert len(requests_of(lab)) == 3
+    text = "Invalid configuration: 'mdev' does not match for 'gpu' (0 != 1)"
+    assert gpu["checks"] == [{"severity": "error", "message": text}]
+    assert key["checks"] == []
+    (key,) = lab.run("mapping_info", check_node="pve2", name="key")["mappings"]
+    assert key["checks"] == [{"severity": "warning", "message": "No mapping for node pve2."}]
+
+
 def test_a_node_that_is_not_online_is_not_compared(lab: Lab) -> None:
     lab.simulator.steer("nodes/pve2", {"online": False})
     result = lab.run("mapping", **GPU, map=[CARDS[0], {**CARDS[1], "id": "10de:2205"}])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core import propstring, validate
@@ -17,7 +18,7 @@ from .._core.errors import ValidationFailed
 from .._core.result import Result
 from .._resource.change import DesiredResource
 from .._resource.protocols import Api
-from .._resource.run import run_info
+from .._resource.run import list_values, run_info
 from .._resource.table import Call, Field, Key, Table
 from .._resource.values import flag_field, text_field
 from .devices import precheck_devices
@@ -142,10 +143,43 @@ MAPPING = Table(
 )
 
 
+def _checked_rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Return the rows with their checks, which USB mappings have under another name."""
+    rows = _rows(answer, keys)
+    return [{**row, "checks": row.get("checks") or row.get("errors")} for row in rows]
+
+
+def _read_checks(rows: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str]]:
+    return [
+        {"severity": str(row.get("severity", "")), "message": str(row.get("message", "")).strip()}
+        for row in rows or ()
+    ]
+
+
+def list_checked(client: Api, kind: str, node: str) -> list[dict[str, Any]]:
+    """Return the mappings of a type with the result of PVE's own check of their entries of a node;
+    one request (pve-manager: PVE/API2/Cluster/Mapping, check-node).
+    """
+    table = replace(
+        MAPPING,
+        list_call=Call(_ALL.path, {"check-node": node}),
+        rows=_checked_rows,
+        shown=(Field("checks", "checks", read=_read_checks),),
+    )
+    return [table.show(keys, values) for keys, values in list_values(table, client, {"type": kind})]
+
+
 def run_mapping_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the mappings of one type or of all types; one request for each type."""
     kinds = [params["type"]] if params.get("type") else list(TYPES)
     found: list[Any] = []
+    if params.get("check_node"):
+        node = validate.node(params["check_node"], "check_node")
+        for kind in kinds:
+            found += list_checked(client, kind, node)
+        name = params.get("name")
+        named = [one for one in found if name in (None, one["name"])]
+        return Result(False, {MAPPING.plural: named})
     for kind in kinds:
         one = run_info(MAPPING, {**params, "type": kind}, client, check_mode)
         found += one.values[MAPPING.plural]

@@ -41,4 +41,8 @@ def mapping_spec() -> Spec:
 
 def mapping_info_spec() -> Spec:
     """Return the options of module mapping_info."""
-    return {"type": {"type": "str", "choices": ["dir", "pci", "usb"]}, "name": {"type": "str"}}
+    return {
+        "type": {"type": "str", "choices": ["dir", "pci", "usb"]},
+        "name": {"type": "str"},
+        "check_node": {"type": "str"},
+    }

@@ -579,14 +579,29 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/mapping/dir": rows(Record({"id": name}, {"map": rows(text), "description": text})),
+    "cluster/mapping/dir": rows(
+        Record(
+            {"id": name},
+            {
+                "map": rows(text),
+                "description": text,
+                "checks": rows(Record({}, {"severity": text, "message": text})),
+            },
+        )
+    ),
     "cluster/mapping/dir/*": Record(
         {}, {"map": rows(properties), "description": text, "digest": text}
     ),
     "cluster/mapping/pci": rows(
         Record(
             {"id": name},
-            {"map": rows(text), "description": text, "mdev": flag, "live-migration-capable": flag},
+            {
+                "map": rows(text),
+                "description": text,
+                "mdev": flag,
+                "live-migration-capable": flag,
+                "checks": rows(Record({}, {"severity": text, "message": text})),
+            },
         )
     ),
     "cluster/mapping/pci/*": Record(
@@ -599,7 +614,16 @@ READS: Mapping[str, Form] = {
             "live-migration-capable": flag,
         },
     ),
-    "cluster/mapping/usb": rows(Record({"id": name}, {"map": rows(text), "description": text})),
+    "cluster/mapping/usb": rows(
+        Record(
+            {"id": name},
+            {
+                "map": rows(text),
+                "description": text,
+                "errors": rows(Record({}, {"severity": text, "message": text})),
+            },
+        )
+    ),
     "cluster/mapping/usb/*": Record(
         {}, {"map": rows(properties), "description": text, "digest": text}
     ),
