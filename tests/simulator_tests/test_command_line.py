@@ -36,6 +36,7 @@ BROKEN = {
     "no mapping": "- 1\n",
     "no nodes": "storages: []\n",
     "unknown key": "nodes: [{name: a}]\ncolour: red\n",
+    "device without an ID": 'nodes: [{name: a, pci: [{vendor: "0x10de", device: "0x2204"}]}]\n',
     "a node without a name": "nodes: [{ip: 10.0.0.1}]\n",
     "a machine on an unknown node": "nodes: [{name: a}]\nvms: [{vmid: 100, node: b}]\n",
     "a machine twice": "nodes: [{name: a}]\nvms: [{vmid: 100, node: a}, {vmid: 100, node: a}]\n",

@@ -265,7 +265,11 @@ class Builder:
                 dns={"dns1": "10.99.0.1", "search": "lab.test"},
                 fingerprint=":".join(pairs[i : i + 2] for i in range(0, 64, 2)),
             )
-            add_devices(cluster.nodes[name], item)
+            add_devices(
+                cluster.nodes[name],
+                _items(item, "pci", "id", "vendor", "device"),
+                _items(item, "usb", "busnum", "vendid", "prodid"),
+            )
             if item.get("local") or not cluster.local:
                 cluster.local = name
 

@@ -6,7 +6,7 @@ Mapping/PCI.pm and USB.pm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.api import Ctx, api
@@ -18,11 +18,13 @@ _SHORT = ("id", "vendor", "device", "class", "iommugroup", "mdev")
 _USB = {"class": 0, "devnum": 1, "level": 1, "port": 0, "speed": "480"}
 
 
-def add_devices(info: NodeInfo, item: Mapping[str, Any]) -> None:
+def add_devices(
+    info: NodeInfo, pci: Iterable[Mapping[str, Any]], usb: Iterable[Mapping[str, Any]]
+) -> None:
     """Give a node the devices of its entry in the cluster file."""
-    rows = [{"class": "0x030000", "iommugroup": -1, **row} for row in item.get("pci") or []]
+    rows = [{"class": "0x030000", "iommugroup": -1, **row} for row in pci]
     info.pci = sorted(rows, key=lambda row: str(row["id"]))
-    info.usb = [{**_USB, **row} for row in item.get("usb") or []]
+    info.usb = [{**_USB, **row} for row in usb]
 
 
 @api("GET /nodes/{node}/hardware/pci")
