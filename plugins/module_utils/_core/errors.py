@@ -239,6 +239,10 @@ class AlreadyRunning(Conflict):
     """A start failed because the VM runs already."""
 
 
+class NotRunning(Conflict):
+    """A step failed because the guest does not run."""
+
+
 class AlreadyTemplate(Conflict):
     """A conversion failed because the VM is a template already."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..._api.tasks import find_task
 from ..._cluster.state import ClusterState, VmRow, node_of, with_names
 from ..._cluster.view import ClusterView
-from ..._core.errors import Conflict, FleetError, PermissionDenied, UnknownVm, VmidTaken
+from ..._core.errors import Conflict, FleetError, NotRunning, PermissionDenied, UnknownVm, VmidTaken
 from ..._core.result import Result
 from ..._guest.flow.flow import with_connection
 from ..._guest.live.find import find
@@ -200,7 +200,7 @@ class Replacement(GuestSteps, Resource[Result]):
         If another guest got the VMID of the holder first, nothing was created, and the clone gets
         another one. A container that is not running has stopped since the listing was made.
         """
-        if isinstance(error, VmidTaken) or error.reason == "not running":
+        if isinstance(error, (VmidTaken, NotRunning)):
             return Verdict.STALE
         return super().classify_failure(step, error)
 

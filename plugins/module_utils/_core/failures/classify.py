@@ -32,6 +32,7 @@ from ..errors import (
     NodeUnhealthy,
     NodeUnreachable,
     NotFound,
+    NotRunning,
     NotSupported,
     PermissionDenied,
     QuotaExceeded,
@@ -281,7 +282,7 @@ _TEXTS: tuple[_Text, ...] = (
         "Choose another snapshot name",
     ),
     _Text(r"(?:VM|CT) \d+ already running", AlreadyRunning, "already running"),
-    _Text(r"(?:VM|CT) \d+ (?:is )?not running", Conflict, "not running", "Start the guest first"),
+    _Text(r"(?:VM|CT) \d+ (?:is )?not running", NotRunning, "not running", "Start the guest first"),
     _Text(
         r"is running - destroy failed|if VM is running", Conflict, "running", "Stop the VM first"
     ),
