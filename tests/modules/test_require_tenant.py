@@ -23,6 +23,7 @@ from tests.modules.estate_lab import Lab
 TASKS: dict[str, list[dict[str, Any]]] = {
     "backup": [{"vmid": 100, "storage": "local"}, {"tags": ["web"], "storage": "local"}],
     "clone": [{"name": "new", "source": "debian-13"}],
+    "container_image": [{"name": "web", "source": "debian-13"}],
     "container": [
         {"name": "web", "cores": 2},
         {"name": "web", "state": "absent"},

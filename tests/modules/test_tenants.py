@@ -90,6 +90,7 @@ ELSEWHERE = {
     "backup_info": "test_backup_info",
     "backup_job_info": "test_backup_job",
     "container": "test_container",
+    "container_image": "test_container_image",
     "drill_info": "test_drill",
     "container_info": "test_container_info",
     "failover": "test_failover",

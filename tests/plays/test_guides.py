@@ -157,6 +157,7 @@ RULES: Mapping[str, Mapping[str, By | Not]] = {
         "yaml": Not("the first example of the role, which tests/plays/test_examples.py runs"),
     },
     "docs/snapshots-and-clones.md": {"yaml": By(IN_EXAMPLES)},
+    "docs/speed.md": {"text": OUTPUT},
     "docs/tenants.md": {"yaml": By(IN_EXAMPLES), "shell": OWN_CLUSTER, "text": OUTPUT},
     "docs/troubleshooting.md": {
         "text": By("tests/modules/test_docs_troubleshooting.py"),

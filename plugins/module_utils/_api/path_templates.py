@@ -18,6 +18,7 @@ from .protocols import Row
 # The placeholder that follows a word of a path, named as in the API's schema.
 _NAMED = {
     "nodes": "{node}",
+    "account": "{name}",
     **dict.fromkeys(GUEST_TYPES, "{vmid}"),
     "snapshot": "{snapname}",
     "tasks": "{upid}",
@@ -30,6 +31,7 @@ _NAMED = {
     "groups": "{groupid}",
     "roles": "{roleid}",
     "domains": "{realm}",
+    "pool": "{name}",
     "resources": "{sid}",
     "rules": "{rule}",
     **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
@@ -37,14 +39,19 @@ _NAMED = {
     "controllers": "{controller}",
     "custom-cpu-models": "{cputype}",
     "dns": "{dns}",
+    "fabric": "{id}",
+    "fabrics": "{fabric}",
     "flags": "{flag}",
     "ipams": "{ipam}",
+    "node": "{fabric_id}/{node_id}",
     "services": "{service}",
     "subnets": "{subnet}",
     "vnets": "{vnet}",
     "zones": "{zone}",
 }
-_OF_CLUSTER = {word: name for word, name in _NAMED.items() if word not in GUEST_TYPES}
+# Words below C(cluster) that no placeholder follows.
+_BARE_IN_CLUSTER = frozenset((*GUEST_TYPES, "fabrics"))
+_OF_CLUSTER = {word: name for word, name in _NAMED.items() if word not in _BARE_IN_CLUSTER}
 # The placeholders that follow a word below C(firewall).
 _OF_FIREWALL = {
     "aliases": "{name}",
@@ -55,17 +62,18 @@ _OF_FIREWALL = {
 # A name that may hold slashes, so that it is all the rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
-    "access acl acme agent aliases aplinfo apt backup ceph certificate certificates clone"
-    " cloudinit cluster config content controllers current custom custom-cpu-models dir dns"
-    " domains download-url dry-run endpoints exec exec-status extractconfig feature file-read"
-    " file-write firewall flags get-host-name get-osinfo gotify groups ha hosts info"
-    " interfaces ipams ipset lock log macros manager_status mapping matchers metrics migrate"
-    " move_disk network network-get-interfaces nextid nodes notifications options password pci"
-    " pending permissions ping plugins pools query-url-metadata reboot refs replication"
-    " repositories reset resize resources resume roles rollback rules sdn sendmail server"
-    " services shutdown smtp snapshot start status stop storage subnets subscription suspend"
-    " sync targets tasks template test ticket time token unlink upload usb users version vnets"
-    " vzdump webhook zones".split()
+    "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
+    " certificates clone cloudinit cluster config content controllers current custom"
+    " custom-cpu-models defaults dir dns domains download-url dry-run endpoints exec exec-status"
+    " extractconfig fabric fabrics feature file-read file-write firewall flags get-host-name"
+    " get-osinfo gotify groups ha hardware hosts info interfaces ipams ipset lock log macros"
+    " manager_status mapping matchers meta metrics migrate move_disk network network-get-interfaces"
+    " nextid node nodes notifications options password pci pending permissions ping plugins"
+    " pool pools query-url-metadata reboot refs replication repositories reset resize"
+    " resources resume roles rollback rules sdn sendmail server services shutdown smtp"
+    " snapshot start status stop storage subnets subscription suspend sync targets tasks"
+    " template test ticket time token unlink upload usb users version vnets vzdump webhook"
+    " zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..config.devices import pci_fault, usb_fault
 from ..core.api import HANDLERS, Ctx, api, unknown_host
 from ..core.state import NodeInfo
 from ..errors import ApiError, PermError, ProxyError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import split_property_string
-from ..upkeep.devices import pci_fault, usb_fault
 from .sections import SectionFile, SectionType
 
 _TYPES = {

@@ -10,6 +10,7 @@ import yaml
 
 from ..access.login import REALMS
 from ..cluster.pools import add_to_pool
+from ..config.devices import add_devices
 from ..core.api import Simulation
 from ..core.contents import SUMS, Described
 from ..core.state import Cluster, Container, NodeInfo, Run, Vm, Volume
@@ -21,7 +22,6 @@ from ..schema.units import format_size, parse_size
 from ..schema.validate import check_prop
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
-from ..upkeep.devices import add_devices
 from ..volumes.activation import server_of, thin_pool_of
 from ..volumes.drives import (
     default_boot,

@@ -22,6 +22,7 @@ MODULES = (
     "cluster.replication",
     "cluster.resources",
     "cluster.status",
+    "config.devices",
     "config.disks",
     "config.vmconfig",
     "containers.clone",
@@ -71,7 +72,6 @@ MODULES = (
     "storage.upload",
     "upkeep.ceph",
     "upkeep.ceph_pools",
-    "upkeep.devices",
     "upkeep.reboots",
     "upkeep.scheduler",
 )
