@@ -338,7 +338,7 @@ def comparable(value: Any) -> Any:
     2 or "2".
     """
     if isinstance(value, dict):
-        drops = {"checked", "tries", "age"}
+        drops = {"age", "archive_age", "boot_seconds", "checked", "restore_seconds", "tries"}
         if "labels" in value and TIMED.search(value["name"]):
             drops.add("value")
         return {
