@@ -94,6 +94,23 @@ def prepare(lab: Lab, player: Player) -> None:
     lab.call("POST", "/nodes/pve1/lxc", vmid=10002, hostname="proxy1", **CONTAINER)
 
 
+def published(version: int) -> list[dict[str, Any]]:
+    """Return the tasks that publish a version of the image that the examples name."""
+    new = {"name": f"new-{version}", "node": "pve1", "source": CONTAINER["ostemplate"]}
+    image = {"name": "debian-13-ct", "tags": [f"version-{version}"], "state": "template"}
+    return [
+        {"pve.fleet.container": {**new, "rootfs": {"size": "1G"}}, "register": "new"},
+        {"pve.fleet.container": {"vmid": "{{ new.container.vmid }}", **image}},
+    ]
+
+
+def make_older_container(player: Player) -> None:
+    """Create container proxy1 of tenant acme from an image that has a newer version."""
+    proxy = {"name": "proxy1", "tenant": "acme", "source": "debian-13-ct"}
+    proxy |= {"node": "pve1", "rootfs": {"size": "1G"}}
+    play(player, [*published(1), {"pve.fleet.container": proxy}, *published(2)])
+
+
 def make_realm(lab: Lab) -> None:
     with connect(lab.connection, {}) as client:
         with_directory(client, lab.simulator)
@@ -130,6 +147,8 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         play(player, [{"pve.fleet.vm": {"name": "web1", "state": "absent", "force": True}}])
     if module == "realm_sync":
         make_realm(lab)
+    if module == "container_image":
+        make_older_container(player)
     if module == "restore":
         gone = {"name": "web1", "snapshot": "before-upgrade", "state": "absent"}
         backup = {"name": "web1", "storage": "local"}
