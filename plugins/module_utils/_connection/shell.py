@@ -44,7 +44,8 @@ def limited(command: str, seconds: int) -> str:
     children after some seconds; `was_killed` recognizes that.
 
     A shell gives a command in the background an empty input, except by another descriptor. The
-    guard looks once a second, so that it does not outlive the command. Without setsid(1), only the
+    guard looks once a second, so that it does not outlive the command. It ignores TERM while it
+    kills, because the script ends it as soon as the command is dead. Without setsid(1), only the
     command itself is killed.
     """
     return f"""exec 3<&0
@@ -57,7 +58,8 @@ exec 3<&- </dev/null
     left={seconds}
     while test $left -gt 0 && kill -0 $command; do sleep 1; left=$((left - 1)); done
     test $left -gt 0 && exit 0
-    kill -9 -$command || kill -9 $command
+    trap '' TERM
+    kill -9 -$command || kill -9 $command || exit 0
     exit 9
 ) >/dev/null 2>&1 &
 guard=$!
