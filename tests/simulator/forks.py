@@ -133,8 +133,9 @@ class Starter:
         return Forked(pid, open(out, encoding="utf-8"), open(err, encoding="utf-8"), status)
 
     def stop(self) -> None:
-        """Leave the starter, which ends the processes of this one that still run. It ends with the
-        last process of tests that leaves it.
+        """Disconnect from the starter, which then ends the processes that it forked for this one.
+
+        The starter ends when its last client has disconnected.
         """
         if self._socket is not None:
             with self._socket as line, contextlib.suppress(ConnectionError):
@@ -255,7 +256,7 @@ class _Process:
             line.sendall(_READY)
 
     def _hear(self, client: _Client) -> None:
-        """Do what a client asks for; end its processes if it leaves."""
+        """Serve the requests of a client, and end its processes when it disconnects."""
         try:
             self._fork(client)
         except (EOFError, ConnectionError):

@@ -232,7 +232,7 @@ def _twins(after: Sections) -> Iterator[FleetError]:
 
 
 def _taken(entry: Entry) -> list[tuple[str, str]]:
-    """Return what a node has alone: addresses in its fabric, and interfaces of the node."""
+    """Return the values that only one node may have: its addresses in a fabric, its interfaces."""
     found = [
         (f"fabric {entry['fabric_id']}", entry[key]) for key, _family in _FAMILIES if key in entry
     ]

@@ -33,8 +33,8 @@ def _file(ctx: Ctx) -> SectionFile:
 
 
 def _turn_if_stolen(cluster: Cluster, name: str, entry: dict[str, Any]) -> None:
-    """A job whose guest is on its target by now copies the other way: the scheduler of that node
-    exchanges both within a minute (ReplicationState.pm, job_status).
+    """A job whose guest was moved to its target copies the other way: the scheduler of that node
+    exchanges source and target within a minute (ReplicationState.pm, job_status).
     """
     guest = cluster.guest(_guest_of(name))
     is_stolen = guest is not None and guest.node == entry["target"] and "source" in entry

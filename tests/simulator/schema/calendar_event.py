@@ -44,7 +44,7 @@ _LIMITS = {
     "minute": (0, 60),
     "second": (0, 60),
 }
-# Days after which an event counts as one that never comes: February 29 can be eight years away.
+# An event that does not come within these days never comes: February 29 can be 8 years away.
 _HORIZON = 366 * 9
 
 

@@ -86,7 +86,7 @@ def _subnets_of(sdn: Sdn, vnet: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _give_out(ctx: Ctx, sdn: Sdn) -> None:
-    """Give each NIC on a virtual network with DHCP its address, and take those of others back."""
+    """Give each NIC on a virtual network with DHCP an address, and release all other addresses."""
     seen = set()
     for vmid, name, bridge, mac in _nics(ctx):
         seen.add(mac)

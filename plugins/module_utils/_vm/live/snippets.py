@@ -46,7 +46,7 @@ def current_content(snippet: Snippet | None) -> str | None:
 
 
 def files_beside(snippet: Snippet | None) -> frozenset[str]:
-    """Return the names of the files where a snippet is written, as PVE lists them."""
+    """Return the names of the files in the directory of a snippet, as PVE lists them."""
     return frozenset() if snippet is None else _directory(snippet).names()
 
 
