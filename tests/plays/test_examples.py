@@ -106,7 +106,7 @@ def published(version: int) -> list[dict[str, Any]]:
 
 def make_older_container(player: Player) -> None:
     """Create container proxy1 of tenant acme from an image that has a newer version."""
-    proxy = {"name": "proxy1", "tenant": "acme", "source": "debian-13-ct"}
+    proxy: dict[str, Any] = {"name": "proxy1", "tenant": "acme", "source": "debian-13-ct"}
     proxy |= {"node": "pve1", "rootfs": {"size": "1G"}}
     play(player, [*published(1), {"pve.fleet.container": proxy}, *published(2)])
 
