@@ -16,14 +16,13 @@ options:
   host:
     description:
       - Host name, address or URL of any node, with or without a port and C(/api2/json).
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
-        E(PVE_ENDPOINT).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
   port:
     description:
-      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
-        site or environment, and must not contradict one of the same place.
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
+        environment, and must not contradict one of the same place.
       - Environment variable E(PROXMOX_PORT).
     type: int
   user:
@@ -40,8 +39,7 @@ options:
     aliases: [api_password]
   token_id:
     description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
-        O(user).
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
       - It wins over a password of the same place.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
@@ -54,16 +52,16 @@ options:
     aliases: [api_token_secret]
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the
-        name of O(host). The default is V(true).
+      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
+        O(host). The default is V(true).
       - V(false) gives a warning; set O(ca_path) instead.
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
-        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
+        node it is C(/etc/pve/pve-root-ca.pem).'
       - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
@@ -81,14 +79,13 @@ options:
     type: path
   timeout:
     description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection
-        at most 10.
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
+        10.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
   retries:
     description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
-        limits them.
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
   retry_timeout:
@@ -103,24 +100,23 @@ options:
     type: float
   require_tenant:
     description:
-      - Whether a task that writes must have a tenant, unless it is an administrative
-        one, see the guide on security. V(true) of the task, the site or the environment
-        counts. The default is V(false).
+      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
+        guide on security. V(true) of the task, the site or the environment counts. The default is
+        V(false).
       - Environment variable E(PROXMOX_REQUIRE_TENANT).
     type: bool
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
-        of O(host).
-      - Without it the site that is marked as the default is used, or the one named
-        V(default), or the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
-        is ignored where no sites are defined.
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
+      - Without it the site that is marked as the default is used, or the one named V(default), or
+        the only one.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
+        where no sites are defined.
     type: str
   sites:
     description:
-      - Several clusters, each with a name and the options of the connection. An option
-        of the task wins over that of the site, and the site over the environment.
+      - Several clusters, each with a name and the options of the connection. An option of the task
+        wins over that of the site, and the site over the environment.
     type: list
     elements: dict
     suboptions:
@@ -191,25 +187,24 @@ options:
         aliases: [default_node]
       nodes:
         description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of
-            the cluster.
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
           - A VM that is on another node already can be managed, and stays there.
         type: list
         elements: str
       storages:
-        description: The storages that this site may use for new disks, images and clones.
-          Left out, all storages.
+        description: The storages that this site may use for new disks, images and clones. Left out,
+          all storages.
         type: list
         elements: str
       bridges:
-        description: The bridges and VNets that network cards of this site may use.
-          Left out, all of them.
+        description: The bridges and VNets that network cards of this site may use. Left out, all of
+          them.
         type: list
         elements: str
       max_vms_per_node:
         description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes
-            and their numbers.
+          - The most VMs on a node of this site, one number or a dictionary of nodes and their
+            numbers.
           - It holds for tasks that do not say it in C(placement).
         type: raw
   sites_file:
@@ -223,8 +218,8 @@ requirements:
   - requests >= 2.28.0
   - PyYAML >= 6.0
 notes:
-  - Where an option has several environment variables, the first of them that is set
-    counts, in the order in which they are listed, and the others are ignored.
+  - Where an option has several environment variables, the first of them that is set counts, in the
+    order in which they are listed, and the others are ignored.
   - An empty option or environment variable of the connection counts as not set.
   - When both a token and a password are given in the same place, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
@@ -235,8 +230,7 @@ options:
   host:
     description:
       - Host name, address or URL of any node, with or without a port and C(/api2/json).
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
-        E(PVE_ENDPOINT).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
     ini:
@@ -244,8 +238,8 @@ options:
         key: host
   port:
     description:
-      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
-        site or environment, and must not contradict one of the same place.
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
+        environment, and must not contradict one of the same place.
       - Environment variable E(PROXMOX_PORT).
     type: int
     ini:
@@ -271,8 +265,7 @@ options:
         key: password
   token_id:
     description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
-        O(user).
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
       - It wins over a password of the same place.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
@@ -291,8 +284,8 @@ options:
         key: token_secret
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the
-        name of O(host). The default is V(true).
+      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
+        O(host). The default is V(true).
       - V(false) gives a warning; set O(ca_path) instead.
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
@@ -302,8 +295,8 @@ options:
         key: validate_certs
   ca_path:
     description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
-        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
+        node it is C(/etc/pve/pve-root-ca.pem).'
       - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
@@ -330,8 +323,8 @@ options:
         key: client_key
   timeout:
     description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection
-        at most 10.
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
+        10.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
     ini:
@@ -339,8 +332,7 @@ options:
         key: timeout
   retries:
     description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
-        limits them.
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
     ini:
@@ -364,9 +356,9 @@ options:
         key: lock_timeout
   require_tenant:
     description:
-      - Whether a task that writes must have a tenant, unless it is an administrative
-        one, see the guide on security. V(true) of the task, the site or the environment
-        counts. The default is V(false).
+      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
+        guide on security. V(true) of the task, the site or the environment counts. The default is
+        V(false).
       - Environment variable E(PROXMOX_REQUIRE_TENANT).
     type: bool
     ini:
@@ -374,12 +366,11 @@ options:
         key: require_tenant
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
-        of O(host).
-      - Without it the site that is marked as the default is used, or the one named
-        V(default), or the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
-        is ignored where no sites are defined.
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
+      - Without it the site that is marked as the default is used, or the one named V(default), or
+        the only one.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
+        where no sites are defined.
     type: str
     ini:
       - section: inventory_proxmox
@@ -399,16 +390,15 @@ options:
   host:
     description:
       - Host name, address or URL of any node, with or without a port and C(/api2/json).
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT),
-        E(PVE_ENDPOINT).
+      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
     type: str
     aliases: [api_host, endpoint, url]
     vars:
       - name: ansible_pve_host
   port:
     description:
-      - The port of the API, V(8006) by default. It overrides a port in O(host) of the
-        site or environment, and must not contradict one of the same place.
+      - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
+        environment, and must not contradict one of the same place.
       - Environment variable E(PROXMOX_PORT).
     type: int
     vars:
@@ -431,8 +421,7 @@ options:
       - name: ansible_pve_password
   token_id:
     description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to
-        O(user).
+      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
       - It wins over a password of the same place.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
@@ -449,8 +438,8 @@ options:
       - name: ansible_pve_token_secret
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the
-        name of O(host). The default is V(true).
+      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
+        O(host). The default is V(true).
       - V(false) gives a warning; set O(ca_path) instead.
       - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
@@ -459,8 +448,8 @@ options:
       - name: ansible_pve_validate_certs
   ca_path:
     description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text
-        itself. On a node it is C(/etc/pve/pve-root-ca.pem).'
+      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
+        node it is C(/etc/pve/pve-root-ca.pem).'
       - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
@@ -484,16 +473,15 @@ options:
       - name: ansible_pve_client_key
   timeout:
     description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection
-        at most 10.
+      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
+        10.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
     vars:
       - name: ansible_pve_timeout
   retries:
     description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout)
-        limits them.
+      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
     vars:
@@ -514,28 +502,27 @@ options:
       - name: ansible_pve_lock_timeout
   require_tenant:
     description:
-      - Whether a task that writes must have a tenant, unless it is an administrative
-        one, see the guide on security. V(true) of the task, the site or the environment
-        counts. The default is V(false).
+      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
+        guide on security. V(true) of the task, the site or the environment counts. The default is
+        V(false).
       - Environment variable E(PROXMOX_REQUIRE_TENANT).
     type: bool
     vars:
       - name: ansible_pve_require_tenant
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead
-        of O(host).
-      - Without it the site that is marked as the default is used, or the one named
-        V(default), or the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter
-        is ignored where no sites are defined.
+      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
+      - Without it the site that is marked as the default is used, or the one named V(default), or
+        the only one.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
+        where no sites are defined.
     type: str
     vars:
       - name: ansible_pve_site
   sites:
     description:
-      - Several clusters, each with a name and the options of the connection. An option
-        of the task wins over that of the site, and the site over the environment.
+      - Several clusters, each with a name and the options of the connection. An option of the task
+        wins over that of the site, and the site over the environment.
     type: list
     elements: dict
     suboptions:
@@ -606,25 +593,24 @@ options:
         aliases: [default_node]
       nodes:
         description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of
-            the cluster.
+          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
           - A VM that is on another node already can be managed, and stays there.
         type: list
         elements: str
       storages:
-        description: The storages that this site may use for new disks, images and clones.
-          Left out, all storages.
+        description: The storages that this site may use for new disks, images and clones. Left out,
+          all storages.
         type: list
         elements: str
       bridges:
-        description: The bridges and VNets that network cards of this site may use.
-          Left out, all of them.
+        description: The bridges and VNets that network cards of this site may use. Left out, all of
+          them.
         type: list
         elements: str
       max_vms_per_node:
         description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes
-            and their numbers.
+          - The most VMs on a node of this site, one number or a dictionary of nodes and their
+            numbers.
           - It holds for tasks that do not say it in C(placement).
         type: raw
     vars:

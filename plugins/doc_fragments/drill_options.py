@@ -18,8 +18,8 @@ options:
     type: int
     default: 3
   storage:
-    description: Storage for all disks of copies that O(storage_map) does not name. By default,
-      a disk is restored to the storage that it was on.
+    description: Storage for all disks of copies that O(storage_map) does not name. By default, a
+      disk is restored to the storage that it was on.
     type: str
   storage_map:
     description: The storage of disks of copies by the storage that they were on.

@@ -15,8 +15,8 @@ class ModuleDocFragment:
 options:
   quotas:
     description:
-      - Quotas by tenant, each a dictionary like O(pve.fleet.vm#module:quota),
-        for the metrics about quotas.
+      - Quotas by tenant, each a dictionary like O(pve.fleet.vm#module:quota), for the metrics about
+        quotas.
       - The use of a tenant is reported with and without this.
     type: dict
     default: {}
@@ -25,43 +25,40 @@ options:
     type: str
     default: tenant_
   snapshots:
-    description: Whether to read the snapshots of each guest. This takes
-      one request for each guest.
+    description: Whether to read the snapshots of each guest. This takes one request for each guest.
     type: bool
     default: true
   backups:
     description:
-      - Whether to read the backups of each guest. This takes one request
-        for each storage with backups, on each node if it is not shared,
-        and two for each node.
-      - Proxmox VE shows a backup to a caller with C(Datastore.AllocateSpace)
-        on the storage and C(VM.Backup) on the guest, or with C(Datastore.Allocate)
-        on the storage. Without these, the backups of a guest are unknown.
+      - Whether to read the backups of each guest. This takes one request for each storage with
+        backups, on each node if it is not shared, and two for each node.
+      - Proxmox VE shows a backup to a caller with C(Datastore.AllocateSpace) on the storage and
+        C(VM.Backup) on the guest, or with C(Datastore.Allocate) on the storage. Without these, the
+        backups of a guest are unknown.
     type: bool
     default: true
   volumes:
     description:
-      - Whether to read the sizes of all disks. This takes one request
-        for each storage with disks, on each node if it is not shared.
-      - Proxmox VE shows a disk to a caller with C(Datastore.Audit)
-        on the storage and C(VM.Config.Disk) on the guest, or with C(Datastore.Allocate)
-        on the storage. Without these, the disk use of a tenant is unknown.
+      - Whether to read the sizes of all disks. This takes one request for each storage with disks,
+        on each node if it is not shared.
+      - Proxmox VE shows a disk to a caller with C(Datastore.Audit) on the storage and
+        C(VM.Config.Disk) on the guest, or with C(Datastore.Allocate) on the storage. Without these,
+        the disk use of a tenant is unknown.
     type: bool
     default: true
   versions:
     description:
-      - Whether to read the version of Proxmox VE on each node, which
-        no listing has. This takes one request for each online node.
+      - Whether to read the version of Proxmox VE on each node, which no listing has. This takes one
+        request for each online node.
     type: bool
     default: true
   drift:
-    description: What M(pve.fleet.drift_info) returned as C(drift).
-      Without it, there are no metrics about drift.
+    description: What M(pve.fleet.drift_info) returned as C(drift). Without it, there are no metrics
+      about drift.
     type: dict
   drills:
-    description: The text of the record of drills, C(drill.json) of
-      the role P(pve.fleet.drill#role). Without it, there are no metrics
-      about proven restores.
+    description: The text of the record of drills, C(drill.json) of the role
+      P(pve.fleet.drill#role). Without it, there are no metrics about proven restores.
     type: str
     default: ''
   cpu_overcommit:
@@ -76,11 +73,9 @@ options:
     type: float
     default: 1.0
   min_free_memory:
-    description: Memory that must stay free on a node, such as V(4G).
-      A bare number is MiB.
+    description: Memory that must stay free on a node, such as V(4G). A bare number is MiB.
     type: raw
   max_vms_per_node:
-    description: Maximum number of VMs on a node, as one number or as
-      a dictionary by node.
+    description: Maximum number of VMs on a node, as one number or as a dictionary by node.
     type: raw
 """

@@ -15,16 +15,16 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Gives roles on a path to users, groups and tokens, and takes them away. Other roles on the
-    path stay, unless O(exact) is set.
-  - Roles, users, groups and tokens that do not exist are refused before the first write, in
-    check mode too. So is a role with privileges that the caller does not have on the path,
-    because Proxmox VE lets no caller give more than it holds.
-  - Nothing has to exist at the path. A warning is given where nothing does, or where it is
-    hidden from the caller.
+  - Gives roles on a path to users, groups and tokens, and takes them away. Other roles on the path
+    stay, unless O(exact) is set.
+  - Roles, users, groups and tokens that do not exist are refused before the first write, in check
+    mode too. So is a role with privileges that the caller does not have on the path, because
+    Proxmox VE lets no caller give more than it holds.
+  - Nothing has to exist at the path. A warning is given where nothing does, or where it is hidden
+    from the caller.
   - The token needs C(Permissions.Modify) on the path, or C(Pool.Allocate) on C(/pool/NAME),
-    C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with
-    all privileges of the roles.
+    C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with all
+    privileges of the roles.
 options:
   path:
     description: Path of what the rights are about, such as V(/pool/globex), V(/vms/100),
@@ -58,8 +58,8 @@ options:
         type: str
         required: true
       propagate:
-        description: Whether the role also holds on the paths below. With O(state=absent)
-          the role is taken away in both cases.
+        description: Whether the role also holds on the paths below. With O(state=absent) the role
+          is taken away in both cases.
         type: bool
         default: true
   exact:
@@ -68,9 +68,8 @@ options:
     type: bool
     default: false
   allow_self:
-    description: Whether the change may take privileges away from the login of the task
-      itself. Without it, this is refused before the first write, and the message names
-      the privileges.
+    description: Whether the change may take privileges away from the login of the task itself.
+      Without it, this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -119,8 +118,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acl:
-  description: The rights on the path as they are afterwards, or in check mode as they would
-    be.
+  description: The rights on the path as they are afterwards, or in check mode as they would be.
   returned: success
   type: dict
   contains:
@@ -134,8 +132,8 @@ acl:
         group: {description: 'The group, or null.', type: str}
         token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
-        propagate: {description: Whether it also holds on the paths below., type: bool,
-          sample: true}
+        propagate: {description: Whether it also holds on the paths below., type: bool, sample:
+          true}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

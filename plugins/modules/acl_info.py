@@ -15,12 +15,12 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the rights on one path, or on all paths where a user, a group or a token has a role.
-    One request is made.
+  - Returns the rights on one path, or on all paths where a user, a group or a token has a role. One
+    request is made.
   - The list has the paths on which the caller may change rights, and all paths where it has
     C(Sys.Audit) on C(/access).
-  - What holds on a path also comes from the paths above it, from groups and from pools. This
-    module returns what is set on the path itself.
+  - What holds on a path also comes from the paths above it, from groups and from pools. This module
+    returns what is set on the path itself.
 options:
   path:
     description: One path. By default, all paths are returned on which a role is given.
@@ -69,8 +69,8 @@ acls:
         group: {description: 'The group, or null.', type: str}
         token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
-        propagate: {description: Whether it also holds on the paths below., type: bool,
-          sample: true}
+        propagate: {description: Whether it also holds on the paths below., type: bool, sample:
+          true}
 """
 
 from functools import partial

@@ -16,48 +16,44 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Registers, changes and deactivates an account at a CA of ACME, such as Let's Encrypt.
-    M(pve.fleet.node) names the account of a node, and M(pve.fleet.acme_certificate) orders
-    its certificate.
-  - Proxmox VE lets only C(root@pam) do this, with O(user) and O(password). Another login
-    and a token are refused before any request.
-  - A missing agreement to the terms of the CA and an account that nodes use are refused before
-    the first write.
+    M(pve.fleet.node) names the account of a node, and M(pve.fleet.acme_certificate) orders its
+    certificate.
+  - Proxmox VE lets only C(root@pam) do this, with O(user) and O(password). Another login and a
+    token are refused before any request.
+  - A missing agreement to the terms of the CA and an account that nodes use are refused before the
+    first write.
 options:
   name:
-    description: Name of the account. M(pve.fleet.node) uses V(default)
-      unless its option C(acme) names another one.
+    description: Name of the account. M(pve.fleet.node) uses V(default) unless its option C(acme)
+      names another one.
     type: str
     required: true
   state:
-    description: V(present) registers the account or changes what
-      differs, V(absent) deactivates it at the CA, which cannot
-      be undone.
+    description: V(present) registers the account or changes what differs, V(absent) deactivates it
+      at the CA, which cannot be undone.
     type: str
     choices: [present, absent]
     default: present
   contact:
-    description: Mail addresses for messages of the CA. Required
-      for a new account. The list replaces the addresses of the
-      account. By default, they are not changed.
+    description: Mail addresses for messages of the CA. Required for a new account. The list
+      replaces the addresses of the account. By default, they are not changed.
     type: list
     elements: str
   directory:
-    description: URL of the directory of the CA. By default, V(https://acme-v02.api.letsencrypt.org/directory)
-      for a new account. It cannot be changed.
+    description: URL of the directory of the CA. By default,
+      V(https://acme-v02.api.letsencrypt.org/directory) for a new account. It cannot be changed.
     type: str
   tos_url:
-    description: URL of the terms of service of the CA, to which
-      you agree. Required for a new account if the CA has terms.
-      It cannot be changed.
+    description: URL of the terms of service of the CA, to which you agree. Required for a new
+      account if the CA has terms. It cannot be changed.
     type: str
   eab_kid:
-    description: Identifier of the key of an external account, if
-      the CA requires one. It is used for a new account only, and
-      never returned.
+    description: Identifier of the key of an external account, if the CA requires one. It is used
+      for a new account only, and never returned.
     type: str
   eab_hmac_key:
-    description: HMAC key of the external account. It is used for
-      a new account only, and never returned.
+    description: HMAC key of the external account. It is used for a new account only, and never
+      returned.
     type: str
 extends_documentation_fragment:
   - pve.fleet.connection
@@ -92,14 +88,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acme_account:
-  description: The account as it is afterwards, or in check mode as it would be. It
-    is null when the account is deactivated.
+  description: The account as it is afterwards, or in check mode as it would be. It is null when the
+    account is deactivated.
   returned: success
   type: dict
   contains:
     name: {description: Its name., type: str, sample: default}
-    contact: {description: Its mail addresses., type: list, elements: str, sample: [
-        ops@example.com]}
+    contact: {description: Its mail addresses., type: list, elements: str, sample:
+      [ops@example.com]}
     directory:
       description: The directory of its CA.
       type: str
@@ -108,8 +104,7 @@ acme_account:
       description: The terms that were agreed to.
       type: str
       sample: https://letsencrypt.org/terms
-    status: {description: Its state at the CA when Proxmox VE asked last., type: str,
-      sample: valid}
+    status: {description: Its state at the CA when Proxmox VE asked last., type: str, sample: valid}
     location:
       description: Its URL at the CA.
       type: str

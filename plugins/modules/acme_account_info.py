@@ -46,8 +46,8 @@ acme_accounts:
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: default}
-    contact: {description: Its mail addresses., type: list, elements: str, sample: [
-        ops@example.com]}
+    contact: {description: Its mail addresses., type: list, elements: str, sample:
+      [ops@example.com]}
     directory:
       description: The directory of its CA.
       type: str
@@ -56,8 +56,7 @@ acme_accounts:
       description: The terms that were agreed to.
       type: str
       sample: https://letsencrypt.org/terms
-    status: {description: Its state at the CA when Proxmox VE asked last., type: str,
-      sample: valid}
+    status: {description: Its state at the CA when Proxmox VE asked last., type: str, sample: valid}
     location:
       description: Its URL at the CA.
       type: str

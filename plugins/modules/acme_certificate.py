@@ -15,13 +15,13 @@ version_added: 0.2.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA.
-    Nothing is ordered as long as the certificate of the node has these domains and is valid
-    for O(renew_days). It replaces an uploaded certificate with other domains.
+  - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA. Nothing
+    is ordered as long as the certificate of the node has these domains and is valid for
+    O(renew_days). It replaces an uploaded certificate with other domains.
   - Proxmox VE renews such a certificate itself. The account must exist, C(pvenode acme account
     register) creates one.
-  - The web server of the node loads the certificate. The token needs C(Sys.Modify) on the node,
-    and C(Sys.Audit) on C(/).
+  - The web server of the node loads the certificate. The token needs C(Sys.Modify) on the node, and
+    C(Sys.Audit) on C(/).
 options:
   node:
     description: Name of the node.
@@ -34,8 +34,8 @@ options:
     choices: [present, absent]
     default: present
   renew_days:
-    description: Days of validity below which the certificate is ordered again. V(0) waits until
-      it has expired.
+    description: Days of validity below which the certificate is ordered again. V(0) waits until it
+      has expired.
     type: int
     default: 30
 extends_documentation_fragment:

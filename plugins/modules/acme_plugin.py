@@ -30,8 +30,8 @@ options:
     choices: [present, absent]
     default: present
   type:
-    description: V(dns) proves a domain by a DNS record, V(standalone) by a web server on port 80
-      of the node. Required for a new plugin. It cannot be changed.
+    description: V(dns) proves a domain by a DNS record, V(standalone) by a web server on port 80 of
+      the node. Required for a new plugin. It cannot be changed.
     type: str
     choices: [dns, standalone]
   api:
@@ -93,8 +93,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acme_plugin:
-  description: The plugin as it is afterwards, or in check mode as it would be. It is null when
-    the plugin is deleted.
+  description: The plugin as it is afterwards, or in check mode as it would be. It is null when the
+    plugin is deleted.
   returned: success
   type: dict
   contains:
@@ -102,7 +102,7 @@ acme_plugin:
     type: {description: Its type., type: str, sample: dns}
     api: {description: Its provider., type: str, returned: with type V(dns), sample: cf}
     validation_delay: {description: Seconds before the check., type: int, returned: with type
-        V(dns), sample: 30}
+      V(dns), sample: 30}
     nodes: {description: Its nodes., type: list, elements: str, sample: []}
     disable: {description: Whether it is disabled., type: bool, sample: false}
 plan:

@@ -51,7 +51,7 @@ acme_plugins:
     type: {description: Its type., type: str, sample: dns}
     api: {description: Its provider., type: str, returned: with type V(dns), sample: cf}
     validation_delay: {description: Seconds before the check., type: int, returned: with type
-        V(dns), sample: 30}
+      V(dns), sample: 30}
     nodes: {description: Its nodes., type: list, elements: str, sample: []}
     disable: {description: Whether it is disabled., type: bool, sample: false}
 """

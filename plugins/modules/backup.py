@@ -17,14 +17,14 @@ author:
 description:
   - Backs up one or several guests, and removes old archives by a retention.
   - Guests on different nodes are processed in parallel, within O(parallel) and
-    O(parallel_per_storage). A guest that fails does not stop the others; the task
-    fails at the end, and RV(guests) has the outcome of each guest.
-  - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit)
-    and C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with
-    hours, days or longer periods needs C(Sys.Audit) on the nodes.
-  - If the storage has a rule of its own that keeps a number of archives, Proxmox
-    VE takes no more archives than that of a token without C(Datastore.Allocate)
-    on the storage. The guest is refused then, unless O(protected) is set.
+    O(parallel_per_storage). A guest that fails does not stop the others; the task fails at the end,
+    and RV(guests) has the outcome of each guest.
+  - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit) and
+    C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with hours, days or
+    longer periods needs C(Sys.Audit) on the nodes.
+  - If the storage has a rule of its own that keeps a number of archives, Proxmox VE takes no more
+    archives than that of a token without C(Datastore.Allocate) on the storage. The guest is refused
+    then, unless O(protected) is set.
 attributes:
   check_mode:
     support: full
@@ -36,24 +36,23 @@ attributes:
       - Without O(max_age) every run creates a backup.
 options:
   storage:
-    description: Storage for the archives. It must have content V(backup) and be available
-      on the node of each guest.
+    description: Storage for the archives. It must have content V(backup) and be available on the
+      node of each guest.
     type: str
     required: true
   mode:
-    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped.
-      The default of Proxmox VE is V(snapshot).
+    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped. The
+      default of Proxmox VE is V(snapshot).
     type: str
     choices: [snapshot, suspend, stop]
   compress:
-    description: Compression of the archives. V(0) is none, which is the default of Proxmox
-      VE.
+    description: Compression of the archives. V(0) is none, which is the default of Proxmox VE.
     type: str
     choices: ['0', gzip, lzo, zstd]
   notes_template:
     description: Notes of the archives. They can contain C({{cluster}}), C({{guestname}}),
-      C({{node}}) and C({{vmid}}); write such a name as a text in an expression so that Ansible
-      does not fill it in.
+      C({{node}}) and C({{vmid}}); write such a name as a text in an expression so that Ansible does
+      not fill it in.
     type: str
   protected:
     description: Whether the new archives are protected from removal.
@@ -78,17 +77,17 @@ options:
     choices: [legacy, data, metadata]
   max_age:
     description:
-      - A guest with a younger archive on O(storage) is not backed up again. This is a number
-        with the unit V(s), V(m), V(h), V(d) or V(w), such as V(20h).
+      - A guest with a younger archive on O(storage) is not backed up again. This is a number with
+        the unit V(s), V(m), V(h), V(d) or V(w), such as V(20h).
       - By default, every run backs up every guest.
     type: str
   keep:
     description:
-      - Number of archives of each guest on O(storage) to keep, by the rule of Proxmox VE.
-        The others are removed after the backup of the guest; if that fails, none is removed.
-      - Protected archives, renamed ones, and those of an earlier guest with the same VMID
-        are never removed. With O(tenant), neither are those whose configuration does not
-        have exactly this tenant's tag.
+      - Number of archives of each guest on O(storage) to keep, by the rule of Proxmox VE. The
+        others are removed after the backup of the guest; if that fails, none is removed.
+      - Protected archives, renamed ones, and those of an earlier guest with the same VMID are never
+        removed. With O(tenant), neither are those whose configuration does not have exactly this
+        tenant's tag.
       - By default, nothing is removed, whatever rule the storage has.
     type: dict
     suboptions:
@@ -115,15 +114,14 @@ options:
         type: int
   parallel:
     description:
-      - Maximum number of nodes that back up at the same time. A node backs up one guest at
-        a time.
+      - Maximum number of nodes that back up at the same time. A node backs up one guest at a time.
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 4
   parallel_per_storage:
     description:
-      - Maximum number of concurrent backups to O(storage) from all nodes together; a storage
-        that is not shared is counted on each node. 0 means that only O(parallel) limits them.
+      - Maximum number of concurrent backups to O(storage) from all nodes together; a storage that
+        is not shared is counted on each node. 0 means that only O(parallel) limits them.
       - Environment variable E(PROXMOX_PARALLEL_PER_STORAGE).
     type: int
     default: 0
@@ -181,14 +179,14 @@ guests:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
-    failed: {description: Whether the guest failed. C(msg) and C(error) then have the reason.,
-      type: bool, sample: false}
-    changed: {description: 'Whether it was backed up or archives were removed, in check mode
-        whether they would be.', type: bool, sample: true}
-    backed_up: {description: 'Whether it was backed up, in check mode whether it would be.',
-      type: bool, sample: true}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
+      str, sample: acme}
+    failed: {description: Whether the guest failed. C(msg) and C(error) then have the reason., type:
+      bool, sample: false}
+    changed: {description: 'Whether it was backed up or archives were removed, in check mode whether
+      they would be.', type: bool, sample: true}
+    backed_up: {description: 'Whether it was backed up, in check mode whether it would be.', type:
+      bool, sample: true}
     volume:
       description: Volume of the new archive.
       type: str
@@ -200,8 +198,8 @@ guests:
       sample: []}
     archives:
       description:
-        - With O(keep), the archives of the guest on the storage, the newest first, in check
-          mode with the new one. Each has C(volume), C(ctime), C(mark) and C(reason).
+        - With O(keep), the archives of the guest on the storage, the newest first, in check mode
+          with the new one. Each has C(volume), C(ctime), C(mark) and C(reason).
         - The mark is V(keep), V(remove), V(protected), V(renamed) or V(foreign).
       type: list
       elements: dict
@@ -211,7 +209,7 @@ guests:
           mark: keep
           reason: keep-weekly 2026-W46
     plan: {description: The steps in words., type: list, elements: str, sample: [Back up guest
-          'web1' (15046) to storage local]}
+      'web1' (15046) to storage local]}
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
 report:
   description: 'Lines for people: the number of guests by outcome, and the steps that were executed,

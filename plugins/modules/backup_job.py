@@ -28,14 +28,14 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the job or changes what differs, V(absent) deletes it.
-      Archives are never deleted.
+    description: V(present) creates the job or changes what differs, V(absent) deletes it. Archives
+      are never deleted.
     type: str
     choices: [present, absent]
     default: present
   schedule:
-    description: Calendar event of Proxmox VE, such as V(02:30) or V(mon..fri 22:00). Required
-      for a new job.
+    description: Calendar event of Proxmox VE, such as V(02:30) or V(mon..fri 22:00). Required for a
+      new job.
     type: str
   enabled:
     description: Whether the job runs. A new job does. By default, it is not changed.
@@ -43,48 +43,46 @@ options:
   all:
     description:
       - Whether the job backs up all guests, also those that are created later.
-      - A job has one of O(all), O(vms) and O(pool). Setting one of them replaces the former
-        choice.
+      - A job has one of O(all), O(vms) and O(pool). Setting one of them replaces the former choice.
     type: bool
   vms:
-    description: VMIDs of the VMs and containers that the job backs up. The list replaces
-      the guests of the job.
+    description: VMIDs of the VMs and containers that the job backs up. The list replaces the guests
+      of the job.
     type: list
     elements: int
   pool:
-    description: Resource pool whose guests the job backs up, also those that become members
-      later.
+    description: Resource pool whose guests the job backs up, also those that become members later.
     type: str
   exclude:
-    description: VMIDs that the job leaves out, with O(all) or O(pool) in the same task.
-      An empty list removes all exceptions. By default, they are not changed.
+    description: VMIDs that the job leaves out, with O(all) or O(pool) in the same task. An empty
+      list removes all exceptions. By default, they are not changed.
     type: list
     elements: int
   node:
-    description: Only guests on this node. An empty text removes the limit. By default,
-      it is not changed.
+    description: Only guests on this node. An empty text removes the limit. By default, it is not
+      changed.
     type: str
   storage:
-    description: Storage for the archives. By default, it is not changed, and a new job
-      uses V(local).
+    description: Storage for the archives. By default, it is not changed, and a new job uses
+      V(local).
     type: str
   mode:
-    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped.
-      An empty text returns it to the default of the node, which is V(snapshot). By default,
-      it is not changed.
+    description: Whether a running guest continues (V(snapshot)), is suspended or is stopped. An
+      empty text returns it to the default of the node, which is V(snapshot). By default, it is not
+      changed.
     type: str
     choices: ['', snapshot, suspend, stop]
   compress:
-    description: Compression of the archives. V(0) is none. An empty text returns it to
-      the default of the node, which is V(0). By default, it is not changed.
+    description: Compression of the archives. V(0) is none. An empty text returns it to the default
+      of the node, which is V(0). By default, it is not changed.
     type: str
     choices: ['', '0', gzip, lzo, zstd]
   prune_backups:
     description:
-      - Number of backups of each guest that are kept. After a backup, Proxmox VE removes
-        the other backups of the guest on the storage that are not protected.
-      - It replaces the rule of the job as a whole. An empty dictionary removes it, so that
-        the rule of the storage applies. By default, it is not changed.
+      - Number of backups of each guest that are kept. After a backup, Proxmox VE removes the other
+        backups of the guest on the storage that are not protected.
+      - It replaces the rule of the job as a whole. An empty dictionary removes it, so that the rule
+        of the storage applies. By default, it is not changed.
     type: dict
     suboptions:
       keep_all:
@@ -109,22 +107,20 @@ options:
         description: Number of years of which the newest backup is kept.
         type: int
   remove:
-    description: Whether the job removes old backups at all. By default, it is not changed,
-      and a new job does.
+    description: Whether the job removes old backups at all. By default, it is not changed, and a
+      new job does.
     type: bool
   notes_template:
     description: Template for the notes of the archives. It can contain C({{cluster}}),
-      C({{guestname}}), C({{node}}) and C({{vmid}}); write such a name as a text in an expression
-      so that Ansible does not fill it in. An empty text removes it. By default, it is not
-      changed.
+      C({{guestname}}), C({{node}}) and C({{vmid}}); write such a name as a text in an expression so
+      that Ansible does not fill it in. An empty text removes it. By default, it is not changed.
     type: str
   protected:
-    description: Whether new archives are protected from removal. By default, it is not
-      changed.
+    description: Whether new archives are protected from removal. By default, it is not changed.
     type: bool
   fleecing:
-    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest.
-      An empty dictionary removes it. By default, it is not changed.
+    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest. An
+      empty dictionary removes it. By default, it is not changed.
     type: dict
     suboptions:
       enabled:
@@ -137,16 +133,15 @@ options:
     description: Bandwidth limit in KiB/s, V(0) for none. By default, it is not changed.
     type: int
   ionice:
-    description: Priority of disk access, V(8) for the idle class. By default, it is not
-      changed.
+    description: Priority of disk access, V(8) for the idle class. By default, it is not changed.
     type: int
   zstd:
-    description: Number of threads of zstd, V(0) for half of the cores. By default, it is
-      not changed.
+    description: Number of threads of zstd, V(0) for half of the cores. By default, it is not
+      changed.
     type: int
   performance:
-    description: Settings of performance. An empty dictionary removes them. By default,
-      they are not changed.
+    description: Settings of performance. An empty dictionary removes them. By default, they are not
+      changed.
     type: dict
     suboptions:
       max_workers:
@@ -156,33 +151,33 @@ options:
         description: Maximum number of entries in memory for a container on a backup server.
         type: int
   pbs_change_detection_mode:
-    description: How files of containers that changed are detected on a backup server. An
-      empty text removes it. By default, it is not changed.
+    description: How files of containers that changed are detected on a backup server. An empty text
+      removes it. By default, it is not changed.
     type: str
     choices: ['', legacy, data, metadata]
   exclude_path:
-    description: Shell patterns of files in containers that are left out. The list replaces
-      the patterns of the job. By default, it is not changed.
+    description: Shell patterns of files in containers that are left out. The list replaces the
+      patterns of the job. By default, it is not changed.
     type: list
     elements: str
   notification_mode:
-    description: Whether notifications go to O(mailto) or to the notification system. An
-      empty text removes it. By default, it is not changed.
+    description: Whether notifications go to O(mailto) or to the notification system. An empty text
+      removes it. By default, it is not changed.
     type: str
     choices: ['', auto, legacy-sendmail, notification-system]
   mailto:
-    description: Addresses or users for notifications by mail. The list replaces those of
-      the job. By default, it is not changed.
+    description: Addresses or users for notifications by mail. The list replaces those of the job.
+      By default, it is not changed.
     type: list
     elements: str
   mailnotification:
-    description: Whether mails are sent always or after a failure only. An empty text removes
-      it. By default, it is not changed.
+    description: Whether mails are sent always or after a failure only. An empty text removes it. By
+      default, it is not changed.
     type: str
     choices: ['', always, failure]
   repeat_missed:
-    description: Whether the job runs as soon as possible if it missed its time, for example
-      because a node was down. By default, it is not changed.
+    description: Whether the job runs as soon as possible if it missed its time, for example because
+      a node was down. By default, it is not changed.
     type: bool
   comment:
     description: Comment on the job. An empty text removes it. By default, it is not changed.
@@ -235,8 +230,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 backup_job:
-  description: The job as it is afterwards, or in check mode as it would be. It is null
-    when the job is deleted.
+  description: The job as it is afterwards, or in check mode as it would be. It is null when the job
+    is deleted.
   returned: success
   type: dict
   contains:
@@ -246,24 +241,23 @@ backup_job:
     all: {description: Whether it backs up all guests., type: bool, sample: true}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: []}
     pool: {description: Pool of its guests., type: str, sample: ''}
-    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [
-        9000]}
+    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [9000]}
     node: {description: 'Node of its guests, empty for all nodes.', type: str, sample: ''}
     storage: {description: Storage of its archives., type: str, sample: local}
     mode: {description: 'Its mode, empty for the default.', type: str, sample: snapshot}
     compress: {description: 'Its compression, empty for the default.', type: str, sample: zstd}
-    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {
-        keep_daily: 7}}
+    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {keep_daily:
+      7}}
     remove: {description: Whether it removes old backups., type: bool, sample: true}
     notes_template: {description: Template of the notes., type: str, sample: ''}
     protected: {description: Whether new archives are protected., type: bool, sample: false}
-    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null,
-        storage: null}}
+    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null, storage:
+      null}}
     bwlimit: {description: Bandwidth limit in KiB/s., type: int, sample: 0}
     ionice: {description: Priority of disk access., type: int, sample: 7}
     zstd: {description: Threads of zstd., type: int, sample: 1}
     performance: {description: Settings of performance., type: dict, sample: {max_workers: null,
-        pbs_entries_max: null}}
+      pbs_entries_max: null}}
     pbs_change_detection_mode: {description: Detection of changes., type: str, sample: ''}
     exclude_path: {description: Patterns of files that are left out., type: list, elements: str,
       sample: []}
@@ -272,8 +266,8 @@ backup_job:
     mailnotification: {description: When mails are sent., type: str, sample: ''}
     repeat_missed: {description: Whether a missed run is repeated., type: bool, sample: true}
     comment: {description: Its comment., type: str, sample: ''}
-    next_run: {description: 'When it runs next in ISO 8601 format, UTC. Null if that is
-        unknown.', type: str, sample: '2026-11-21T02:30:00Z'}
+    next_run: {description: 'When it runs next in ISO 8601 format, UTC. Null if that is unknown.',
+      type: str, sample: '2026-11-21T02:30:00Z'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

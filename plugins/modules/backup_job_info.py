@@ -68,24 +68,23 @@ backup_jobs:
     all: {description: Whether it backs up all guests., type: bool, sample: true}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: []}
     pool: {description: Pool of its guests., type: str, sample: ''}
-    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [
-        9000]}
+    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [9000]}
     node: {description: 'Node of its guests, empty for all nodes.', type: str, sample: ''}
     storage: {description: Storage of its archives., type: str, sample: local}
     mode: {description: 'Its mode, empty for the default.', type: str, sample: snapshot}
     compress: {description: 'Its compression, empty for the default.', type: str, sample: zstd}
-    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {
-        keep_daily: 7}}
+    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {keep_daily:
+      7}}
     remove: {description: Whether it removes old backups., type: bool, sample: true}
     notes_template: {description: Template of the notes., type: str, sample: ''}
     protected: {description: Whether new archives are protected., type: bool, sample: false}
-    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null,
-        storage: null}}
+    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null, storage:
+      null}}
     bwlimit: {description: Bandwidth limit in KiB/s., type: int, sample: 0}
     ionice: {description: Priority of disk access., type: int, sample: 7}
     zstd: {description: Threads of zstd., type: int, sample: 1}
     performance: {description: Settings of performance., type: dict, sample: {max_workers: null,
-        pbs_entries_max: null}}
+      pbs_entries_max: null}}
     pbs_change_detection_mode: {description: Detection of changes., type: str, sample: ''}
     exclude_path: {description: Patterns of files that are left out., type: list, elements: str,
       sample: []}
@@ -94,8 +93,8 @@ backup_jobs:
     mailnotification: {description: When mails are sent., type: str, sample: ''}
     repeat_missed: {description: Whether a missed run is repeated., type: bool, sample: true}
     comment: {description: Its comment., type: str, sample: ''}
-    next_run: {description: 'When it runs next in ISO 8601 format, UTC. Null if that is
-        unknown.', type: str, sample: '2026-11-21T02:30:00Z'}
+    next_run: {description: 'When it runs next in ISO 8601 format, UTC. Null if that is unknown.',
+      type: str, sample: '2026-11-21T02:30:00Z'}
 guests:
   description: The guests, by VMID.
   returned: success
@@ -106,11 +105,10 @@ guests:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
+      str, sample: acme}
     template: {description: Whether the guest is a template., type: bool, sample: false}
-    jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [
-        nightly]}
+    jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
 uncovered:
   description: The guests of RV(guests) that no enabled job backs up.
   returned: success
@@ -121,11 +119,10 @@ uncovered:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
+      str, sample: acme}
     template: {description: Whether the guest is a template., type: bool, sample: false}
-    jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [
-        nightly]}
+    jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.job.run_info import run_info

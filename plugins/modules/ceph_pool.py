@@ -17,8 +17,8 @@ author:
 description:
   - Creates, changes and deletes a pool of the Ceph cluster that Proxmox VE runs. Fails with the
     category C(NotSupported) without Ceph.
-  - A pool is deleted only if no storage is on it. With O(remove_storages), no guest and no job
-    may use these storages.
+  - A pool is deleted only if no storage is on it. With O(remove_storages), no guest and no job may
+    use these storages.
   - An unknown CRUSH rule and a second application are refused before the first write.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/), and C(Datastore.Allocate) on C(/storage)
     for O(add_storages) and O(remove_storages).
@@ -28,8 +28,8 @@ options:
     type: str
     required: true
   node:
-    description: Node with Ceph that carries the task out. By default, the first node that is
-      online and has Ceph.
+    description: Node with Ceph that carries the task out. By default, the first node that is online
+      and has Ceph.
     type: str
   state:
     description: V(present) creates the pool or changes what differs, V(absent) deletes the pool
@@ -46,16 +46,16 @@ options:
       V(2) for a new pool. Ceph chooses it again if O(size) changes.
     type: int
   pg_num:
-    description: Number of placement groups. By default, V(128) for a new pool. Otherwise it is
-      not changed. Leave it out with O(pg_autoscale_mode=on), because Ceph changes it then.
+    description: Number of placement groups. By default, V(128) for a new pool. Otherwise it is not
+      changed. Leave it out with O(pg_autoscale_mode=on), because Ceph changes it then.
     type: int
   pg_num_min:
     description: Smallest number of placement groups that Ceph chooses. By default, it is not
       changed.
     type: int
   pg_autoscale_mode:
-    description: Whether Ceph changes the number of placement groups (V(on)), warns (V(warn)),
-      or does neither (V(off)). By default, V(warn) for a new pool. Otherwise it is not changed.
+    description: Whether Ceph changes the number of placement groups (V(on)), warns (V(warn)), or
+      does neither (V(off)). By default, V(warn) for a new pool. Otherwise it is not changed.
     type: str
     choices: ['on', 'off', warn]
   target_size:
@@ -67,12 +67,12 @@ options:
       default, it is not changed.
     type: float
   crush_rule:
-    description: Name of a CRUSH rule that exists. By default, Ceph chooses the rule of a new
-      pool. Otherwise it is not changed.
+    description: Name of a CRUSH rule that exists. By default, Ceph chooses the rule of a new pool.
+      Otherwise it is not changed.
     type: str
   application:
-    description: Use of the pool. By default, V(rbd) for a new pool. It can be set if the pool
-      has none, and cannot be changed.
+    description: Use of the pool. By default, V(rbd) for a new pool. It can be set if the pool has
+      none, and cannot be changed.
     type: str
     choices: [rbd, cephfs, rgw]
   erasure_coding:

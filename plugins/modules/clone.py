@@ -15,43 +15,43 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Ensures that a clone exists. A new clone can be configured in the same task with the options
-    of M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options
-    that both kinds of guests have.
-  - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G,
-    state: started}). Only O(source) and O(name) or O(vmid) are required. With several tenants,
-    set O(tenant) in every task.'
+  - Ensures that a clone exists. A new clone can be configured in the same task with the options of
+    M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options that both
+    kinds of guests have.
+  - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G, state:
+    started}). Only O(source) and O(name) or O(vmid) are required. With several tenants, set
+    O(tenant) in every task.'
   - B(Which clone:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(snapshot).
   - B(Copied how:) O(full), O(storage), O(format).
   - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
-  - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option
-    of PVE in O(options).
+  - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option of
+    PVE in O(options).
   - B(Guest:) O(cloud_init), and addresses in O(nics[].ip).
   - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota), O(allow_privileged).
-  - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment
-    by E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
+  - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
+    E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/snapshots-and-clones.md) of this collection has clones by example, and
     C(docs/vm.md) the options of a VM by purpose. Below all options are listed by name.
   - The notes of a clone contain a hidden comment with the VMID of its source. An existing clone
-    with this name, tenant and source is not changed, even if its options differ, and its VMID
-    is returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm)
-    or M(pve.fleet.container).
+    with this name, tenant and source is not changed, even if its options differ, and its VMID is
+    returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm) or
+    M(pve.fleet.container).
   - A clone that an interrupted run left unfinished is completed. If Proxmox VE is still creating
     it, the task waits.
-  - A guest with that name or VMID but another source is a conflict. It is never replaced, and
-    no second guest is created.
-  - Impossible requests are rejected before the first write. If other clones hold the lock of
-    the source, the task waits for at most O(lock_timeout) seconds.
+  - A guest with that name or VMID but another source is a conflict. It is never replaced, and no
+    second guest is created.
+  - Impossible requests are rejected before the first write. If other clones hold the lock of the
+    source, the task waits for at most O(lock_timeout) seconds.
 options:
   source:
     description:
       - The template, VM or container to clone. Digits are a VMID, any other text is an exact name.
       - A name refers to the template with that name, or else to the VM or container, preferring
-        those of O(tenant). It must be unique, except for copies on several nodes and versions of
-        an image, such as V(debian-13@2026.11.20); without a version, it is the newest one on the
-        node of the clone.
-      - With O(tenant), templates without a tenant and the tenant's own guests and templates can
-        be cloned. Any other source must be in O(shared_sources).
+        those of O(tenant). It must be unique, except for copies on several nodes and versions of an
+        image, such as V(debian-13@2026.11.20); without a version, it is the newest one on the node
+        of the clone.
+      - With O(tenant), templates without a tenant and the tenant's own guests and templates can be
+        cloned. Any other source must be in O(shared_sources).
       - The clone of a container takes the options that M(pve.fleet.container) has under the same
         name. An option that only a VM has, such as O(disks), is refused before the first write.
       - A running container can be cloned from a O(snapshot) only.
@@ -59,8 +59,8 @@ options:
     required: true
   state:
     description:
-      - V(present) ensures that the clone exists and does not change its power state. A new clone
-        is not started.
+      - V(present) ensures that the clone exists and does not change its power state. A new clone is
+        not started.
       - V(started) and V(stopped) also start or stop it.
     type: str
     choices: [present, started, stopped]
@@ -225,8 +225,8 @@ conditions:
   description:
     - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and
       reason.
-    - If the task failed, the reason is the category of RV(error), and a status that is not known
-      is null.
+    - If the task failed, the reason is the category of RV(error), and a status that is not known is
+      null.
   returned: always
   type: list
   elements: dict

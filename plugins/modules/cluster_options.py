@@ -32,28 +32,26 @@ options:
     choices: [present, absent]
     default: present
   registered_tags:
-    description: Tags that only users with C(Sys.Modify) on C(/) may set on a VM and
-      take off.
+    description: Tags that only users with C(Sys.Modify) on C(/) may set on a VM and take off.
     type: list
     elements: str
   exact:
-    description: Whether tags and colors that are not listed are taken out, for each
-      of O(registered_tags), O(tag_style.color_map) and O(user_tag_access.user_allow_list)
-      that is set. It cannot be set with O(state=absent).
+    description: Whether tags and colors that are not listed are taken out, for each of
+      O(registered_tags), O(tag_style.color_map) and O(user_tag_access.user_allow_list) that is set.
+      It cannot be set with O(state=absent).
     type: bool
     default: false
   tag_style:
-    description: How the web interface shows tags, and how Proxmox VE stores those of
-      a VM.
+    description: How the web interface shows tags, and how Proxmox VE stores those of a VM.
     type: dict
     suboptions:
       color_map:
-        description: Colors by tag, as V(ff0000), or as V(ff0000:ffffff) with that of
-          the text. An empty text removes the colors of a tag.
+        description: Colors by tag, as V(ff0000), or as V(ff0000:ffffff) with that of the text. An
+          empty text removes the colors of a tag.
         type: dict
       ordering:
-        description: Whether tags keep their order, V(config), or are sorted, V(alphabetical).
-          An empty text removes it.
+        description: Whether tags keep their order, V(config), or are sorted, V(alphabetical). An
+          empty text removes it.
         type: str
         choices: ['', config, alphabetical]
       case_sensitive:
@@ -68,9 +66,8 @@ options:
     type: dict
     suboptions:
       user_allow:
-        description: V(none), those of a V(list), those and V(existing) ones, or V(free)
-          ones. Tags in O(registered_tags) are never among them. An empty text removes
-          it.
+        description: V(none), those of a V(list), those and V(existing) ones, or V(free) ones. Tags
+          in O(registered_tags) are never among them. An empty text removes it.
         type: str
         choices: ['', none, list, existing, free]
       user_allow_list:
@@ -82,42 +79,39 @@ options:
     type: dict
     suboptions:
       ha:
-        description: V(basic) counts services, V(static) considers their configured
-          CPU and memory, V(dynamic) what they use (Proxmox VE 9.2). An empty text removes
-          it.
+        description: V(basic) counts services, V(static) considers their configured CPU and memory,
+          V(dynamic) what they use (Proxmox VE 9.2). An empty text removes it.
         type: str
         choices: ['', basic, static, dynamic]
       ha_rebalance_on_start:
         description: Whether a node is chosen when a service starts.
         type: bool
       ha_auto_rebalance:
-        description: Whether services are moved when the load of the nodes differs (Proxmox
-          VE 9.2). It has no effect unless C(ha) is V(static) or V(dynamic).
+        description: Whether services are moved when the load of the nodes differs (Proxmox VE 9.2).
+          It has no effect unless C(ha) is V(static) or V(dynamic).
         type: bool
       ha_auto_rebalance_threshold:
-        description: Difference between the nodes, in percent, from which on services
-          are moved. An empty text removes it.
+        description: Difference between the nodes, in percent, from which on services are moved. An
+          empty text removes it.
         type: str
       ha_auto_rebalance_method:
-        description: How moves are rated, V(bruteforce) or V(topsis). An empty text
-          removes it.
+        description: How moves are rated, V(bruteforce) or V(topsis). An empty text removes it.
         type: str
         choices: ['', bruteforce, topsis]
       ha_auto_rebalance_hold_duration:
-        description: Rounds of the HA manager for which the threshold must be exceeded.
-          An empty text removes it.
+        description: Rounds of the HA manager for which the threshold must be exceeded. An empty
+          text removes it.
         type: str
       ha_auto_rebalance_margin:
-        description: Least improvement by a move, in percent. An empty text removes
-          it.
+        description: Least improvement by a move, in percent. An empty text removes it.
         type: str
   mac_prefix:
-    description: Beginning of the MAC addresses that Proxmox VE makes up, such as V(BC:24:11:0).
-      An empty text removes it.
+    description: Beginning of the MAC addresses that Proxmox VE makes up, such as V(BC:24:11:0). An
+      empty text removes it.
     type: str
   bwlimit:
-    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none;
-      an empty text removes one.
+    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an empty text
+      removes one.
     type: dict
     suboptions:
       clone:
@@ -140,17 +134,16 @@ options:
     type: dict
     suboptions:
       type:
-        description: V(secure) through an SSH tunnel, or V(insecure). An empty text
-          removes it.
+        description: V(secure) through an SSH tunnel, or V(insecure). An empty text removes it.
         type: str
         choices: ['', secure, insecure]
       network:
-        description: Network that is used for migration, such as V(10.99.0.0/24). An
-          empty text removes it.
+        description: Network that is used for migration, such as V(10.99.0.0/24). An empty text
+          removes it.
         type: str
   next_id:
-    description: The range in which Proxmox VE proposes numbers for new guests. This
-      collection numbers its VMs by itself.
+    description: The range in which Proxmox VE proposes numbers for new guests. This collection
+      numbers its VMs by itself.
     type: dict
     suboptions:
       lower:
@@ -163,8 +156,8 @@ options:
     description: Notes about the cluster. An empty text removes them.
     type: str
   console:
-    description: The default viewer of consoles, V(html5) (noVNC), V(vv) (SPICE) or
-      V(xtermjs). An empty text removes it.
+    description: The default viewer of consoles, V(html5) (noVNC), V(vv) (SPICE) or V(xtermjs). An
+      empty text removes it.
     type: str
     choices: ['', html5, vv, xtermjs]
   keyboard:
@@ -230,16 +223,16 @@ options:
       - zh_CN
       - zh_TW
   email_from:
-    description: Sender of mails of Proxmox VE. An empty text returns it to C(root)
-      at the host's name.
+    description: Sender of mails of Proxmox VE. An empty text returns it to C(root) at the host's
+      name.
     type: str
   http_proxy:
-    description: Proxy for downloads of the nodes, such as V(http://10.0.0.1:3128).
-      An empty text removes it. A password in it can be read by everyone with C(Sys.Audit).
+    description: Proxy for downloads of the nodes, such as V(http://10.0.0.1:3128). An empty text
+      removes it. A password in it can be read by everyone with C(Sys.Audit).
     type: str
   max_workers:
-    description: Most tasks at once on each node when guests are started or stopped
-      together. V(0) returns it to the default of Proxmox VE.
+    description: Most tasks at once on each node when guests are started or stopped together. V(0)
+      returns it to the default of Proxmox VE.
     type: int
   fencing:
     description: How the HA manager fences nodes. Proxmox VE calls V(hardware) and V(both)
@@ -251,13 +244,13 @@ options:
     type: dict
     suboptions:
       shutdown_policy:
-        description: What happens to guests of a node that shuts down. An empty text
-          returns it to V(conditional).
+        description: What happens to guests of a node that shuts down. An empty text returns it to
+          V(conditional).
         type: str
         choices: ['', freeze, failover, conditional, migrate]
   consent_text:
-    description: Text to which users must agree before they log in to the web interface.
-      An empty text removes it.
+    description: Text to which users must agree before they log in to the web interface. An empty
+      text removes it.
     type: str
   notify:
     description: Which events the cluster notifies of. Matchers have precedence, see
@@ -269,44 +262,41 @@ options:
         type: str
         choices: ['', always, never]
       package_updates:
-        description: Whether new packages are reported; V(auto), the default, does so
-          with a subscription only. An empty text removes it.
+        description: Whether new packages are reported; V(auto), the default, does so with a
+          subscription only. An empty text removes it.
         type: str
         choices: ['', auto, always, never]
       replication:
-        description: Whether failures of replication jobs are reported. An empty text
-          removes it.
+        description: Whether failures of replication jobs are reported. An empty text removes it.
         type: str
         choices: ['', always, never]
       target_fencing:
-        description: Target of these notifications, from before the matchers. An empty
-          text removes it.
+        description: Target of these notifications, from before the matchers. An empty text removes
+          it.
         type: str
       target_package_updates:
-        description: Target of these notifications, from before the matchers. An empty
-          text removes it.
+        description: Target of these notifications, from before the matchers. An empty text removes
+          it.
         type: str
       target_replication:
-        description: Target of these notifications, from before the matchers. An empty
-          text removes it.
+        description: Target of these notifications, from before the matchers. An empty text removes
+          it.
         type: str
   replication:
-    description: How replication jobs send their data. Proxmox VE 8.4 does not have
-      it.
+    description: How replication jobs send their data. Proxmox VE 8.4 does not have it.
     type: dict
     suboptions:
       type:
-        description: V(secure) through an SSH tunnel, or V(insecure). An empty text
-          removes it.
+        description: V(secure) through an SSH tunnel, or V(insecure). An empty text removes it.
         type: str
         choices: ['', secure, insecure]
       network:
-        description: Network that is used for replication, such as V(10.99.0.0/24).
-          An empty text removes it.
+        description: Network that is used for replication, such as V(10.99.0.0/24). An empty text
+          removes it.
         type: str
   location:
-    description: Place of the cluster on a map. Both coordinates are required together.
-      It came with Proxmox VE 9.2.
+    description: Place of the cluster on a map. Both coordinates are required together. It came with
+      Proxmox VE 9.2.
     type: dict
     suboptions:
       latitude:
@@ -316,20 +306,19 @@ options:
         description: Degrees from V(-180) to V(180). An empty text removes it.
         type: str
       name:
-        description: Name of the place, of at most 128 characters. An empty text removes
-          it.
+        description: Name of the place, of at most 128 characters. An empty text removes it.
         type: str
   webauthn:
-    description: Logins with WebAuthn. A change can make existing devices useless, one
-      of O(webauthn.id) always does.
+    description: Logins with WebAuthn. A change can make existing devices useless, one of
+      O(webauthn.id) always does.
     type: dict
     suboptions:
       rp:
         description: Name of the relying party. An empty text removes it.
         type: str
       origin:
-        description: Address of the web interface, such as V(https://pve.example.com).
-          An empty text removes it.
+        description: Address of the web interface, such as V(https://pve.example.com). An empty text
+          removes it.
         type: str
       id:
         description: Domain of the relying party. An empty text removes it.
@@ -382,17 +371,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster_options:
-  description: The options as they are afterwards, or in check mode as they
-    would be.
+  description: The options as they are afterwards, or in check mode as they would be.
   returned: success
   type: dict
   contains:
-    registered_tags: {description: Tags that only users with C(Sys.Modify) on
-        C(/) may set., type: list, elements: str, sample: [tenant_acme]}
+    registered_tags: {description: Tags that only users with C(Sys.Modify) on C(/) may set., type:
+      list, elements: str, sample: [tenant_acme]}
     tag_style:
-      description: Colors by tag, order, whether upper case counts, and shape.
-        Where nothing is set, the default of Proxmox VE; so it is in the values
-        below.
+      description: Colors by tag, order, whether upper case counts, and shape. Where nothing is set,
+        the default of Proxmox VE; so it is in the values below.
       type: dict
       sample:
         color_map:
@@ -400,17 +387,17 @@ cluster_options:
         ordering: alphabetical
         case_sensitive: false
         shape: circle
-    user_tag_access: {description: Which tags users may set., type: dict, sample: {
-        user_allow: free, user_allow_list: []}}
-    crs: {description: How the HA manager chooses nodes., type: dict, sample: {
-        ha: static, ha_rebalance_on_start: true}}
-    bwlimit: {description: 'Limits of the bandwidth of tasks in KiB/s, null
-        where none is set.', type: dict, sample: {clone: 200000, default: null,
-        migration: null, move: null, restore: null}}
-    migration: {description: How guests are migrated., type: dict, sample: {
-        type: secure, network: 10.99.0.0/24}}
-    next_id: {description: The range in which Proxmox VE proposes numbers.,
-      type: dict, sample: {lower: 100, upper: 1000000}}
+    user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
+      user_allow_list: []}}
+    crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,
+      ha_rebalance_on_start: true}}
+    bwlimit: {description: 'Limits of the bandwidth of tasks in KiB/s, null where none is set.',
+      type: dict, sample: {clone: 200000, default: null, migration: null, move: null, restore:
+      null}}
+    migration: {description: How guests are migrated., type: dict, sample: {type: secure, network:
+      10.99.0.0/24}}
+    next_id: {description: The range in which Proxmox VE proposes numbers., type: dict, sample:
+      {lower: 100, upper: 1000000}}
     mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: 'BC:24:11'}
     description: {description: Notes., type: str, sample: ''}
     console: {description: The default viewer., type: str, sample: ''}
@@ -418,23 +405,22 @@ cluster_options:
     language: {description: Language of the web interface., type: str, sample: de}
     email_from: {description: Sender of mails., type: str, sample: pve@example.com}
     http_proxy: {description: Proxy for downloads., type: str, sample: ''}
-    max_workers: {description: 'Most tasks at once, 0 for the default.', type: int,
-      sample: 0}
+    max_workers: {description: 'Most tasks at once, 0 for the default.', type: int, sample: 0}
     fencing: {description: How nodes are fenced., type: str, sample: watchdog}
     ha:
       description: Options of the HA manager.
       type: dict
       sample: {shutdown_policy: conditional}
     consent_text: {description: Text before a login., type: str, sample: ''}
-    notify: {description: Which events are reported., type: dict, sample: {
-        fencing: always, package_updates: null, replication: null, target_fencing: null,
-        target_package_updates: null, target_replication: null}}
-    replication: {description: How replication jobs send data., type: dict,
-      sample: {type: secure, network: null}}
-    location: {description: Its place., type: dict, sample: {latitude: '48.2082',
-        longitude: '16.3738', name: Vienna}}
-    webauthn: {description: Logins with WebAuthn., type: dict, sample: {rp: null,
-        origin: null, id: null, allow_subdomains: true}}
+    notify: {description: Which events are reported., type: dict, sample: {fencing: always,
+      package_updates: null, replication: null, target_fencing: null, target_package_updates: null,
+      target_replication: null}}
+    replication: {description: How replication jobs send data., type: dict, sample: {type: secure,
+      network: null}}
+    location: {description: Its place., type: dict, sample: {latitude: '48.2082', longitude:
+      '16.3738', name: Vienna}}
+    webauthn: {description: Logins with WebAuthn., type: dict, sample: {rp: null, origin: null, id:
+      null, allow_subdomains: true}}
     u2f: {description: Logins with U2F., type: dict, sample: {appid: null, origin: null}}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

@@ -15,9 +15,9 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, updates and removes a container, and changes its power state. Only what the task
-    sets is changed, and a container that already is as described is not changed. Check mode,
-    diff mode and the real run use the same plan, and check mode only reads.
+  - Creates, updates and removes a container, and changes its power state. Only what the task sets
+    is changed, and a container that already is as described is not changed. Check mode, diff mode
+    and the real run use the same plan, and check mode only reads.
   - 'A first container: C(pve.fleet.container: {name: proxy1, source: debian-13-standard, memory:
     1G, state: started}). Only O(name) and O(source) are required. With several tenants, set
     O(tenant) in every task.'
@@ -27,11 +27,9 @@ description:
 options:
   tenant:
     description:
-      - The tenant of the container, which has the tag O(tenant_prefix) + O(tenant).
-        A container without exactly this tag is refused before anything is written,
-        however it is named.
-      - Left out, containers of every tenant can be changed, so an empty value is an
-        error.
+      - The tenant of the container, which has the tag O(tenant_prefix) + O(tenant). A container
+        without exactly this tag is refused before anything is written, however it is named.
+      - Left out, containers of every tenant can be changed, so an empty value is an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -39,11 +37,10 @@ options:
     default: tenant_
   node:
     description:
-      - Node of the container, which wins over O(placement). An existing container on
-        another node is migrated there unless O(migrate=false). A running container
-        is restarted for that.
-      - By default, a container stays on its node, and a new one goes to the default
-        node of the connection, or else to the node that O(placement) chooses.
+      - Node of the container, which wins over O(placement). An existing container on another node
+        is migrated there unless O(migrate=false). A running container is restarted for that.
+      - By default, a container stays on its node, and a new one goes to the default node of the
+        connection, or else to the node that O(placement) chooses.
     type: str
   cores:
     description:
@@ -57,28 +54,27 @@ options:
     description: CPU weight relative to other guests.
     type: int
   memory:
-    description: Memory such as V(2G) or V(512M), at least 16 MiB. A bare number is
-      MiB. A new container gets 512 MiB.
+    description: Memory such as V(2G) or V(512M), at least 16 MiB. A bare number is MiB. A new
+      container gets 512 MiB.
     type: raw
   swap:
-    description: Swap such as V(512M), V(0) for none. A bare number is MiB. A new container
-      gets 512 MiB.
+    description: Swap such as V(512M), V(0) for none. A bare number is MiB. A new container gets 512
+      MiB.
     type: raw
   rootfs:
-    description: The volume of the root file system. Settings that are not listed stay
-      as they are.
+    description: The volume of the root file system. Settings that are not listed stay as they are.
     type: dict
     suboptions:
       size:
         description:
-          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller
-            size is refused before anything is written.
+          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller size is
+            refused before anything is written.
           - A new volume without it gets 4 GiB.
         type: raw
       storage:
         description:
-          - The storage. A volume on another storage is moved, for which the container
-            must be stopped.
+          - The storage. A volume on another storage is moved, for which the container must be
+            stopped.
           - A new volume without it is on O(default_storage).
         type: str
       storage_class:
@@ -98,8 +94,7 @@ options:
         description: Whether storage replication includes the volume.
         type: bool
       shared:
-        description: Whether a path of the node, instead of a volume, is available on
-          all nodes.
+        description: Whether a path of the node, instead of a volume, is available on all nodes.
         type: bool
       mount_options:
         description:
@@ -110,38 +105,36 @@ options:
         description: Any other sub-key by PVE's own name; null removes one.
         type: dict
   mounts:
-    description: Mount points, each with a volume. Mount points that are not listed
-      are not changed.
+    description: Mount points, each with a volume. Mount points that are not listed are not changed.
     type: list
     elements: dict
     suboptions:
       name:
         description:
           - The slot, such as V(mp0). By default, the position in the list.
-          - V(unused0) and so on are detached volumes; O(mounts[].state=absent) destroys
-            them.
+          - V(unused0) and so on are detached volumes; O(mounts[].state=absent) destroys them.
         type: str
       path:
-        description: Where the volume is mounted in the container, such as V(/var/lib/data).
-          A new mount point needs it.
+        description: Where the volume is mounted in the container, such as V(/var/lib/data). A new
+          mount point needs it.
         type: str
       volume:
         description:
-          - An existing volume to mount instead of a new one, or a path of the node
-            such as V(/srv/data) or V(/dev/sdb1).
-          - PVE lets only root@pam with a password mount a path. With an API token it
-            is refused before anything is written.
+          - An existing volume to mount instead of a new one, or a path of the node such as
+            V(/srv/data) or V(/dev/sdb1).
+          - PVE lets only root@pam with a password mount a path. With an API token it is refused
+            before anything is written.
         type: str
       size:
         description:
-          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller
-            size is refused before anything is written.
+          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller size is
+            refused before anything is written.
           - A new volume without it gets 4 GiB.
         type: raw
       storage:
         description:
-          - The storage. A volume on another storage is moved, for which the container
-            must be stopped.
+          - The storage. A volume on another storage is moved, for which the container must be
+            stopped.
           - A new volume without it is on O(default_storage).
         type: str
       storage_class:
@@ -164,8 +157,7 @@ options:
         description: Whether storage replication includes the volume.
         type: bool
       shared:
-        description: Whether a path of the node, instead of a volume, is available on
-          all nodes.
+        description: Whether a path of the node, instead of a volume, is available on all nodes.
         type: bool
       mount_options:
         description:
@@ -176,14 +168,13 @@ options:
         description: Any other sub-key by PVE's own name; null removes one.
         type: dict
       state:
-        description: V(detached) keeps the volume as an unused one, V(absent) destroys
-          it.
+        description: V(detached) keeps the volume as an unused one, V(absent) destroys it.
         type: str
         choices: [present, detached, absent]
         default: present
   mounts_exact:
-    description: Whether mount points that O(mounts) does not list are detached. Their
-      volumes stay, as unused ones.
+    description: Whether mount points that O(mounts) does not list are detached. Their volumes stay,
+      as unused ones.
     type: bool
     default: false
   nics:
@@ -195,16 +186,16 @@ options:
         description: The slot, such as V(net0). By default, the position in the list.
         type: str
       interface:
-        description: Name of the interface within the container. A new one of V(net0)
-          is V(eth0), and so on.
+        description: Name of the interface within the container. A new one of V(net0) is V(eth0),
+          and so on.
         type: str
       network:
-        description: Name of an entry of O(networks), or the name of a bridge that starts
-          with C(vmbr).
+        description: Name of an entry of O(networks), or the name of a bridge that starts with
+          C(vmbr).
         type: str
       bridge:
-        description: Bridge or VNet; a new interface without O(nics[].network) gets
-          C(vmbr0). It must exist on the node.
+        description: Bridge or VNet; a new interface without O(nics[].network) gets C(vmbr0). It
+          must exist on the node.
         type: str
       vlan:
         description: VLAN tag, 1 to 4094. V(0) removes it.
@@ -214,8 +205,7 @@ options:
         type: list
         elements: str
       mac:
-        description: MAC address. By default, the interface keeps the address that it
-          has.
+        description: MAC address. By default, the interface keeps the address that it has.
         type: str
       firewall:
         description: Whether PVE's firewall filters the interface.
@@ -230,19 +220,18 @@ options:
         description: Limit in MB/s.
         type: float
       host_managed:
-        description: Whether the node configures the addresses, for images without a
-          network manager. Needs PVE 9.1.
+        description: Whether the node configures the addresses, for images without a network
+          manager. Needs PVE 9.1.
         type: bool
       ip:
-        description: IPv4 address with prefix, V(dhcp) or V(manual). An empty text removes
-          it.
+        description: IPv4 address with prefix, V(dhcp) or V(manual). An empty text removes it.
         type: str
       gateway:
         description: IPv4 gateway. An empty text removes it.
         type: str
       ip6:
-        description: IPv6 address with prefix, V(dhcp), V(auto) or V(manual). An empty
-          text removes it.
+        description: IPv6 address with prefix, V(dhcp), V(auto) or V(manual). An empty text removes
+          it.
         type: str
       gateway6:
         description: IPv6 gateway. An empty text removes it.
@@ -257,13 +246,13 @@ options:
         default: present
   nics_exact:
     description:
-      - Whether network interfaces that O(nics) does not list are removed. Without O(nics)
-        none is removed, with an empty list all are.
+      - Whether network interfaces that O(nics) does not list are removed. Without O(nics) none is
+        removed, with an empty list all are.
     type: bool
     default: false
   nameservers:
-    description: Addresses of name servers; an empty list removes them, so that those
-      of the node apply.
+    description: Addresses of name servers; an empty list removes them, so that those of the node
+      apply.
     type: list
     elements: str
   search_domain:
@@ -271,19 +260,16 @@ options:
     type: str
   features:
     description:
-      - Features of the kernel for the container. Features that are not listed are not
-        changed.
-      - With an API token, PVE accepts O(features.nesting) of an unprivileged container
-        only; other features are refused before anything is written.
+      - Features of the kernel for the container. Features that are not listed are not changed.
+      - With an API token, PVE accepts O(features.nesting) of an unprivileged container only; other
+        features are refused before anything is written.
     type: dict
     suboptions:
       nesting:
-        description: Whether containers can run in the container, and systemd can isolate
-          services.
+        description: Whether containers can run in the container, and systemd can isolate services.
         type: bool
       keyctl:
-        description: Whether an unprivileged container can use C(keyctl()), which Docker
-          needs.
+        description: Whether an unprivileged container can use C(keyctl()), which Docker needs.
         type: bool
       fuse:
         description: Whether the container can mount FUSE file systems.
@@ -292,8 +278,8 @@ options:
         description: Whether an unprivileged container can create some devices.
         type: bool
       mount:
-        description: File systems that the container can mount, such as V(nfs) or V(cifs).
-          An empty list removes them.
+        description: File systems that the container can mount, such as V(nfs) or V(cifs). An empty
+          list removes them.
         type: list
         elements: str
       force_rw_sys:
@@ -331,13 +317,12 @@ options:
         default: present
   ostype:
     description:
-      - Distribution, by which PVE configures the container. V(unmanaged) leaves that
-        to the container.
+      - Distribution, by which PVE configures the container. V(unmanaged) leaves that to the
+        container.
       - By default, PVE detects it at creation.
     type: str
   arch:
-    description: Architecture, such as V(amd64) or V(arm64). By default, that of the
-      template.
+    description: Architecture, such as V(amd64) or V(arm64). By default, that of the template.
     type: str
   timezone:
     description: Time zone such as V(Europe/Vienna), or V(host) for that of the node.
@@ -349,22 +334,20 @@ options:
     description: Number of terminals, 0 to 6.
     type: int
   cmode:
-    description: 'What the console shows: V(tty) a login, V(console) /dev/console, V(shell)
-      a shell without login.'
+    description: 'What the console shows: V(tty) a login, V(console) /dev/console, V(shell) a shell
+      without login.'
     type: str
   entrypoint:
-    description: Command that the container starts, in place of V(/sbin/init). Needs
-      PVE 9.1.
+    description: Command that the container starts, in place of V(/sbin/init). Needs PVE 9.1.
     type: str
   environment:
     description:
-      - Environment variables of the first process. Variables that are not listed are
-        not changed, and null removes one. Needs PVE 9.1.
+      - Environment variables of the first process. Variables that are not listed are not changed,
+        and null removes one. Needs PVE 9.1.
       - Results and diffs have the names, not the values.
     type: dict
   hookscript:
-    description: Volume of a hook script. PVE lets only root@pam with a password change
-      it.
+    description: Volume of a hook script. PVE lets only root@pam with a password change it.
     type: str
   debug:
     description: Whether starting the container writes a log at debug level.
@@ -373,8 +356,8 @@ options:
     description: Whether the container starts when its node boots.
     type: bool
   startup:
-    description: Order and delays of starting, such as V(order=2,up=30). Proxmox VE
-      asks for C(Sys.Modify) on C(/).
+    description: Order and delays of starting, such as V(order=2,up=30). Proxmox VE asks for
+      C(Sys.Modify) on C(/).
     type: str
   protection:
     description: Whether PVE refuses to remove the container and to change its volumes.
@@ -386,8 +369,7 @@ options:
     type: list
     elements: str
   tags_exact:
-    description: Whether tags that are not in O(tags) are removed. A tenant's tag is
-      never removed.
+    description: Whether tags that are not in O(tags) are removed. A tenant's tag is never removed.
     type: bool
     default: false
   description:
@@ -395,10 +377,10 @@ options:
     type: str
   options:
     description:
-      - Any other option of PVE by its own name, as text or as a dictionary of its sub-keys.
-        Only listed sub-keys are compared, and null removes the option.
-      - An option that Proxmox VE 9.2 does not know is refused before any write, unless
-        the server is newer.
+      - Any other option of PVE by its own name, as text or as a dictionary of its sub-keys. Only
+        listed sub-keys are compared, and null removes the option.
+      - An option that Proxmox VE 9.2 does not know is refused before any write, unless the server
+        is newer.
     type: dict
   networks:
     description:
@@ -407,10 +389,10 @@ options:
     default: {}
   storage_classes:
     description:
-      - Named storages for O(rootfs.storage_class) and O(mounts[].storage_class), as
-        in M(pve.fleet.vm). Settings that only disks of VMs have are ignored.
-      - With C(type), a storage that allocates volumes the other way is refused before
-        any write. On ZFS, the volumes of containers are always thin.
+      - Named storages for O(rootfs.storage_class) and O(mounts[].storage_class), as in
+        M(pve.fleet.vm). Settings that only disks of VMs have are ignored.
+      - With C(type), a storage that allocates volumes the other way is refused before any write. On
+        ZFS, the volumes of containers are always thin.
     type: dict
     default: {}
   default_storage:
@@ -419,11 +401,11 @@ options:
     default: local-lvm
   vmid_choice:
     description:
-      - How a new container that names no number gets one. V(by_name) derives it from
-        tenant and name, so that a container that is created again gets the number it
-        had, and runs at the same time create one container.
-      - V(lowest) takes the lowest free number; runs at the same time can then create
-        two containers.
+      - How a new container that names no number gets one. V(by_name) derives it from tenant and
+        name, so that a container that is created again gets the number it had, and runs at the same
+        time create one container.
+      - V(lowest) takes the lowest free number; runs at the same time can then create two
+        containers.
     type: str
     choices: [by_name, lowest]
     default: by_name
@@ -450,15 +432,14 @@ options:
         elements: int
   placement:
     description:
-      - How the node of a new container is chosen, and with O(rebalance=true) that of
-        an existing one, among the online nodes with the storages and bridges that it
-        needs.
+      - How the node of a new container is chosen, and with O(rebalance=true) that of an existing
+        one, among the online nodes with the storages and bridges that it needs.
       - The result and the error tell why each node was taken or refused.
     type: dict
     suboptions:
       nodes:
-        description: Preferred nodes, the best first. Others are taken only where none
-          of these fits.
+        description: Preferred nodes, the best first. Others are taken only where none of these
+          fits.
         type: list
         elements: str
       exclude:
@@ -467,10 +448,9 @@ options:
         elements: str
       strategy:
         description:
-          - 'Which of the nodes that fit is taken: V(least_used) has the smallest share
-            of its memory given to containers, V(round_robin) the fewest containers,
-            V(first) is the first of O(placement.nodes) or by name, and V(random) is
-            drawn by O(placement.seed).'
+          - 'Which of the nodes that fit is taken: V(least_used) has the smallest share of its
+            memory given to containers, V(round_robin) the fewest containers, V(first) is the first
+            of O(placement.nodes) or by name, and V(random) is drawn by O(placement.seed).'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
@@ -480,75 +460,72 @@ options:
       max_vms_per_node:
         description:
           - The most containers that may be on the node, this one included.
-          - Either one number, or a dictionary of nodes and their numbers. A node that
-            it does not name has no limit.
+          - Either one number, or a dictionary of nodes and their numbers. A node that it does not
+            name has no limit.
         type: raw
       min_free_memory:
-        description: Memory that must be free on the node when this container has all
-          of its own. A bare number is MiB.
+        description: Memory that must be free on the node when this container has all of its own. A
+          bare number is MiB.
         type: raw
       cpu_overcommit:
-        description: How often each core of the node may be given to containers, such
-          as V(4).
+        description: How often each core of the node may be given to containers, such as V(4).
         type: float
       memory_overcommit:
         description:
-          - How often the memory of the node may be given to containers, such as V(1.0)
-            for no overcommitment.
-          - Without it, a new container that is started goes to a node that has its
-            memory free.
+          - How often the memory of the node may be given to containers, such as V(1.0) for no
+            overcommitment.
+          - Without it, a new container that is started goes to a node that has its memory free.
         type: float
       storage_overcommit:
         description:
-          - How often the free bytes of a storage may be given to new and growing disks,
-            also where O(node) names the node.
-          - On a storage that takes them at once, such as one of type C(lvm), all of
-            them must be free, whatever this says.
+          - How often the free bytes of a storage may be given to new and growing disks, also where
+            O(node) names the node.
+          - On a storage that takes them at once, such as one of type C(lvm), all of them must be
+            free, whatever this says.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other containers to place on the same node as this one, each a tag, or C(name:)
-            and a shell pattern for names, as in V(name:db-*).
-          - With O(tenant) only containers of that tenant are meant. Where there is
-            none yet, any node will do.
+          - Other containers to place on the same node as this one, each a tag, or C(name:) and a
+            shell pattern for names, as in V(name:db-*).
+          - With O(tenant) only containers of that tenant are meant. Where there is none yet, any
+            node will do.
         type: list
         elements: str
       anti_affinity:
-        description: Other containers to place on other nodes than this one, written
-          as in O(placement.affinity).
+        description: Other containers to place on other nodes than this one, written as in
+          O(placement.affinity).
         type: list
         elements: str
       affinity_policy:
-        description: Whether affinity and anti-affinity must hold, or only decide among
-          nodes that fit.
+        description: Whether affinity and anti-affinity must hold, or only decide among nodes that
+          fit.
         type: str
         choices: [required, preferred]
         default: required
       keep:
         description:
-          - Whether HA rules keep affinity and anti-affinity afterwards, see C(docs/ha.md).
-            An option of M(pve.fleet.vms) only, whose V(false) removes the rules that
-            it created.
+          - Whether HA rules keep affinity and anti-affinity afterwards, see C(docs/ha.md). An
+            option of M(pve.fleet.vms) only, whose V(false) removes the rules that it created.
           - By default, rules are neither read nor changed.
         type: bool
   rebalance:
     description:
-      - Whether an existing container moves when its node no longer meets the constraints
-        of O(placement). A preference alone moves nothing.
+      - Whether an existing container moves when its node no longer meets the constraints of
+        O(placement). A preference alone moves nothing.
     type: bool
     default: false
   shared_sources:
     description:
       - Names and VMIDs of containers and templates that every tenant may clone.
-      - With O(tenant), other sources must have this tenant's tag, or be templates without
-        the tag of a tenant.
+      - With O(tenant), other sources must have this tenant's tag, or be templates without the tag
+        of a tenant.
     type: list
     elements: str
   quota:
     description:
-      - The most that the O(tenant) may have. A task that would exceed it fails before
-        its first write; what is exceeded already stops only what grows.
+      - The most that the O(tenant) may have. A task that would exceed it fails before its first
+        write; what is exceeded already stops only what grows.
     type: dict
     suboptions:
       vms:
@@ -561,46 +538,45 @@ options:
         description: Sum of their memory. A bare number is MiB.
         type: raw
       disk:
-        description: Sum of all their disks, detached ones and those of templates included.
-          A bare number is GiB.
+        description: Sum of all their disks, detached ones and those of templates included. A bare
+          number is GiB.
         type: raw
   quotas:
-    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant)
-      counts where O(quota) is left out.
+    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant) counts where
+      O(quota) is left out.
     type: dict
     default: {}
   allow_privileged:
     description:
-      - Whether a container that the task creates or adopts can be privileged. With
-        V(false), a privileged one is refused before the first write, also one whose
-        source is a privileged container or archive.
-      - A privileged container that the tenant already has can still be changed and
-        removed. It leads to a warning, and M(pve.fleet.audit_info) reports it.
+      - Whether a container that the task creates or adopts can be privileged. With V(false), a
+        privileged one is refused before the first write, also one whose source is a privileged
+        container or archive.
+      - A privileged container that the tenant already has can still be changed and removed. It
+        leads to a warning, and M(pve.fleet.audit_info) reports it.
     type: bool
     default: true
   migrate:
-    description: Whether a container that is on another node than O(node) is migrated;
-      if not, that is an error.
+    description: Whether a container that is on another node than O(node) is migrated; if not, that
+      is an error.
     type: bool
     default: true
   reboot:
     description:
-      - Whether a running container is rebooted when the task is done, so that options
-        that need a restart are applied.
-      - V(if_needed) reboots only if options are pending, V(always) reboots in every
-        run.
+      - Whether a running container is rebooted when the task is done, so that options that need a
+        restart are applied.
+      - V(if_needed) reboots only if options are pending, V(always) reboots in every run.
     type: str
     choices: [never, if_needed, always]
     default: never
   graceful:
-    description: Whether O(state=absent) shuts a running container down instead of stopping
-      it at once.
+    description: Whether O(state=absent) shuts a running container down instead of stopping it at
+      once.
     type: bool
     default: false
   force:
     description:
-      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop;
-        if not, that is an error.
+      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that
+        is an error.
       - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
     type: bool
     default: false
@@ -618,36 +594,36 @@ options:
     default: 300
   name:
     description:
-      - Name of the container, a DNS name, which is its hostname. With O(vmid) a different
-        name renames the container.
+      - Name of the container, a DNS name, which is its hostname. With O(vmid) a different name
+        renames the container.
       - A new container needs it unless O(vmid) is given.
     type: str
   vmid:
     description:
       - Number of the container, 100 to 999999999.
-      - A new container without it gets one of O(vmid_range), and a new template one
-        of O(vmid_bands.template), see O(vmid_choice).
-      - A new container with a number outside the bands for numbers chosen by hand is
-        made, with a warning.
+      - A new container without it gets one of O(vmid_range), and a new template one of
+        O(vmid_bands.template), see O(vmid_choice).
+      - A new container with a number outside the bands for numbers chosen by hand is made, with a
+        warning.
     type: int
   adopt:
     description:
-      - With O(tenant), take over a container without a tenant tag. Otherwise such a
-        container is refused.
+      - With O(tenant), take over a container without a tenant tag. Otherwise such a container is
+        refused.
       - A container with the tag of another tenant is always refused.
     type: bool
     default: false
   pool:
     description:
       - The resource pool of the container. It must exist.
-      - An empty text takes the container out of its pool, which needs the privilege
-        Pool.Allocate on that pool.
+      - An empty text takes the container out of its pool, which needs the privilege Pool.Allocate
+        on that pool.
     type: str
   state:
     description:
-      - V(present) ensures that the container exists with these options and does not
-        change its power state. V(started) and V(stopped) also start or stop it, and
-        V(absent) removes it with its volumes.
+      - V(present) ensures that the container exists with these options and does not change its
+        power state. V(started) and V(stopped) also start or stop it, and V(absent) removes it with
+        its volumes.
       - V(restarted) reboots it, and V(template) converts it into a template.
     type: str
     choices: [present, started, stopped, restarted, template, absent]
@@ -655,50 +631,49 @@ options:
   source:
     description:
       - 'Source of a new container: the name of a container template such as V(debian-13-standard),
-        of which the newest version on the storages of the node is used; a volume such
-        as V(local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst), also an OCI image;
-        the name or VMID of a container to clone; or the volume of a backup.'
-      - A name with a version, such as V(web@2026.11.20), is that version of an image.
-        Without a version, it is the newest one on the node of the container; a node
-        without the image is not chosen, or refused.
+        of which the newest version on the storages of the node is used; a volume such as
+        V(local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst), also an OCI image; the name or VMID
+        of a container to clone; or the volume of a backup.'
+      - A name with a version, such as V(web@2026.11.20), is that version of an image. Without a
+        version, it is the newest one on the node of the container; a node without the image is not
+        chosen, or refused.
       - An existing container is not changed by it.
     type: str
   snapshot:
-    description: Snapshot of the container in O(source) to clone. By default, its current
-      state is cloned.
+    description: Snapshot of the container in O(source) to clone. By default, its current state is
+      cloned.
     type: str
   full:
     description:
-      - Whether a clone copies the volumes (V(true)) or is linked to its template or
-        O(snapshot) (V(false)).
-      - By default, a clone of a template is linked if PVE supports that, and any other
-        clone is full.
+      - Whether a clone copies the volumes (V(true)) or is linked to its template or O(snapshot)
+        (V(false)).
+      - By default, a clone of a template is linked if PVE supports that, and any other clone is
+        full.
       - Only Ceph (rbd), thin LVM, and raw images on Btrfs can link to a snapshot.
     type: bool
   unprivileged:
     description:
-      - Whether the container has user IDs of its own, so that its root user is not
-        that of the node.
-      - PVE fixes it at creation, and a difference is refused. A new container is unprivileged
-        by default.
+      - Whether the container has user IDs of its own, so that its root user is not that of the
+        node.
+      - PVE fixes it at creation, and a difference is refused. A new container is unprivileged by
+        default.
     type: bool
   root_password:
     description:
-      - Password of the root user of a new container, at least 5 characters. It is set
-        at creation only.
+      - Password of the root user of a new container, at least 5 characters. It is set at creation
+        only.
       - PVE never shows a password, so a later difference is not a change.
     type: str
   ssh_keys:
     description:
-      - Public SSH keys of the root user of a new container. They are set at creation
-        only.
+      - Public SSH keys of the root user of a new container. They are set at creation only.
       - PVE does not return them, so a later difference is not a change.
     type: list
     elements: str
   wait_for:
     description:
-      - What the task waits for once the container runs. V(address) waits until it has
-        an address that O(address_family), O(address_nics) and O(address_subnets) allow.
+      - What the task waits for once the container runs. V(address) waits until it has an address
+        that O(address_family), O(address_nics) and O(address_subnets) allow.
       - Check mode does not wait.
     type: str
     choices: [none, address]
@@ -803,8 +778,8 @@ conditions:
   description:
     - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and
       reason.
-    - If the task failed, the reason is the category of RV(error), and a status that is not known
-      is null.
+    - If the task failed, the reason is the category of RV(error), and a status that is not known is
+      null.
   returned: always
   type: list
   elements: dict

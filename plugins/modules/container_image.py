@@ -17,12 +17,12 @@ author:
 description:
   - Replaces the root file system of a container by that of an image. VMID, name, MAC addresses,
     mount points and everything else stays, also HA, jobs, pools and rights.
-  - A running container is stopped just before that, when the new root file system is ready, and
-    is not started again.
-  - The new root file system gets the size of the old one if the image is smaller. It has nothing
-    of the old one, such as passwords and SSH keys.
-  - The playbook C(pve.fleet.replace_images) uses it for the containers of an estate, one after
-    the other.
+  - A running container is stopped just before that, when the new root file system is ready, and is
+    not started again.
+  - The new root file system gets the size of the old one if the image is smaller. It has nothing of
+    the old one, such as passwords and SSH keys.
+  - The playbook C(pve.fleet.replace_images) uses it for the containers of an estate, one after the
+    other.
 options:
   name:
     description: Name of the container.
@@ -49,26 +49,26 @@ options:
   shared_sources:
     description:
       - Names and VMIDs of VMs and templates that every tenant may clone.
-      - With O(tenant), other sources must have this tenant's tag, or be templates without the
-        tag of a tenant.
+      - With O(tenant), other sources must have this tenant's tag, or be templates without the tag
+        of a tenant.
     type: list
     elements: str
   state:
     description:
-      - V(replaced) replaces the root file system of the container by that of the image, unless
-        the container comes from it. The old one becomes an unused volume, and a stopped container
+      - V(replaced) replaces the root file system of the container by that of the image, unless the
+        container comes from it. The old one becomes an unused volume, and a stopped container
         C(replace-VMID) remembers it.
       - V(returned) makes the old root file system the root again. Without a container that
         remembers it, nothing is changed.
-      - V(confirmed) removes the container that remembers it. The old root file system stays
-        as an unused volume.
+      - V(confirmed) removes the container that remembers it. The old root file system stays as an
+        unused volume.
     type: str
     choices: [replaced, returned, confirmed]
     default: replaced
   force:
     description:
-      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not,
-        that is an error.
+      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that
+        is an error.
       - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
     type: bool
     default: false

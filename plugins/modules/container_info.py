@@ -17,11 +17,10 @@ author:
 description:
   - Returns the containers of a cluster that match all filters, sorted by VMID.
   - This takes one request, and one more for each node with containers that are too new for the
-    listing of Proxmox VE. With O(name) each node with containers is asked, with O(vmid) that of
-    the container. Otherwise, a container that got the VMID of a removed one can have its name for
-    about 10 seconds.
-  - O(config) takes two more requests for each container that matches, and O(addresses) a third
-    one.
+    listing of Proxmox VE. With O(name) each node with containers is asked, with O(vmid) that of the
+    container. Otherwise, a container that got the VMID of a removed one can have its name for about
+    10 seconds.
+  - O(config) takes two more requests for each container that matches, and O(addresses) a third one.
 options:
   name:
     description: Only containers with exactly this name.
@@ -97,51 +96,48 @@ containers:
     vmid: {description: VMID of the container., type: int, sample: 15047}
     name: {description: Name of the container., type: str, sample: proxy1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: Status of the container as Proxmox VE reports it., type: str,
-      sample: running}
+    status: {description: Status of the container as Proxmox VE reports it., type: str, sample:
+      running}
     power_state: {description: 'Power state: on or off.', type: str, sample: 'on'}
     phase:
       description:
-        - 'Phase of the container: Creating, Running or Stopped. Null if it is not
-          known.'
+        - 'Phase of the container: Creating, Running or Stopped. Null if it is not known.'
       type: str
       sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str,
-      sample: '2026-11-23T16:00:00Z'}
+    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str, sample:
+      '2026-11-23T16:00:00Z'}
     template: {description: Whether the VM is a template., type: bool, sample: false}
-    tenant: {description: Tenant of the container. Null without a tenant's tag or
-        with several., type: str, sample: acme}
-    tags: {description: Tags of the container., type: list, elements: str, sample: [
-        tenant_acme, web]}
+    tenant: {description: Tenant of the container. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
+    tags: {description: Tags of the container., type: list, elements: str, sample: [tenant_acme,
+      web]}
     pool: {description: Resource pool of the container., type: str, sample: acme}
     lock: {description: Lock of the container., type: str, sample: null}
     uptime: {description: Seconds since the VM was started., type: int, sample: 42}
-    description: {description: Notes of the container. Null without O(config)., type: str,
-      sample: ''}
-    cloned_from: {description: VMID of the container or template it was cloned from.
-        Null without O(config)., type: int, sample: 9000}
-    config: {description: Configuration with the keys that PVE uses. Null without
-        O(config)., type: dict, sample: {cores: 2}}
-    macs: {description: MAC address of each NIC. Null without O(config)., type: dict,
-      sample: {net0: 'BC:24:11:00:00:01'}}
-    pending: {description: Options that apply after a stop or reboot. Null without
-        O(config)., type: list, elements: str, sample: []}
+    description: {description: Notes of the container. Null without O(config)., type: str, sample:
+      ''}
+    cloned_from: {description: VMID of the container or template it was cloned from. Null without
+      O(config)., type: int, sample: 9000}
+    config: {description: Configuration with the keys that PVE uses. Null without O(config)., type:
+      dict, sample: {cores: 2}}
+    macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample: {net0:
+      'BC:24:11:00:00:01'}}
+    pending: {description: Options that apply after a stop or reboot. Null without O(config)., type:
+      list, elements: str, sample: []}
     console_url:
       description: URL of the console in a browser.
       type: str
       sample: https://pve1:8006/?console=lxc
-    addresses: {description: Addresses of the container. Null without O(addresses).,
-      type: list, elements: dict, sample: [{address: 10.20.0.11, prefix: 24, interface: eth0,
-          family: ipv4}]}
-    address: {description: The selected address. Null if none matches., type: str,
-      sample: 10.20.0.11}
-    address_source: {description: 'Source of the addresses: interfaces (reported by
-        the node) or config (static ones).', type: str, sample: interfaces}
-    agent_problem: {description: 'Why the node did not report addresses, else null.',
-      type: str, sample: null}
-    conditions: {description: 'See RV(pve.fleet.vm#module:conditions). Null without
-        O(config).', type: list, elements: dict, sample: [{type: Ready, status: true,
-          reason: Running}]}
+    addresses: {description: Addresses of the container. Null without O(addresses)., type: list,
+      elements: dict, sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]}
+    address: {description: The selected address. Null if none matches., type: str, sample:
+      10.20.0.11}
+    address_source: {description: 'Source of the addresses: interfaces (reported by the node) or
+      config (static ones).', type: str, sample: interfaces}
+    agent_problem: {description: 'Why the node did not report addresses, else null.', type: str,
+      sample: null}
+    conditions: {description: 'See RV(pve.fleet.vm#module:conditions). Null without O(config).',
+      type: list, elements: dict, sample: [{type: Ready, status: true, reason: Running}]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.run_info import run

@@ -35,8 +35,8 @@ options:
       model. By default, it is not changed.
     type: str
   flags:
-    description: Flags of the CPU, such as V(+aes) or V(-pcid), which replace those of the model.
-      An empty list removes them. By default, they are not changed.
+    description: Flags of the CPU, such as V(+aes) or V(-pcid), which replace those of the model. An
+      empty list removes them. By default, they are not changed.
     type: list
     elements: str
   hidden:
@@ -47,8 +47,8 @@ options:
       default, it is not changed.
     type: str
   phys_bits:
-    description: Bits of physical addresses that the guest sees, from V(8) to V(64), or V(host).
-      An empty text removes it. By default, it is not changed.
+    description: Bits of physical addresses that the guest sees, from V(8) to V(64), or V(host). An
+      empty text removes it. By default, it is not changed.
     type: str
   guest_phys_bits:
     description: Bits of physical addresses that the guest can use, from V(32) to V(64). An empty

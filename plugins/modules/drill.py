@@ -15,21 +15,19 @@ version_added: 0.2.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Restores archives as isolated copies, starts them, waits until they are up,
-    and measures it. With O(state=absent) it removes the copies. The role P(pve.fleet.drill#role)
-    does both, and writes the record.
-  - A copy has a VMID of a range of its own, new MAC addresses and a new UUID,
-    the tag C(fleet-drill) in place of all others, and no connected NIC. It does
-    not start with its node. No quota, report, export, inventory or comparison
-    with an estate counts it.
-  - A copy is proven if its guest agent answers, or without an agent if it stays
-    running. A guest that is not proven makes the task fail after all others.
-  - A guest is removed only if its tag, its name, its notes and its marker say
-    that it is a copy.
+  - Restores archives as isolated copies, starts them, waits until they are up, and measures it.
+    With O(state=absent) it removes the copies. The role P(pve.fleet.drill#role) does both, and
+    writes the record.
+  - A copy has a VMID of a range of its own, new MAC addresses and a new UUID, the tag
+    C(fleet-drill) in place of all others, and no connected NIC. It does not start with its node. No
+    quota, report, export, inventory or comparison with an estate counts it.
+  - A copy is proven if its guest agent answers, or without an agent if it stays running. A guest
+    that is not proven makes the task fail after all others.
+  - A guest is removed only if its tag, its name, its notes and its marker say that it is a copy.
   - The token needs C(VM.Audit) and C(VM.Backup) on the guest in the archive,
-    C(Datastore.AllocateSpace) on its storage and on the target storages, C(VM.Allocate)
-    on the VMID of the copy or on O(copy_pool), C(VM.Config.*) and C(VM.PowerMgmt)
-    there, C(VM.GuestAgent.Audit) for the agent, and C(SDN.Use) on the bridges.
+    C(Datastore.AllocateSpace) on its storage and on the target storages, C(VM.Allocate) on the VMID
+    of the copy or on O(copy_pool), C(VM.Config.*) and C(VM.PowerMgmt) there, C(VM.GuestAgent.Audit)
+    for the agent, and C(SDN.Use) on the bridges.
 attributes:
   check_mode:
     support: full
@@ -50,17 +48,16 @@ options:
     default: tenant_
   state:
     description:
-      - V(started) restores a copy of each guest in O(guests), starts it,
-        and waits until it is up.
-      - V(absent) removes the copies of O(run), and copies of drills that
-        were interrupted, see O(abandoned_after).
+      - V(started) restores a copy of each guest in O(guests), starts it, and waits until it is up.
+      - V(absent) removes the copies of O(run), and copies of drills that were interrupted, see
+        O(abandoned_after).
     type: str
     choices: [started, absent]
     default: started
   guests:
     description: The guests to restore, at most O(copies), such as one of
-      RV(pve.fleet.drill_info#module:rounds), whose other keys may stay. It
-      has no effect on O(state=absent).
+      RV(pve.fleet.drill_info#module:rounds), whose other keys may stay. It has no effect on
+      O(state=absent).
     type: list
     elements: dict
     default: []
@@ -75,19 +72,17 @@ options:
         required: true
   wait_timeout:
     description:
-      - Seconds to wait for the guest agent of a copy that has one in its
-        configuration.
+      - Seconds to wait for the guest agent of a copy that has one in its configuration.
       - Environment variable E(PROXMOX_WAIT_TIMEOUT).
     type: int
     default: 300
   settle:
-    description: Seconds during which a copy without a guest agent must stay
-      running.
+    description: Seconds during which a copy without a guest agent must stay running.
     type: int
     default: 10
   abandoned_after:
-    description: Age after which O(state=absent) also removes copies of other
-      drills. It must be longer than a round takes.
+    description: Age after which O(state=absent) also removes copies of other drills. It must be
+      longer than a round takes.
     type: str
     default: 12h
 extends_documentation_fragment:
@@ -135,8 +130,8 @@ guests:
     name: {description: Name of the guest in the archive., type: str, sample: web1}
     tenant: {description: Its tenant in the archive., type: str, sample: acme}
     outcome: {description: V(proven) or V(failed)., type: str, sample: proven}
-    proof: {description: V(agent) if its agent answered and V(started) if it stayed running. Null
-        in check mode., type: str, sample: agent}
+    proof: {description: V(agent) if its agent answered and V(started) if it stayed running. Null in
+      check mode., type: str, sample: agent}
     msg: {description: Why it failed., type: str, sample: null}
     volume:
       description: The archive.
@@ -154,8 +149,7 @@ guests:
     copy_name: {description: Name of the copy., type: str, sample: drill-15046-3f9a01-web1}
     node: {description: Node of the copy., type: str, sample: pve1}
 plan:
-  description: The steps that were needed, in words. Empty when nothing
-    differs.
+  description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
   type: list
   elements: str

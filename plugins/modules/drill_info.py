@@ -28,16 +28,16 @@ options:
     type: str
     default: ''
   unproven_for:
-    description: Only guests without a proven restore in this time, such as V(30d).
-      By default, all guests are chosen.
+    description: Only guests without a proven restore in this time, such as V(30d). By default, all
+      guests are chosen.
     type: str
   sample:
-    description: Number of guests at most. Guests without a proven restore for the longest
-      time come first. By default, there is no limit.
+    description: Number of guests at most. Guests without a proven restore for the longest time come
+      first. By default, there is no limit.
     type: int
   storages:
-    description: Storages on which archives are searched. By default, all storages with
-      content V(backup).
+    description: Storages on which archives are searched. By default, all storages with content
+      V(backup).
     type: list
     elements: str
 extends_documentation_fragment:
@@ -98,7 +98,7 @@ refused:
     tenant: {description: Its tenant., type: str, sample: acme}
     outcome: {description: V(failed) or V(skipped)., type: str, sample: failed}
     msg: {description: The reason., type: str, sample: 'No archive of guest 15047 was restored:
-        there is none.'}
+      there is none.'}
     archive: {description: Its newest archive., type: str, sample: null}
 copies:
   description: The copies that exist now, of any drill.

@@ -15,25 +15,25 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the VMs and containers of a cluster as the variables of an estate, and as the text
-    of an estate file with comments. A run of C(pve.fleet.provision) with that file changes nothing.
-  - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs
-    have in common becomes defaults, classes, networks, storage classes and settings of tenants.
-  - Each VM is planned as M(pve.fleet.vms) plans it, each container as M(pve.fleet.container)
-    does. What cannot be expressed so that the plan does nothing is named in RV(unexpressed) and
-    in a comment. Passwords, and the environment of containers, are named in RV(secrets).
+  - Returns the VMs and containers of a cluster as the variables of an estate, and as the text of an
+    estate file with comments. A run of C(pve.fleet.provision) with that file changes nothing.
+  - Options that have the default of Proxmox VE, or what a new VM gets, are left out. What VMs have
+    in common becomes defaults, classes, networks, storage classes and settings of tenants.
+  - Each VM is planned as M(pve.fleet.vms) plans it, each container as M(pve.fleet.container) does.
+    What cannot be expressed so that the plan does nothing is named in RV(unexpressed) and in a
+    comment. Passwords, and the environment of containers, are named in RV(secrets).
   - Containers have all of their settings in their own item. If there are some, settings that
     containers could take over are not shared among VMs either.
   - The same VMs have the same text in each run, so that it can be kept in git.
-  - Tenants have their networks and isolation in the form of M(pve.fleet.tenant), and the NICs
-    of their guests name these networks. A guest that is not isolated keeps the VNet as its bridge,
-    and is named in RV(unexpressed). The login needs C(SDN.Audit) on the VNets and C(Sys.Audit)
-    on C(/) for them.
+  - Tenants have their networks and isolation in the form of M(pve.fleet.tenant), and the NICs of
+    their guests name these networks. A guest that is not isolated keeps the VNet as its bridge, and
+    is named in RV(unexpressed). The login needs C(SDN.Audit) on the VNets and C(Sys.Audit) on C(/)
+    for them.
   - This takes as many requests as M(pve.fleet.vms) makes without a change, one each for the backup
     jobs, the HA rules and the VNets, and one about the privileges of the login if no filter is
-    given. Networks of tenants take some five requests more for each tenant and each guest on
-    them. Without C(Sys.Audit) on C(/), the backup jobs and the placement that HA rules keep are
-    left out with a warning.
+    given. Networks of tenants take some five requests more for each tenant and each guest on them.
+    Without C(Sys.Audit) on C(/), the backup jobs and the placement that HA rules keep are left out
+    with a warning.
 options:
   tenant:
     description:
@@ -52,8 +52,7 @@ options:
     type: list
     elements: str
   vms:
-    description: Only these VMs and containers, by name or VMID. One that is not there is an
-      error.
+    description: Only these VMs and containers, by name or VMID. One that is not there is an error.
     type: list
     elements: str
   templates:
@@ -62,15 +61,15 @@ options:
     default: true
   adopt:
     description:
-      - Tenant that the VMs without one get. In the estate they have it with C(adopt=true),
-        and a run of C(pve.fleet.provision) adds its tag to them, and nothing else.
+      - Tenant that the VMs without one get. In the estate they have it with C(adopt=true), and a
+        run of C(pve.fleet.provision) adds its tag to them, and nothing else.
       - Templates keep to no tenant, because each tenant can clone these. O(adopt) cannot be
         combined with O(tenant).
     type: str
   power:
     description:
-      - Whether VMs have their power state. If V(false), a run of the estate leaves it alone,
-        and VMs that it creates are not started.
+      - Whether VMs have their power state. If V(false), a run of the estate leaves it alone, and
+        VMs that it creates are not started.
     type: bool
     default: true
   on_nodes:
@@ -80,8 +79,8 @@ options:
     default: false
   quotas:
     description:
-      - Whether each tenant has what its VMs use as its quota. Proxmox VE has no quotas, so
-        by default the use is a comment in RV(text).
+      - Whether each tenant has what its VMs use as its quota. Proxmox VE has no quotas, so by
+        default the use is a comment in RV(text).
     type: bool
     default: false
 extends_documentation_fragment:
@@ -122,21 +121,20 @@ estate:
   type: dict
   contains:
     provision_state: {description: State of VMs that set none., type: str, sample: started}
-    provision_defaults: {description: What all VMs have in common., type: dict, sample: {
-        cpu: host}}
-    provision_classes: {description: What VMs of the same cores and memory have in common.,
-      type: dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
-    provision_networks: {description: Networks that several NICs share., type: dict, sample: {
-        vmbr1.120: {bridge: vmbr1, vlan: 120}}}
-    provision_storage_classes: {description: Storages with options that several disks share.,
-      type: dict, sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}}
-    tenants: {description: 'Settings of tenants, such as their pools.', type: dict, sample: {
-        acme: {pool: acme}}}
-    provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.',
-      type: list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
-    provision_containers: {description: The containers in the same order. The variable is
-        missing if there are none., type: list, elements: dict, sample: [{name: proxy1, vmid: 710,
-          tenant: acme, memory: 1G, rootfs: {storage: ceph, size: 8G}}]}
+    provision_defaults: {description: What all VMs have in common., type: dict, sample: {cpu: host}}
+    provision_classes: {description: What VMs of the same cores and memory have in common., type:
+      dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
+    provision_networks: {description: Networks that several NICs share., type: dict, sample:
+      {vmbr1.120: {bridge: vmbr1, vlan: 120}}}
+    provision_storage_classes: {description: Storages with options that several disks share., type:
+      dict, sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}}
+    tenants: {description: 'Settings of tenants, such as their pools.', type: dict, sample: {acme:
+      {pool: acme}}}
+    provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.', type:
+      list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
+    provision_containers: {description: The containers in the same order. The variable is missing if
+      there are none., type: list, elements: dict, sample: [{name: proxy1, vmid: 710, tenant: acme,
+      memory: 1G, rootfs: {storage: ceph, size: 8G}}]}
 text:
   description: The same as the text of an estate file, with comments.
   returned: success

@@ -16,9 +16,9 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Moves the guests of a node to other nodes before a maintenance, and returns them afterwards.
-  - Before anything moves, it checks quorum, HA manager, Ceph, running tasks, locks and the room
-    on the other nodes, and names each guest that cannot leave with the reason. Check mode shows
-    the whole plan with an estimate of the time.
+  - Before anything moves, it checks quorum, HA manager, Ceph, running tasks, locks and the room on
+    the other nodes, and names each guest that cannot leave with the reason. Check mode shows the
+    whole plan with an estimate of the time.
   - The guests to return are recorded in the notes of the node, which survive reboots and can be
     read by any controller. After an interruption, the same task continues.
   - While the maintenance of another node is not finished, nothing is moved.
@@ -29,17 +29,17 @@ options:
     required: true
   state:
     description:
-      - V(evacuated) checks that the cluster can lose the node, records its guests in the notes
-        of the node, and moves them to other nodes.
-      - V(recorded) does the same, and moves nothing. It is for what must happen between both,
-        such as the maintenance mode of the HA manager.
-      - V(complete) waits until the node is back and complete, and writes nothing. The node
-        is complete if it is online in a quorate cluster, and has the storages, services and
-        version that it had before.
-      - V(returned) waits for the same, returns the recorded guests in start order, and removes
-        the record.
-      - V(next) records that the maintenance of the node follows, and moves nothing. It hands
-        a round over to a node of another cluster, which O(next_node) cannot.
+      - V(evacuated) checks that the cluster can lose the node, records its guests in the notes of
+        the node, and moves them to other nodes.
+      - V(recorded) does the same, and moves nothing. It is for what must happen between both, such
+        as the maintenance mode of the HA manager.
+      - V(complete) waits until the node is back and complete, and writes nothing. The node is
+        complete if it is online in a quorate cluster, and has the storages, services and version
+        that it had before.
+      - V(returned) waits for the same, returns the recorded guests in start order, and removes the
+        record.
+      - V(next) records that the maintenance of the node follows, and moves nothing. It hands a
+        round over to a node of another cluster, which O(next_node) cannot.
     type: str
     choices: [evacuated, recorded, complete, returned, next]
     default: evacuated
@@ -47,8 +47,7 @@ options:
     description:
       - What happens to a guest that cannot leave, such as a VM with a device of its node.
       - With V(fail), nothing is moved, and the error names each of them with its reason. V(leave)
-        leaves them, and V(shutdown) shuts them down; with O(state=returned) they are started
-        again.
+        leaves them, and V(shutdown) shuts them down; with O(state=returned) they are started again.
     type: str
     choices: [fail, leave, shutdown]
     default: fail
@@ -64,15 +63,14 @@ options:
     description:
       - Whether the HA manager moves the guests that it manages, because the node is in its
         maintenance mode, or will be. This module waits for them then.
-      - Without it, guests under the HA manager are moved to nodes at which it leaves them;
-        a guest that it would return at once cannot leave.
+      - Without it, guests under the HA manager are moved to nodes at which it leaves them; a guest
+        that it would return at once cannot leave.
     type: bool
     default: false
   placement:
     description:
       - Rules about the nodes that the guests move to, see O(pve.fleet.vm#module:placement).
-      - C(anti_affinity) and C(affinity) apply to the guests of a tenant that match the same
-        entry.
+      - C(anti_affinity) and C(affinity) apply to the guests of a tenant that match the same entry.
     type: dict
   parallel:
     description:
@@ -90,9 +88,8 @@ options:
     default: 0
   windows:
     description:
-      - Windows of time in which guests leave, such as V(22:00-05:00), with days on which they
-        begin as V(sat,sun 22:00-05:00). The time is the local time of the system that runs
-        the module.
+      - Windows of time in which guests leave, such as V(22:00-05:00), with days on which they begin
+        as V(sat,sun 22:00-05:00). The time is the local time of the system that runs the module.
       - A node is not evacuated outside of them, and not if the moves take longer than the window
         lasts. Guests return at any time.
     type: list
@@ -115,8 +112,8 @@ options:
     type: bool
     default: false
   next_node:
-    description: Node of the same cluster whose maintenance follows. With O(state=returned),
-      this is recorded in its notes.
+    description: Node of the same cluster whose maintenance follows. With O(state=returned), this is
+      recorded in its notes.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -186,11 +183,11 @@ evacuation:
   contains:
     node: {description: Name of the node., type: str, sample: pve2}
     phase: {description: 'V(pending) before the first write, V(evacuating), V(evacuated),
-        V(returning), and V(none) if no maintenance is recorded.', type: str, sample: evacuated}
+      V(returning), and V(none) if no maintenance is recorded.', type: str, sample: evacuated}
     guests: {description: 'The guests, each with C(kind), C(vmid), C(name), C(status), C(action),
-        C(target), C(reason) and C(seconds). The action is V(migrate), V(restart), V(ha),
-        V(shutdown), V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101,
-          name: web1, action: migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
+      C(target), C(reason) and C(seconds). The action is V(migrate), V(restart), V(ha), V(shutdown),
+      V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101, name: web1, action:
+      migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
     resting: {description: Number of guests that do not run and stay., type: int, sample: 2}
     seconds: {description: Estimated seconds of all moves., type: int, sample: 340}
 report:

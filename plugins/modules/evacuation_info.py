@@ -51,10 +51,10 @@ maintenances:
       description: Time of the first write.
       type: str
       sample: '2026-11-25T22:00:00Z'
-    guests: {description: VMIDs of the guests to return., type: list, elements: int, sample: [
-        101, 102]}
-    stopped: {description: VMIDs of those that were shut down., type: list, elements: int,
-      sample: []}
+    guests: {description: VMIDs of the guests to return., type: list, elements: int, sample: [101,
+      102]}
+    stopped: {description: VMIDs of those that were shut down., type: list, elements: int, sample:
+      []}
 offline:
   description: Nodes that are offline.
   returned: success

@@ -16,26 +16,26 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Manages options, rules, aliases and IP sets of one scope of the firewall.
-  - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE
-    creates rules on top, so a rule further down is created and then moved.
-  - After each write the rules decide about each packet as the old list or as the new one. If
-    this is not possible directly, a rule is created disabled, moved, and then enabled.
-  - Each write requires that the rules are as they were read. If another run has changed them
-    since, the rest is planned again.
+  - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE creates
+    rules on top, so a rule further down is created and then moved.
+  - After each write the rules decide about each packet as the old list or as the new one. If this
+    is not possible directly, a rule is created disabled, moved, and then enabled.
+  - Each write requires that the rules are as they were read. If another run has changed them since,
+    the rest is planned again.
   - Aliases, IP sets, security groups, macros and interfaces that do not exist are refused before
     the first write.
-  - Rules of the cluster and of nodes are evaluated before the first write. If they would cut
-    this computer from the API, or SSH or corosync between nodes, the task is refused unless
+  - Rules of the cluster and of nodes are evaluated before the first write. If they would cut this
+    computer from the API, or SSH or corosync between nodes, the task is refused unless
     O(allow_lockout) is set.
-  - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups,
-    on C(/nodes/NODE) and C(Sys.Audit) on C(/) for a node, C(VM.Audit) and C(VM.Config.Network)
-    for a guest, and C(SDN.Allocate) for a VNet.
+  - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups, on
+    C(/nodes/NODE) and C(Sys.Audit) on C(/) for a node, C(VM.Audit) and C(VM.Config.Network) for a
+    guest, and C(SDN.Allocate) for a VNet.
 options:
   state:
     description:
       - Whether a security group must exist. V(absent) removes a group with its rules.
-      - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The
-        token then needs C(VM.Audit) on the guests, because one request is made for each of them.
+      - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The token
+        then needs C(VM.Audit) on the guests, because one request is made for each of them.
     type: str
     choices: [present, absent]
     default: present
@@ -43,13 +43,13 @@ options:
     description: Comment of a security group. An empty value removes it.
     type: str
   options:
-    description: Options of the scope. An option that is not set is not changed. Each scope has
-      some of them.
+    description: Options of the scope. An option that is not set is not changed. Each scope has some
+      of them.
     type: dict
     suboptions:
       enable:
-        description: Whether the firewall of the scope is on. It is switched on after its rules
-          are complete.
+        description: Whether the firewall of the scope is on. It is switched on after its rules are
+          complete.
         type: bool
       ebtables:
         description: Whether the cluster filters frames with ebtables.
@@ -112,8 +112,7 @@ options:
         description: Whether packets with an invalid state are accepted.
         type: bool
       nf_conntrack_helpers:
-        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes
-          it.
+        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes it.
         type: str
       protection_synflood:
         description: Whether a node limits new TCP connections.
@@ -147,10 +146,10 @@ options:
         type: bool
   rules:
     description:
-      - The complete list of rules, in order. An empty list removes all rules. By default, rules
-        are not changed.
-      - Existing rules that are not listed are removed, except the security group that isolates
-        the guest of a tenant. That rule stays in front of the list.
+      - The complete list of rules, in order. An empty list removes all rules. By default, rules are
+        not changed.
+      - Existing rules that are not listed are removed, except the security group that isolates the
+        guest of a tenant. That rule stays in front of the list.
     type: list
     elements: dict
     suboptions:
@@ -160,8 +159,8 @@ options:
         required: true
         choices: [in, out, forward, group]
       action:
-        description: V(ACCEPT), V(DROP) or V(REJECT), or with O(rules[].type=group) the name of
-          the security group.
+        description: V(ACCEPT), V(DROP) or V(REJECT), or with O(rules[].type=group) the name of the
+          security group.
         type: str
         required: true
       enable:
@@ -175,8 +174,7 @@ options:
         description: Interface. For a guest this is its NIC, such as V(net0).
         type: str
       source:
-        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP
-          set.
+        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP set.
         type: str
       dest:
         description: Destination, in the form of O(rules[].source).
@@ -247,9 +245,9 @@ options:
             type: str
   allow_lockout:
     description:
-      - Whether rules of the cluster or a node may cut the access of this computer to the API,
-        or SSH or corosync between nodes. Such rules are refused by default, and reported in a
-        warning with V(true).
+      - Whether rules of the cluster or a node may cut the access of this computer to the API, or
+        SSH or corosync between nodes. Such rules are refused by default, and reported in a warning
+        with V(true).
     type: bool
     default: false
   caller_address:
@@ -329,17 +327,17 @@ EXAMPLES = r"""
 RETURN = r"""
 firewall:
   description:
-    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall)
-      has the parts that the task sets.
+    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) has the
+      parts that the task sets.
     - Null if the security group does not exist.
   returned: success
   type: dict
   contains:
     comment: {description: Comment of a security group., type: str, sample: Web servers}
     options: {description: Options of the scope that are set., type: dict, sample: {enable: true,
-        policy_in: DROP}}
-    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in,
-          action: ACCEPT, enable: true, macro: SSH}]}
+      policy_in: DROP}}
+    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in, action:
+      ACCEPT, enable: true, macro: SSH}]}
     aliases: {description: Aliases of the cluster or of a guest., type: list, elements: dict,
       sample: [{name: office, cidr: 192.0.2.0/24, comment: ''}]}
     ip_sets: {description: IP sets of the cluster or of a guest., type: list, elements: dict,

@@ -49,17 +49,17 @@ EXAMPLES = r"""
 RETURN = r"""
 firewall:
   description:
-    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall)
-      has the parts that the task sets.
+    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) has the
+      parts that the task sets.
     - Null if the security group does not exist.
   returned: success
   type: dict
   contains:
     comment: {description: Comment of a security group., type: str, sample: Web servers}
     options: {description: Options of the scope that are set., type: dict, sample: {enable: true,
-        policy_in: DROP}}
-    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in,
-          action: ACCEPT, enable: true, macro: SSH}]}
+      policy_in: DROP}}
+    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in, action:
+      ACCEPT, enable: true, macro: SSH}]}
     aliases: {description: Aliases of the cluster or of a guest., type: list, elements: dict,
       sample: [{name: office, cidr: 192.0.2.0/24, comment: ''}]}
     ip_sets: {description: IP sets of the cluster or of a guest., type: list, elements: dict,
@@ -69,8 +69,8 @@ effective:
     - The rules that decide about packets of the guest's NICs, in the order of Proxmox VE, with
       O(effective=true).
     - Each has C(nic), C(direction), C(origin) (C(guest), C(group NAME), C(built-in) or the policy),
-      C(position) at its origin, C(rule), and C(not_from) if it matches addresses outside of an
-      IP set only.
+      C(position) at its origin, C(rule), and C(not_from) if it matches addresses outside of an IP
+      set only.
     - The list is empty if the firewall of the cluster or of the guest is off. NICs without the
       firewall have no rules.
   returned: success

@@ -18,8 +18,8 @@ description:
   - Creates, changes and deletes a group of users.
   - Roles that a group holds are held by all its users. The groups of a user are set with
     M(pve.fleet.user), the roles of a group with M(pve.fleet.acl).
-  - The token needs C(Group.Allocate) on C(/access/groups). To see which roles a group holds
-    before it is deleted, it also needs C(Sys.Audit) on C(/access).
+  - The token needs C(Group.Allocate) on C(/access/groups). To see which roles a group holds before
+    it is deleted, it also needs C(Sys.Audit) on C(/access).
 options:
   name:
     description: Name of the group.

@@ -17,8 +17,8 @@ author:
 description:
   - Returns one group or all of them, each with its users. One request is made.
   - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
-    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate)
-    on C(/access/groups).
+    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate) on
+    C(/access/groups).
 options:
   name:
     description: Name of one group. By default, all groups are returned.

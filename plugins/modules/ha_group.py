@@ -17,8 +17,8 @@ author:
 description:
   - Creates, changes and deletes a group of nodes for resources of the HA manager.
     M(pve.fleet.ha_resource) puts a guest into it.
-  - Proxmox VE 9 has rules instead, and the task fails there. An upgrade makes rules
-    of type V(node-affinity) of the groups, see M(pve.fleet.ha_rule).
+  - Proxmox VE 9 has rules instead, and the task fails there. An upgrade makes rules of type
+    V(node-affinity) of the groups, see M(pve.fleet.ha_rule).
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/).
 options:
   name:
@@ -31,8 +31,8 @@ options:
     choices: [present, absent]
     default: present
   nodes:
-    description: Nodes of the group, each with a priority if needed, such as V(pve1:2). Required
-      for a new group. The list replaces the nodes of the group. By default, it is not changed.
+    description: Nodes of the group, each with a priority if needed, such as V(pve1:2). Required for
+      a new group. The list replaces the nodes of the group. By default, it is not changed.
     type: list
     elements: str
   restricted:
@@ -83,8 +83,8 @@ ha_group:
   type: dict
   contains:
     name: {description: Its name., type: str, sample: fast}
-    nodes: {description: 'Its nodes, with their priorities.', type: list, elements: str, sample: [
-        'pve1:2', pve2]}
+    nodes: {description: 'Its nodes, with their priorities.', type: list, elements: str, sample:
+      ['pve1:2', pve2]}
     restricted: {description: Whether other nodes are excluded., type: bool, sample: true}
     nofailback: {description: Whether resources stay on their nodes., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}

@@ -50,8 +50,8 @@ ha_groups:
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: fast}
-    nodes: {description: 'Its nodes, with their priorities.', type: list, elements: str, sample: [
-        'pve1:2', pve2]}
+    nodes: {description: 'Its nodes, with their priorities.', type: list, elements: str, sample:
+      ['pve1:2', pve2]}
     restricted: {description: Whether other nodes are excluded., type: bool, sample: true}
     nofailback: {description: Whether resources stay on their nodes., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}

@@ -32,10 +32,10 @@ options:
     default: present
   request_state:
     description:
-      - State that the HA manager maintains. V(started) starts the guest and restarts it on
-        another node if its node fails, V(stopped) keeps it stopped and moves it if its node
-        fails, V(disabled) keeps it stopped on its node, V(ignored) suspends the work of the
-        HA manager on it.
+      - State that the HA manager maintains. V(started) starts the guest and restarts it on another
+        node if its node fails, V(stopped) keeps it stopped and moves it if its node fails,
+        V(disabled) keeps it stopped on its node, V(ignored) suspends the work of the HA manager on
+        it.
       - By default, V(started) for a new resource. Otherwise it is not changed.
     type: str
     choices: [started, stopped, disabled, ignored]
@@ -44,16 +44,16 @@ options:
       default, V(1) for a new resource. Otherwise it is not changed.
     type: int
   max_relocate:
-    description: Number of attempts to start the guest on another node. By default, V(1) for
-      a new resource. Otherwise it is not changed.
+    description: Number of attempts to start the guest on another node. By default, V(1) for a new
+      resource. Otherwise it is not changed.
     type: int
   failback:
     description: Whether the guest moves back to a node of higher priority that is online again.
       Needs Proxmox VE 9.0. By default, V(true) for a new resource. Otherwise it is not changed.
     type: bool
   group:
-    description: HA group of the resource, with Proxmox VE 8 only. An empty text removes it.
-      By default, it is not changed.
+    description: HA group of the resource, with Proxmox VE 8 only. An empty text removes it. By
+      default, it is not changed.
     type: str
   comment:
     description: Comment on the resource. An empty text removes it. By default, it is not changed.
@@ -98,18 +98,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_resource:
-  description: The resource as it is afterwards, or in check mode as it would be. It is
-    null when it is removed.
+  description: The resource as it is afterwards, or in check mode as it would be. It is null when it
+    is removed.
   returned: success
   type: dict
   contains:
     sid: {description: Its ID., type: str, sample: 'vm:100'}
-    request_state: {description: The state that the HA manager maintains., type: str,
-      sample: started}
+    request_state: {description: The state that the HA manager maintains., type: str, sample:
+      started}
     max_restart: {description: Attempts to restart it on its node., type: int, sample: 1}
     max_relocate: {description: Attempts to start it on another node., type: int, sample: 1}
-    failback: {description: Whether it moves back to a node of higher priority., type: bool,
-      sample: true}
+    failback: {description: Whether it moves back to a node of higher priority., type: bool, sample:
+      true}
     group: {description: Its group., type: str, sample: ''}
     comment: {description: Its comment., type: str, sample: ''}
 plan:

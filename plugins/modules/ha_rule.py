@@ -19,8 +19,8 @@ description:
   - Rules that contradict each other are refused before the first write, in check mode too. The
     message names both rules and the guests.
   - Resources that are not listed stay, unless O(exact) is set.
-  - Needs Proxmox VE 9.0 or newer. Older versions have HA groups, which M(pve.fleet.ha_resource)
-    can name.
+  - Needs Proxmox VE 9.0 or newer. Older versions have HA groups, which M(pve.fleet.ha_resource) can
+    name.
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guests if
     O(tenant) is set.
 options:
@@ -49,14 +49,14 @@ options:
     type: bool
     default: false
   nodes:
-    description: Nodes of a rule of type V(node-affinity), each with a priority if needed, such
-      as V(pve1:2). The list replaces the nodes of the rule. By default, it is not changed.
+    description: Nodes of a rule of type V(node-affinity), each with a priority if needed, such as
+      V(pve1:2). The list replaces the nodes of the rule. By default, it is not changed.
     type: list
     elements: str
   strict:
     description: Whether the resources of a rule of type V(node-affinity) run on O(nodes) only.
-      Otherwise they run on other nodes as well if none of O(nodes) is online. By default, it is
-      not changed.
+      Otherwise they run on other nodes as well if none of O(nodes) is online. By default, it is not
+      changed.
     type: bool
   affinity:
     description: Whether the resources of a rule of type V(resource-affinity) run on the same node
@@ -70,8 +70,8 @@ options:
     description: Comment on the rule. An empty text removes it. By default, it is not changed.
     type: str
   tenant:
-    description: Tenant to which all guests of the rule must belong. A guest without exactly the
-      tag of this tenant is refused. By default, guests of every tenant are accepted.
+    description: Tenant to which all guests of the rule must belong. A guest without exactly the tag
+      of this tenant is refused. By default, guests of every tenant are accepted.
     type: str
 extends_documentation_fragment:
   - pve.fleet.connection
@@ -124,19 +124,19 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_rule:
-  description: The rule as it is afterwards, or in check mode as it would be. It is
-    null when the rule is deleted.
+  description: The rule as it is afterwards, or in check mode as it would be. It is null when the
+    rule is deleted.
   returned: success
   type: dict
   contains:
     name: {description: Its name., type: str, sample: apart}
     type: {description: Its type., type: str, sample: resource-affinity}
-    resources: {description: Its HA resources., type: list, elements: str, sample: [
-        'vm:100', 'vm:101']}
+    resources: {description: Its HA resources., type: list, elements: str, sample: ['vm:100',
+      'vm:101']}
     nodes: {description: Its nodes., type: list, elements: str, returned: with type
-        V(node-affinity)}
-    strict: {description: Whether other nodes are excluded., type: bool, returned: with
-        type V(node-affinity)}
+      V(node-affinity)}
+    strict: {description: Whether other nodes are excluded., type: bool, returned: with type
+      V(node-affinity)}
     affinity:
       description: Together or apart.
       type: str

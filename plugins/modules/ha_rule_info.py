@@ -48,12 +48,12 @@ ha_rules:
   contains:
     name: {description: Its name., type: str, sample: apart}
     type: {description: Its type., type: str, sample: resource-affinity}
-    resources: {description: Its HA resources., type: list, elements: str, sample: [
-        'vm:100', 'vm:101']}
+    resources: {description: Its HA resources., type: list, elements: str, sample: ['vm:100',
+      'vm:101']}
     nodes: {description: Its nodes., type: list, elements: str, returned: with type
-        V(node-affinity)}
-    strict: {description: Whether other nodes are excluded., type: bool, returned: with
-        type V(node-affinity)}
+      V(node-affinity)}
+    strict: {description: Whether other nodes are excluded., type: bool, returned: with type
+      V(node-affinity)}
     affinity:
       description: Together or apart.
       type: str

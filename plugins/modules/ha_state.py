@@ -23,8 +23,8 @@ description:
   - M(pve.fleet.cluster_info) returns the state as RV(pve.fleet.cluster_info#module:cluster.ha).
 options:
   armed_state:
-    description: V(disarmed) releases the watchdogs of all nodes, so that no node is fenced and
-      no guest is restarted on another node. V(armed) ends this.
+    description: V(disarmed) releases the watchdogs of all nodes, so that no node is fenced and no
+      guest is restarted on another node. V(armed) ends this.
     type: str
     required: true
     choices: [armed, disarmed]

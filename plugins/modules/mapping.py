@@ -15,17 +15,17 @@ version_added: 0.2.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that
-    has an entry, and does not need root to use the device.
+  - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that has
+    an entry, and does not need root to use the device.
   - Proxmox VE compares an entry with the device when a VM starts. This module compares the path,
-    the ID, the IOMMU group and the subsystem of a new entry before the first write, in check
-    mode too, and refuses a device that its node does not have. A node that is not online, or
-    whose devices the login may not read, gets a warning. This needs C(Sys.Audit) or C(Sys.Modify)
-    on C(/) for PCI devices, C(Sys.Modify) on C(/) for USB devices.
+    the ID, the IOMMU group and the subsystem of a new entry before the first write, in check mode
+    too, and refuses a device that its node does not have. A node that is not online, or whose
+    devices the login may not read, gets a warning. This needs C(Sys.Audit) or C(Sys.Modify) on C(/)
+    for PCI devices, C(Sys.Modify) on C(/) for USB devices.
   - Proxmox VE itself refuses a missing directory of the node that answers.
   - Directories need Proxmox VE 8.4 or newer.
-  - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a
-    new one.
+  - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a new
+    one.
 options:
   type:
     description: 'Kind of the mapping: PCI devices, USB devices or directories.'
@@ -46,9 +46,9 @@ options:
       changed.
     type: str
   map:
-    description: Devices or directories of the nodes. The entries of a listed node replace those
-      of this node, other nodes keep theirs. Required for a new mapping. By default, they are
-      not changed.
+    description: Devices or directories of the nodes. The entries of a listed node replace those of
+      this node, other nodes keep theirs. Required for a new mapping. By default, they are not
+      changed.
     type: list
     elements: dict
     suboptions:
@@ -57,8 +57,8 @@ options:
         type: str
         required: true
       path:
-        description: Address of a PCI device such as V(0000:01:00.0), port of a USB device such
-          as V(1-2), or a directory. Optional with V(usb).
+        description: Address of a PCI device such as V(0000:01:00.0), port of a USB device such as
+          V(1-2), or a directory. Optional with V(usb).
         type: str
       id:
         description: Vendor and device, such as V(8086:10fb). Required for PCI and USB devices.
@@ -67,8 +67,8 @@ options:
         description: IOMMU group of a PCI device. Required if the device has one.
         type: int
       subsystem_id:
-        description: Subsystem of a PCI device, such as V(8086:0001). Required if the device
-          has one.
+        description: Subsystem of a PCI device, such as V(8086:0001). Required if the device has
+          one.
         type: str
       description:
         description: Description of the device.
@@ -81,8 +81,8 @@ options:
     description: Whether a PCI device is shared as mediated devices. By default, it is not changed.
     type: bool
   live_migration_capable:
-    description: Whether a VM with this PCI device can be migrated while it runs. By default,
-      it is not changed.
+    description: Whether a VM with this PCI device can be migrated while it runs. By default, it is
+      not changed.
     type: bool
 extends_documentation_fragment:
   - pve.fleet.connection
@@ -127,16 +127,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 mapping:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when
-    it is deleted.
+  description: The result as it is afterwards, or in check mode as it would be. It is null when it
+    is deleted.
   returned: success
   type: dict
   contains:
     type: {description: Its type., type: str, sample: pci}
     name: {description: Its name., type: str, sample: gpu}
     description: {description: Its description., type: str, sample: ''}
-    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{
-          node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
+    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{node:
+      pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
     mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI devices}
     live_migration_capable: {description: Whether a running VM can be migrated with it., type: bool,
       sample: false, returned: of PCI devices}

@@ -65,16 +65,15 @@ mappings:
     type: {description: Its type., type: str, sample: pci}
     name: {description: Its name., type: str, sample: gpu}
     description: {description: Its description., type: str, sample: ''}
-    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [
-        {node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
-    mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI
-        devices}
+    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{node:
+      pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
+    mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI devices}
     live_migration_capable: {description: Whether a running VM can be migrated with it., type: bool,
       sample: false, returned: of PCI devices}
     checks: {description: Errors and warnings of Proxmox VE about the entries of O(check_node).
-        Empty if the devices exist as mapped., type: list, elements: dict, returned: with
-        O(check_node), sample: [{severity: error, message: 'Invalid configuration: pci device
-            ''0000:05:00.0'' not found'}]}
+      Empty if the devices exist as mapped., type: list, elements: dict, returned: with
+      O(check_node), sample: [{severity: error, message: 'Invalid configuration: pci device
+      ''0000:05:00.0'' not found'}]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import run_mapping_info

@@ -26,8 +26,7 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the metric server or changes what differs, V(absent) deletes
-      it.
+    description: V(present) creates the metric server or changes what differs, V(absent) deletes it.
     type: str
     choices: [present, absent]
     default: present
@@ -36,8 +35,8 @@ options:
     type: str
     choices: [graphite, influxdb, opentelemetry]
   server:
-    description: Address or DNS name of the server. Required for a new one. By default, it is
-      not changed.
+    description: Address or DNS name of the server. Required for a new one. By default, it is not
+      changed.
     type: str
   server_port:
     description: Port of the server. Required for a new one. By default, it is not changed.
@@ -50,40 +49,40 @@ options:
       default, it is not changed.
     type: int
   timeout_seconds:
-    description: Seconds to wait for the server, V(1) unless set. Not with V(opentelemetry).
-      By default, it is not changed.
+    description: Seconds to wait for the server, V(1) unless set. Not with V(opentelemetry). By
+      default, it is not changed.
     type: int
   proto:
     description: Protocol of Graphite, V(udp) unless set. By default, it is not changed.
     type: str
     choices: [udp, tcp]
   path:
-    description: Root path of the metrics in Graphite, V(proxmox) unless set. An empty text
-      restores the default of Proxmox VE. By default, it is not changed.
+    description: Root path of the metrics in Graphite, V(proxmox) unless set. An empty text restores
+      the default of Proxmox VE. By default, it is not changed.
     type: str
   influxdb_proto:
     description: Protocol of InfluxDB, V(udp) unless set. By default, it is not changed.
     type: str
     choices: [udp, http, https]
   organization:
-    description: Organization in InfluxDB, V(proxmox) unless set. An empty text restores the
-      default of Proxmox VE. By default, it is not changed.
+    description: Organization in InfluxDB, V(proxmox) unless set. An empty text restores the default
+      of Proxmox VE. By default, it is not changed.
     type: str
   bucket:
-    description: Bucket or database in InfluxDB, V(proxmox) unless set. An empty text restores
-      the default of Proxmox VE. By default, it is not changed.
+    description: Bucket or database in InfluxDB, V(proxmox) unless set. An empty text restores the
+      default of Proxmox VE. By default, it is not changed.
     type: str
   api_path_prefix:
-    description: Path before the API of InfluxDB, if a proxy adds one. An empty text removes
-      it. By default, it is not changed.
+    description: Path before the API of InfluxDB, if a proxy adds one. An empty text removes it. By
+      default, it is not changed.
     type: str
   max_body_size:
-    description: Most bytes in a request to InfluxDB, V(25000000) unless set. By default, it
-      is not changed.
+    description: Most bytes in a request to InfluxDB, V(25000000) unless set. By default, it is not
+      changed.
     type: int
   verify_certificate:
-    description: Whether the certificate of InfluxDB is verified, V(true) unless set. By default,
-      it is not changed.
+    description: Whether the certificate of InfluxDB is verified, V(true) unless set. By default, it
+      is not changed.
     type: bool
   token:
     description: Token of InfluxDB. It is never returned.
@@ -100,29 +99,28 @@ options:
     description: Seconds to wait for OpenTelemetry, V(5) unless set. By default, it is not changed.
     type: int
   otel_max_body_size:
-    description: Most bytes in a request to OpenTelemetry, V(10000000) unless set. By default,
-      it is not changed.
+    description: Most bytes in a request to OpenTelemetry, V(10000000) unless set. By default, it is
+      not changed.
     type: int
   otel_compression:
     description: Compression for OpenTelemetry, V(gzip) unless set. By default, it is not changed.
     type: str
     choices: [none, gzip]
   otel_resource_attributes:
-    description: Resource attributes for OpenTelemetry, as JSON in base64. An empty text removes
-      it. By default, it is not changed.
+    description: Resource attributes for OpenTelemetry, as JSON in base64. An empty text removes it.
+      By default, it is not changed.
     type: str
   otel_verify_ssl:
     description: Whether the certificate of OpenTelemetry is verified, V(true) unless set. By
       default, it is not changed.
     type: bool
   otel_headers:
-    description: Headers for OpenTelemetry, as JSON in base64. They may contain a token, so
-      they are never returned.
+    description: Headers for OpenTelemetry, as JSON in base64. They may contain a token, so they are
+      never returned.
     type: str
   update_secrets:
-    description: When secrets are written to an existing resource. Proxmox VE never returns
-      them, so they cannot be compared. V(on_create) writes them to a new one only, V(always)
-      in each run.
+    description: When secrets are written to an existing resource. Proxmox VE never returns them, so
+      they cannot be compared. V(on_create) writes them to a new one only, V(always) in each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -168,8 +166,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 metric_server:
-  description: The result as it is afterwards, or in check mode as it would be. It is null
-    when it is deleted.
+  description: The result as it is afterwards, or in check mode as it would be. It is null when it
+    is deleted.
   returned: success
   type: dict
   contains:
@@ -179,8 +177,8 @@ metric_server:
     server_port: {description: Its port., type: int, sample: 2003}
     disable: {description: Whether nothing is sent., type: bool, sample: false}
     mtu: {description: The MTU., type: int, sample: 1500, returned: of Graphite and InfluxDB}
-    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of
-        Graphite and InfluxDB}
+    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of Graphite and
+      InfluxDB}
     proto: {description: The protocol., type: str, sample: udp, returned: of Graphite}
     path: {description: The root path., type: str, sample: proxmox, returned: of Graphite}
     influxdb_proto: {description: The protocol., type: str, returned: of InfluxDB}
@@ -188,18 +186,18 @@ metric_server:
     bucket: {description: The bucket., type: str, returned: of InfluxDB}
     api_path_prefix: {description: The path before the API., type: str, returned: of InfluxDB}
     max_body_size: {description: Most bytes in a request., type: int, returned: of InfluxDB}
-    verify_certificate: {description: Whether the certificate is verified., type: bool,
-      returned: of InfluxDB}
+    verify_certificate: {description: Whether the certificate is verified., type: bool, returned: of
+      InfluxDB}
     otel_protocol: {description: The protocol., type: str, returned: of OpenTelemetry}
     otel_path: {description: The path., type: str, returned: of OpenTelemetry}
     otel_timeout_seconds: {description: Seconds to wait., type: int, returned: of OpenTelemetry}
     otel_max_body_size: {description: Most bytes in a request., type: int, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
     otel_compression: {description: The compression., type: str, returned: of OpenTelemetry}
     otel_resource_attributes: {description: The resource attributes., type: str, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
     otel_verify_ssl: {description: Whether the certificate is verified., type: bool, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

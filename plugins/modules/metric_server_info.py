@@ -53,8 +53,8 @@ metric_servers:
     server_port: {description: Its port., type: int, sample: 2003}
     disable: {description: Whether nothing is sent., type: bool, sample: false}
     mtu: {description: The MTU., type: int, sample: 1500, returned: of Graphite and InfluxDB}
-    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of
-        Graphite and InfluxDB}
+    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of Graphite and
+      InfluxDB}
     proto: {description: The protocol., type: str, sample: udp, returned: of Graphite}
     path: {description: The root path., type: str, sample: proxmox, returned: of Graphite}
     influxdb_proto: {description: The protocol., type: str, returned: of InfluxDB}
@@ -62,18 +62,18 @@ metric_servers:
     bucket: {description: The bucket., type: str, returned: of InfluxDB}
     api_path_prefix: {description: The path before the API., type: str, returned: of InfluxDB}
     max_body_size: {description: Most bytes in a request., type: int, returned: of InfluxDB}
-    verify_certificate: {description: Whether the certificate is verified., type: bool,
-      returned: of InfluxDB}
+    verify_certificate: {description: Whether the certificate is verified., type: bool, returned: of
+      InfluxDB}
     otel_protocol: {description: The protocol., type: str, returned: of OpenTelemetry}
     otel_path: {description: The path., type: str, returned: of OpenTelemetry}
     otel_timeout_seconds: {description: Seconds to wait., type: int, returned: of OpenTelemetry}
     otel_max_body_size: {description: Most bytes in a request., type: int, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
     otel_compression: {description: The compression., type: str, returned: of OpenTelemetry}
     otel_resource_attributes: {description: The resource attributes., type: str, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
     otel_verify_ssl: {description: Whether the certificate is verified., type: bool, returned: of
-        OpenTelemetry}
+      OpenTelemetry}
 """
 
 from functools import partial

@@ -15,16 +15,16 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Writes nodes, VMs and containers, storages, what tenants use and may use, and the age of
-    the newest snapshot and backup of each guest as a text file, which the textfile collector
-    of node_exporter reads. C(docs/metrics.md) lists the metrics.
+  - Writes nodes, VMs and containers, storages, what tenants use and may use, and the age of the
+    newest snapshot and backup of each guest as a text file, which the textfile collector of
+    node_exporter reads. C(docs/metrics.md) lists the metrics.
   - If sites are defined, and neither O(host) nor O(site) is given, all sites are in one file.
-  - A site or a node that does not answer does not fail the task. It is written as such, and
-    its figures are left out, so that a value is never older than the file. RV(missing) has
-    the reasons, and warnings are shown.
+  - A site or a node that does not answer does not fail the task. It is written as such, and its
+    figures are left out, so that a value is never older than the file. RV(missing) has the reasons,
+    and warnings are shown.
   - The file is replaced as a whole. Counters in it continue from run to run.
-  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes)
-    and O(versions).
+  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes) and
+    O(versions).
 requirements:
   - prometheus_client
 attributes:
@@ -98,13 +98,13 @@ missing:
   contains:
     site: {description: 'The site, empty without sites.', type: str, sample: ''}
     part: {description: 'V(site), V(node), V(privileges), V(vms), V(disk), V(snapshots) or
-        V(backups).', type: str, sample: node}
+      V(backups).', type: str, sample: node}
     subject: {description: 'The node, tenant or VMID that it is about, or empty.', type: str,
       sample: pve3}
-    category: {description: 'Category of the error, as in C(error.category).', type: str,
-      sample: NodeUnhealthy}
-    reason: {description: Why., type: str, sample: 'Could not read node pve3 and the guests
-        on it: the node is offline.'}
+    category: {description: 'Category of the error, as in C(error.category).', type: str, sample:
+      NodeUnhealthy}
+    reason: {description: Why., type: str, sample: 'Could not read node pve3 and the guests on it:
+      the node is offline.'}
 checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success

@@ -15,13 +15,13 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it
-    to a Pushgateway or to copy it to another host. Counters are those of this task alone.
+  - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it to a
+    Pushgateway or to copy it to another host. Counters are those of this task alone.
   - If sites are defined, and neither O(host) nor O(site) is given, all sites are returned.
   - A site or a node that does not answer does not fail the task. Its figures are left out,
     RV(missing) has the reasons, and warnings are shown.
-  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes)
-    and O(versions).
+  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes) and
+    O(versions).
 requirements:
   - prometheus_client
 extends_documentation_fragment:
@@ -58,8 +58,8 @@ metrics:
     type: {description: 'V(gauge), V(counter) or V(summary).', type: str, sample: gauge}
     help: {description: What it is., type: str, sample: Number of nodes that are online.}
     samples: {description: 'Values, each with C(name), which has a suffix in a summary, C(labels)
-        and C(value).', type: list, elements: dict, sample: [{name: proxmox_cluster_nodes_available,
-          labels: {}, value: 3.0}]}
+      and C(value).', type: list, elements: dict, sample: [{name: proxmox_cluster_nodes_available,
+      labels: {}, value: 3.0}]}
 text:
   description: The same in the text format of Prometheus.
   returned: success

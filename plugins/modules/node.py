@@ -15,12 +15,12 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains
-    of ACME of a node.
+  - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains of
+    ACME of a node.
   - Only the parts that a task sets are read and changed, one request each.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
-    wake-on-LAN, delay, ballooning, place and ACME. To read the hosts, it needs C(Sys.Audit)
-    on C(/).
+    wake-on-LAN, delay, ballooning, place and ACME. To read the hosts, it needs C(Sys.Audit) on
+    C(/).
 options:
   node:
     description: Name of the node.
@@ -34,12 +34,12 @@ options:
       VE uses 0 if it is unset.
     type: int
   ballooning_target:
-    description: Usage of memory in percent that ballooning aims at. Proxmox VE uses 80 if it
-      is unset.
+    description: Usage of memory in percent that ballooning aims at. Proxmox VE uses 80 if it is
+      unset.
     type: int
   wakeonlan:
-    description: How other nodes wake this node. A key that is not set is not changed; an empty
-      text removes it.
+    description: How other nodes wake this node. A key that is not set is not changed; an empty text
+      removes it.
     type: dict
     suboptions:
       mac:
@@ -78,8 +78,8 @@ options:
             description: Domain whose record proves this one. By default, its own.
             type: str
   location:
-    description: Place of the node on a map. Both coordinates are required together. A key that
-      is not set is not changed. It came with Proxmox VE 9.2.
+    description: Place of the node on a map. Both coordinates are required together. A key that is
+      not set is not changed. It came with Proxmox VE 9.2.
     type: dict
     suboptions:
       latitude:
@@ -106,8 +106,7 @@ options:
         elements: str
   hosts:
     description:
-      - Entries of C(/etc/hosts). Addresses that are not listed, comments and empty lines are
-        kept.
+      - Entries of C(/etc/hosts). Addresses that are not listed, comments and empty lines are kept.
       - The entry with the node's own name cannot be removed.
     type: list
     elements: dict
@@ -117,8 +116,8 @@ options:
         type: str
         required: true
       names:
-        description: All names of the address, the first one being its canonical name. An empty
-          list removes the entry.
+        description: All names of the address, the first one being its canonical name. An empty list
+          removes the entry.
         type: list
         elements: str
         default: []
@@ -177,27 +176,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node:
-  description: The settings of the node. A part that the task does not set is null. In check
-    mode, as it would be.
+  description: The settings of the node. A part that the task does not set is null. In check mode,
+    as it would be.
   returned: success
   type: dict
   contains:
     name: {description: Name of the node., type: str, sample: pve1}
     description: {description: Its notes., type: str, sample: Rack 4}
     startall_onboot_delay: {description: Seconds until its guests start., type: int, sample: 60}
-    ballooning_target: {description: Usage of memory in percent that ballooning aims at.,
-      type: int, sample: 80}
-    wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as
-        they are set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
+    ballooning_target: {description: Usage of memory in percent that ballooning aims at., type: int,
+      sample: 80}
+    wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as they are
+      set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
     acme: {description: 'C(account) and C(domains), null without domains.', type: dict}
-    location: {description: 'C(latitude), C(longitude) and C(name), null without a place.',
-      type: dict}
+    location: {description: 'C(latitude), C(longitude) and C(name), null without a place.', type:
+      dict}
     dns:
       description: C(search) and C(servers).
       type: dict
       sample: {search: lab.example.com, servers: [10.99.0.53]}
-    hosts: {description: 'Entries of the hosts file, each with C(address) and C(names).',
-      type: list, elements: dict, sample: [{address: 127.0.0.1, names: [localhost]}]}
+    hosts: {description: 'Entries of the hosts file, each with C(address) and C(names).', type:
+      list, elements: dict, sample: [{address: 127.0.0.1, names: [localhost]}]}
     timezone: {description: Its time zone., type: str, sample: Europe/Vienna}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

@@ -24,8 +24,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) uploads the certificate or replaces another one, V(absent) removes
-      the own certificate and its key, so that the node uses the one of the cluster again.
+    description: V(present) uploads the certificate or replaces another one, V(absent) removes the
+      own certificate and its key, so that the node uses the one of the cluster again.
     type: str
     choices: [present, absent]
     default: present
@@ -36,13 +36,13 @@ options:
   private_key:
     description:
       - The private key in PEM format, without a password. It is never returned.
-      - It is written together with another certificate. Without it, Proxmox VE keeps the key
-        that the node has.
+      - It is written together with another certificate. Without it, Proxmox VE keeps the key that
+        the node has.
     type: str
   update_secrets:
-    description: When O(private_key) is written although the certificate is the same. Proxmox
-      VE never returns it, so it cannot be compared. V(on_create) does not write it then, V(always)
-      in each run.
+    description: When O(private_key) is written although the certificate is the same. Proxmox VE
+      never returns it, so it cannot be compared. V(on_create) does not write it then, V(always) in
+      each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -79,24 +79,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node_certificate:
-  description: The result as it is afterwards, or in check mode as it would be. It is
-    null without an own certificate. Proxmox VE reads the subject, the names and the
-    times, so that check mode has those of the former certificate.
+  description: The result as it is afterwards, or in check mode as it would be. It is null without
+    an own certificate. Proxmox VE reads the subject, the names and the times, so that check mode
+    has those of the former certificate.
   returned: success
   type: dict
   contains:
     node: {description: The node., type: str, sample: pve1}
-    certificates: {description: 'The certificate in PEM format, and in check mode its
-        chain.', type: str}
+    certificates: {description: 'The certificate in PEM format, and in check mode its chain.', type:
+      str}
     fingerprint: {description: Its SHA-256 fingerprint., type: str}
     subject: {description: Its subject., type: str, sample: /CN=pve1.example.com}
     issuer: {description: Its issuer., type: str, sample: /CN=Example CA}
-    names: {description: Its alternative names., type: list, elements: str, sample: [
-        pve1.example.com]}
-    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str,
-      sample: '2026-01-01T00:00:00Z'}
-    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str,
-      sample: '2027-01-01T00:00:00Z'}
+    names: {description: Its alternative names., type: list, elements: str, sample:
+      [pve1.example.com]}
+    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str, sample:
+      '2026-01-01T00:00:00Z'}
+    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str, sample:
+      '2027-01-01T00:00:00Z'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

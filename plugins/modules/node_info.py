@@ -17,20 +17,18 @@ author:
 description:
   - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining
     capacity.
-  - This takes four requests, independent of the number of nodes, and with O(details) or O(node)
-    one more for each returned node that is online.
+  - This takes four requests, independent of the number of nodes, and with O(details) or O(node) one
+    more for each returned node that is online.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(missing) or RV(nodes[].error) has the reason, and a warning is shown.
 options:
   node:
-    description: Only this node. It is an error if the cluster does
-      not have it.
+    description: Only this node. It is an error if the cluster does not have it.
     type: str
   details:
     description:
-      - Whether to query each node for its CPU model, load, kernel and
-        version, and for current usage. Usage from the listing can be
-        ten seconds old.
+      - Whether to query each node for its CPU model, load, kernel and version, and for current
+        usage. Usage from the listing can be ten seconds old.
       - By default, only O(node) is queried.
     type: bool
   cpu_overcommit:
@@ -45,20 +43,17 @@ options:
     type: float
     default: 1.0
   min_free_memory:
-    description: Memory that must stay free on a node, such as V(4G).
-      A bare number is MiB.
+    description: Memory that must stay free on a node, such as V(4G). A bare number is MiB.
     type: raw
   max_vms_per_node:
-    description: Maximum number of VMs on a node, as one number or as
-      a dictionary by node.
+    description: Maximum number of VMs on a node, as one number or as a dictionary by node.
     type: raw
   memory_warn:
     description: Memory usage in percent from which a node gets a warning.
     type: int
     default: 90
   storage_warn:
-    description: Usage in percent from which a storage or root file
-      system gets a warning.
+    description: Usage in percent from which a storage or root file system gets a warning.
     type: int
     default: 90
 extends_documentation_fragment:
@@ -104,26 +99,26 @@ nodes:
     ip: {description: Address in the cluster network., type: str, sample: 10.99.0.11}
     nodeid: {description: Number of the node in the cluster., type: int, sample: 1}
     uptime: {description: Seconds since the node was started., type: int, sample: 86400}
-    version: {description: Version of Proxmox VE. Without O(details) it is known only for
-        the node that answers the request., type: str, sample: 9.2.11}
+    version: {description: Version of Proxmox VE. Without O(details) it is known only for the node
+      that answers the request., type: str, sample: 9.2.11}
     kernel:
       description: Kernel version, with O(details).
       type: str
       sample: 6.14.11-4-pve
-    maintenance: {description: Whether the node is in the HA manager's maintenance mode.,
-      type: bool, sample: false}
-    ha_state: {description: State of the node in the HA manager. Null if HA is not in use.,
-      type: str, sample: online}
+    maintenance: {description: Whether the node is in the HA manager's maintenance mode., type:
+      bool, sample: false}
+    ha_state: {description: State of the node in the HA manager. Null if HA is not in use., type:
+      str, sample: online}
     cpu:
       description:
         - C(cores) and C(used), the load as a share of 1. With O(details) also C(model) and
           C(loadavg) of 1, 5 and 15 minutes.
       type: dict
       sample: {cores: 16, used: 0.12, model: null, loadavg: null}
-    memory: {description: 'C(total), C(used) and C(free) in bytes.', type: dict, sample: {
-        total: 68719476736, used: 1610612736, free: 67108864000}}
-    disk: {description: 'The root file system, with C(total), C(used) and C(free) in bytes.',
-      type: dict, sample: {total: 270553174016, used: 30928461824, free: 239624712192}}
+    memory: {description: 'C(total), C(used) and C(free) in bytes.', type: dict, sample: {total:
+      68719476736, used: 1610612736, free: 67108864000}}
+    disk: {description: 'The root file system, with C(total), C(used) and C(free) in bytes.', type:
+      dict, sample: {total: 270553174016, used: 30928461824, free: 239624712192}}
     storages:
       description:
         - Storages of the node, each with C(storage), C(kind), C(shared), C(content), C(available),
@@ -140,9 +135,9 @@ nodes:
           total: 40
           used: 30
           free: 10
-    vms: {description: 'Number of VMs that are C(running), C(stopped) and in C(other) states,
-        the C(total), and the number of C(templates).', type: dict, sample: {total: 3, running: 2,
-        stopped: 1, other: 0, templates: 1}}
+    vms: {description: 'Number of VMs that are C(running), C(stopped) and in C(other) states, the
+      C(total), and the number of C(templates).', type: dict, sample: {total: 3, running: 2,
+      stopped: 1, other: 0, templates: 1}}
     containers: {description: Number of containers on the node., type: int, sample: 0}
     capacity:
       description:
@@ -150,10 +145,10 @@ nodes:
           rules, with C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left),
           and C(vms_left), the number of further guests, which is null without O(max_vms_per_node).
         - Proxmox VE lists a container without C(cores) with all cores of its node.
-        - C(cpu_overcommit) and C(memory_overcommit) are the factors of the rules. With 4
-          for cores, a node of 240 cores can give 960 cores to guests.
-        - Every VM counts, also one that does not run. A negative value means that more is
-          allocated than the rules allow.
+        - C(cpu_overcommit) and C(memory_overcommit) are the factors of the rules. With 4 for cores,
+          a node of 240 cores can give 960 cores to guests.
+        - Every VM counts, also one that does not run. A negative value means that more is allocated
+          than the rules allow.
         - Null for a node that is not online.
       type: dict
       sample:
@@ -164,8 +159,8 @@ nodes:
         vms_left: null
         cpu_overcommit: 4.0
         memory_overcommit: 1.0
-    health: {description: 'Health as C(status), V(ok), V(warning), V(critical) or V(unknown),
-        and its C(reasons).', type: dict, sample: {status: ok, reasons: []}}
+    health: {description: 'Health as C(status), V(ok), V(warning), V(critical) or V(unknown), and
+      its C(reasons).', type: dict, sample: {status: ok, reasons: []}}
     error: {description: 'Why the details could not be read, else null.', type: str, sample: null}
 quorate:
   description: Whether the cluster has a quorum. Null if the caller lacks permission.

@@ -15,15 +15,15 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All interfaces of a
-    task are one change, which is applied by one reload of the network.
+  - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All interfaces of a task
+    are one change, which is applied by one reload of the network.
   - If Proxmox VE refuses a part of the change, the pending change is discarded. If the reload
     fails, the former configuration is written back and applied.
-  - A network that cannot work is refused before the first write, such as a bond without slaves,
-    a VLAN without a parent, an address that a node has already, and the removal of a bridge
-    that guests use.
-  - The requests are ordered as Proxmox VE needs them, for example to move a network card from
-    a bridge to a bond.
+  - A network that cannot work is refused before the first write, such as a bond without slaves, a
+    VLAN without a parent, an address that a node has already, and the removal of a bridge that
+    guests use.
+  - The requests are ordered as Proxmox VE needs them, for example to move a network card from a
+    bridge to a bond.
   - A reload needs ifupdown2, which is installed by default. Open vSwitch needs the package
     openvswitch-switch.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on the node, and C(SDN.Audit) on the bridges.
@@ -45,10 +45,10 @@ options:
     required: true
   interfaces:
     description:
-      - The interfaces of the node. Interfaces that are not listed are not changed, unless
-        O(exact) is set.
-      - An option of an interface that is not set is not changed. An empty text, an empty
-        list or V(0) removes it.
+      - The interfaces of the node. Interfaces that are not listed are not changed, unless O(exact)
+        is set.
+      - An option of an interface that is not set is not changed. An empty text, an empty list or
+        V(0) removes it.
     type: list
     elements: dict
     default: []
@@ -58,8 +58,8 @@ options:
         type: str
         required: true
       state:
-        description: Whether the interface must exist. V(absent) removes it. A network card
-          cannot be removed.
+        description: Whether the interface must exist. V(absent) removes it. A network card cannot
+          be removed.
         type: str
         choices: [present, absent]
         default: present
@@ -92,13 +92,12 @@ options:
         type: str
       autostart:
         description:
-          - Whether the node activates the interface when it starts, and when its network
-            is reloaded.
+          - Whether the node activates the interface when it starts, and when its network is
+            reloaded.
           - By default, a new interface is activated.
         type: bool
       mtu:
-        description: Maximum size of a packet in bytes, from 1280 to 65520. V(0) removes
-          it.
+        description: Maximum size of a packet in bytes, from 1280 to 65520. V(0) removes it.
         type: int
       bridge_ports:
         description: Interfaces that are ports of a bridge.
@@ -118,8 +117,7 @@ options:
         type: list
         elements: str
       bond_mode:
-        description: Mode of a bond. By default, V(balance-rr). The last three are for OVS
-          bonds.
+        description: Mode of a bond. By default, V(balance-rr). The last three are for OVS bonds.
         type: str
         choices:
           - balance-rr
@@ -136,8 +134,7 @@ options:
         description: The slave that a bond of mode V(active-backup) prefers.
         type: str
       bond_xmit_hash_policy:
-        description: How a bond of mode V(balance-xor) or V(802.3ad) chooses the slave for
-          a packet.
+        description: How a bond of mode V(balance-xor) or V(802.3ad) chooses the slave for a packet.
         type: str
         choices: [layer2, layer2+3, layer3+4]
       vlan_raw_device:
@@ -176,8 +173,8 @@ options:
   pending:
     description:
       - What to do with changes that another client made and that are not in force yet.
-      - V(refuse) fails with the difference in RV(error). A task that changes nothing only
-        warns, if the pending change does not touch its interfaces.
+      - V(refuse) fails with the difference in RV(error). A task that changes nothing only warns, if
+        the pending change does not touch its interfaces.
       - V(apply) puts them in force together with the changes of the task.
       - V(discard) removes them first.
     type: str
@@ -185,9 +182,8 @@ options:
     default: refuse
   allow_own_path:
     description:
-      - Whether the task may change the interfaces that carry the address of the API or
-        of corosync, and the interfaces that these stand on. Their comments can always be
-        changed.
+      - Whether the task may change the interfaces that carry the address of the API or of corosync,
+        and the interfaces that these stand on. Their comments can always be changed.
       - Without it, such a change is refused, because an error cuts the node off.
     type: bool
     default: false
@@ -250,11 +246,11 @@ node_network:
   type: dict
   contains:
     node: {description: Name of the node., type: str, sample: pve1}
-    interfaces: {description: 'Its interfaces, sorted by name, as O(interfaces) declares
-        them.', type: list, elements: dict, sample: [{name: vmbr5, type: bridge, autostart: true,
-          bridge_vlan_aware: true, bridge_vids: [100-199]}]}
-    pending: {description: The difference to the configuration in force. Null if nothing
-        is pending., type: str, sample: null}
+    interfaces: {description: 'Its interfaces, sorted by name, as O(interfaces) declares them.',
+      type: list, elements: dict, sample: [{name: vmbr5, type: bridge, autostart: true,
+      bridge_vlan_aware: true, bridge_vids: [100-199]}]}
+    pending: {description: The difference to the configuration in force. Null if nothing is
+      pending., type: str, sample: null}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

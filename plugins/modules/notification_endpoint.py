@@ -22,8 +22,8 @@ description:
     C(Sys.Audit) and C(Sys.Modify), on C(/).
 options:
   type:
-    description: Kind of the endpoint. V(sendmail) uses the mail server of the node, V(smtp)
-      another one.
+    description: Kind of the endpoint. V(sendmail) uses the mail server of the node, V(smtp) another
+      one.
     type: str
     required: true
     choices: [gotify, sendmail, smtp, webhook]
@@ -32,8 +32,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the endpoint or changes what differs, V(absent) deletes
-      it. An endpoint that a matcher uses is not deleted.
+    description: V(present) creates the endpoint or changes what differs, V(absent) deletes it. An
+      endpoint that a matcher uses is not deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -48,24 +48,24 @@ options:
     type: list
     elements: str
   mailto_user:
-    description: Users whose mail address is used, such as V(root@pam). An empty list removes
-      all. By default, they are not changed.
+    description: Users whose mail address is used, such as V(root@pam). An empty list removes all.
+      By default, they are not changed.
     type: list
     elements: str
   from_address:
-    description: Sender of mails. Required for a new endpoint of type V(smtp). By default, it
-      is not changed.
+    description: Sender of mails. Required for a new endpoint of type V(smtp). By default, it is not
+      changed.
     type: str
   author:
     description: Name of the sender. An empty text removes it. By default, it is not changed.
     type: str
   server:
-    description: Server of SMTP, or URL of Gotify. Required for a new endpoint of these types.
-      By default, it is not changed.
+    description: Server of SMTP, or URL of Gotify. Required for a new endpoint of these types. By
+      default, it is not changed.
     type: str
   server_port:
-    description: Port of the SMTP server. V(0) restores the default of the mode. By default,
-      it is not changed.
+    description: Port of the SMTP server. V(0) restores the default of the mode. By default, it is
+      not changed.
     type: int
   mode:
     description: Encryption of SMTP, V(tls) unless set. By default, it is not changed.
@@ -89,22 +89,21 @@ options:
     type: str
     choices: [get, post, put]
   headers:
-    description: Headers of a webhook by name, as plain texts. An empty dictionary removes all.
-      By default, they are not changed.
+    description: Headers of a webhook by name, as plain texts. An empty dictionary removes all. By
+      default, they are not changed.
     type: dict
   body:
     description: Body of a webhook as plain text, a template of Proxmox VE. An empty text removes
       it. By default, it is not changed.
     type: str
   test:
-    description: Whether a test message is sent after a change. The task fails if Proxmox VE
-      cannot send it.
+    description: Whether a test message is sent after a change. The task fails if Proxmox VE cannot
+      send it.
     type: bool
     default: false
   update_secrets:
-    description: When secrets are written to an existing endpoint. Proxmox VE never returns
-      them, so they cannot be compared. V(on_create) writes them to a new one only, V(always)
-      in each run.
+    description: When secrets are written to an existing endpoint. Proxmox VE never returns them, so
+      they cannot be compared. V(on_create) writes them to a new one only, V(always) in each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -147,8 +146,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 notification_endpoint:
-  description: The endpoint as it is afterwards, or in check mode as it would be. It is null when
-    it is deleted.
+  description: The endpoint as it is afterwards, or in check mode as it would be. It is null when it
+    is deleted.
   returned: success
   type: dict
   contains:
@@ -159,7 +158,7 @@ notification_endpoint:
     mailto: {description: Mail addresses., type: list, elements: str, sample: [ops@example.com],
       returned: of type sendmail and smtp}
     server: {description: Its server., type: str, sample: mail.example.com, returned: of type smtp
-        and gotify}
+      and gotify}
     webhook_url: {description: Its URL., type: str, returned: of type webhook}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

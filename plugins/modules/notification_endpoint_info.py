@@ -54,7 +54,7 @@ notification_endpoints:
     mailto: {description: Mail addresses., type: list, elements: str, sample: [ops@example.com],
       returned: of type sendmail and smtp}
     server: {description: Its server., type: str, sample: mail.example.com, returned: of type smtp
-        and gotify}
+      and gotify}
     webhook_url: {description: Its URL., type: str, returned: of type webhook}
 """
 

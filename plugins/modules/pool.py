@@ -15,17 +15,17 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages
-    are its members.
+  - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are
+    its members.
   - Members that are not listed stay, unless O(exact) is set. The members themselves are never
     deleted.
-  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages
-    that do not exist are refused, although Proxmox VE accepts them as members.
+  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages that
+    do not exist are refused, although Proxmox VE accepts them as members.
   - A VM is in one pool at most. One that is in another pool is moved with O(allow_move) only.
   - Needs Proxmox VE 8.1 or newer.
-  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out
-    members it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage,
-    or C(Permissions.Modify) on them.
+  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out members
+    it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage, or
+    C(Permissions.Modify) on them.
 options:
   name:
     description: Name of the pool. A pool within another is written V(acme/web). There are three
@@ -35,8 +35,8 @@ options:
   state:
     description:
       - V(present) creates the pool if it does not exist, and changes what differs.
-      - V(absent) deletes it. A pool that has members is only deleted with O(force), and a pool
-        that contains other pools is never deleted.
+      - V(absent) deletes it. A pool that has members is only deleted with O(force), and a pool that
+        contains other pools is never deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -58,13 +58,13 @@ options:
     type: bool
     default: false
   allow_move:
-    description: Whether a VM in O(vms) that is in another pool is moved to this one. Without
-      it, such a VM is an error.
+    description: Whether a VM in O(vms) that is in another pool is moved to this one. Without it,
+      such a VM is an error.
     type: bool
     default: false
   force:
-    description: Whether O(state=absent) also deletes a pool that has members. They are taken
-      out of the pool first and are not deleted.
+    description: Whether O(state=absent) also deletes a pool that has members. They are taken out of
+      the pool first and are not deleted.
     type: bool
     default: false
   allow_self:

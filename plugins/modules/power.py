@@ -15,12 +15,11 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Starts the guests of one or several tenants in start order, or stops them in the reverse
-    order. The guests with the same C(order) in their option C(startup) are a tier; those without
-    one are the last tier to start, and the first to stop. A tier begins when the one before
-    it is complete.
-  - A tier is one bulk action of the cluster if Proxmox VE has it (since 9.1), else one request
-    for each guest. Guests of the HA manager have requests of their own.
+  - Starts the guests of one or several tenants in start order, or stops them in the reverse order.
+    The guests with the same C(order) in their option C(startup) are a tier; those without one are
+    the last tier to start, and the first to stop. A tier begins when the one before it is complete.
+  - A tier is one bulk action of the cluster if Proxmox VE has it (since 9.1), else one request for
+    each guest. Guests of the HA manager have requests of their own.
   - Check mode shows the tiers. After an interruption, the same task waits for what is still
     running, and completes the rest.
 options:
@@ -32,8 +31,8 @@ options:
     required: true
     choices: [started, stopped]
   tenants:
-    description: Tenants whose guests are started or stopped. Guests of others, and guests without
-      a tenant, are never changed.
+    description: Tenants whose guests are started or stopped. Guests of others, and guests without a
+      tenant, are never changed.
     type: list
     elements: str
     required: true
@@ -42,8 +41,8 @@ options:
     type: str
     default: tenant_
   exclude:
-    description: Names or VMIDs of guests that stay as they are, such as the VM on which the
-      task runs.
+    description: Names or VMIDs of guests that stay as they are, such as the VM on which the task
+      runs.
     type: list
     elements: str
   selection:
@@ -55,25 +54,25 @@ options:
     default: onboot
   record:
     description:
-      - File on the controller in which V(stopped) records the guests that it stops, before
-        the first one stops. V(started) then starts the recorded guests only, and removes the
-        file when all of them run.
+      - File on the controller in which V(stopped) records the guests that it stops, before the
+        first one stops. V(started) then starts the recorded guests only, and removes the file when
+        all of them run.
       - Without it, nothing is recorded. The directory must exist.
     type: path
   unresponsive:
     description:
       - What happens if a guest does not reach the state in time, or cannot be planned. With
-        V(fail), the run stops before the next tier, and the error names the guest. V(leave)
-        names it in a warning and continues. V(force) stops it by force after O(shutdown_timeout),
-        and is V(fail) for V(started).
+        V(fail), the run stops before the next tier, and the error names the guest. V(leave) names
+        it in a warning and continues. V(force) stops it by force after O(shutdown_timeout), and is
+        V(fail) for V(started).
     type: str
     choices: [fail, leave, force]
     default: fail
   wait_for:
     description:
-      - Health check after the start of each tier. The next tier starts when the guest agent
-        of each VM answers (V(agent)), or each VM has an address (V(address)). Containers are
-        waited for until they have an address.
+      - Health check after the start of each tier. The next tier starts when the guest agent of each
+        VM answers (V(agent)), or each VM has an address (V(address)). Containers are waited for
+        until they have an address.
     type: str
     choices: [none, agent, address]
     default: none
@@ -91,8 +90,8 @@ options:
     default: 4
   shutdown_timeout:
     description:
-      - Seconds that a guest may take to shut down; C(down) in its option C(startup) replaces
-        it in a bulk action.
+      - Seconds that a guest may take to shut down; C(down) in its option C(startup) replaces it in
+        a bulk action.
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 180
@@ -146,12 +145,12 @@ power:
   type: dict
   contains:
     state: {description: State of the task., type: str, sample: stopped}
-    tiers: {description: 'The tiers in the order of the run, each with C(order), null without
-        a start order, and C(guests) that change, each with C(kind), C(vmid), C(name), C(node)
-        and its C(status) before.', type: list, elements: dict, sample: [{order: 1, guests: [
-            {kind: vm, vmid: 101, name: db1, node: pve1, status: running}]}]}
-    unchanged: {description: Guests that were left because they did not reach the state.,
-      type: list, elements: str, sample: []}
+    tiers: {description: 'The tiers in the order of the run, each with C(order), null without a
+      start order, and C(guests) that change, each with C(kind), C(vmid), C(name), C(node) and its
+      C(status) before.', type: list, elements: dict, sample: [{order: 1, guests: [{kind: vm, vmid:
+      101, name: db1, node: pve1, status: running}]}]}
+    unchanged: {description: Guests that were left because they did not reach the state., type:
+      list, elements: str, sample: []}
 report:
   description: One line for each tier, for people.
   returned: success

@@ -27,25 +27,24 @@ options:
   tasks:
     description:
       - What the playbook will do.
-      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone)
-        creates them from O(templates). V(container_create) creates containers from files
-        of templates, V(container_clone) from containers. V(vm_disks) adds, grows and
-        moves disks. V(vm_agent) reads addresses from guests, as O(pve.fleet.vm#module:wait_for)
-        does. V(vm_startup) sets O(pve.fleet.vm#module:startup), V(vm_mapping) attaches
-        devices of a node by their mapping, and V(tenant) creates users, roles, pools
-        and ACLs. V(storage_info) reads storages, which every choice of one needs. V(pool)
-        creates, changes and deletes pools, V(pool_members) puts VMs into them and takes
-        them out. V(group), V(user), V(role) and V(token) create, change and delete groups
-        of users, users, roles and API tokens. V(acl) gives and takes roles on O(pool)
+      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone) creates them
+        from O(templates). V(container_create) creates containers from files of templates,
+        V(container_clone) from containers. V(vm_disks) adds, grows and moves disks. V(vm_agent)
+        reads addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
+        O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their mapping,
+        and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads storages, which
+        every choice of one needs. V(pool) creates, changes and deletes pools, V(pool_members) puts
+        VMs into them and takes them out. V(group), V(user), V(role) and V(token) create, change and
+        delete groups of users, users, roles and API tokens. V(acl) gives and takes roles on O(pool)
         or any pool.
       - Tasks whose names begin with C(vm) are about containers as well, except V(vm_create),
         V(vm_clone) and V(vm_update).
       - The name of a module stands for all of its tasks. V(container) is V(container_create),
-        V(container_update), V(vm_disks), V(vm_power) and V(vm_delete). V(vm) and V(vms)
-        are V(vm_create), V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone)
-        is V(vm_clone), V(vm_update), V(vm_disks) and V(vm_power), V(storage_download)
-        is V(image_download), V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info),
-        and V(metrics_info) and V(report_info) are V(metrics).
+        V(container_update), V(vm_disks), V(vm_power) and V(vm_delete). V(vm) and V(vms) are
+        V(vm_create), V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is
+        V(vm_clone), V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is
+        V(image_download), V(snapshot_info), V(drift_info) and V(estate_info) are V(vm_info), and
+        V(metrics_info) and V(report_info) are V(metrics).
     type: list
     elements: str
     choices:
@@ -182,16 +181,15 @@ options:
     description:
       - Templates, VMs and containers to clone, by exact name or VMID. They must exist.
       - With V(container_create) in O(tasks), also files of container templates, as in
-        O(pve.fleet.container#module:source). Each of O(nodes), or else any node, must
-        have them.
+        O(pve.fleet.container#module:source). Each of O(nodes), or else any node, must have them.
     type: list
     elements: str
     default: []
   nodes:
     description:
       - Nodes that the tasks use. They must be online.
-      - By default, all nodes are checked, and an offline node is reported without failing
-        the check.
+      - By default, all nodes are checked, and an offline node is reported without failing the
+        check.
       - A node in maintenance is reported without failing the check.
     type: list
     elements: str
@@ -207,19 +205,18 @@ options:
         type: str
         required: true
       content:
-        description: Content type that it must allow, such as V(images) for disks of VMs,
-          V(rootdir) for volumes of containers, V(vztmpl) for container templates, V(iso),
-          V(import) or V(snippets). V(any) is for disks of both kinds, and only checks
-          that the storage is there.
+        description: Content type that it must allow, such as V(images) for disks of VMs, V(rootdir)
+          for volumes of containers, V(vztmpl) for container templates, V(iso), V(import) or
+          V(snippets). V(any) is for disks of both kinds, and only checks that the storage is there.
         type: str
         default: images
       node:
-        description: Node on which it must be available. By default, each of O(nodes),
-          or else any node.
+        description: Node on which it must be available. By default, each of O(nodes), or else any
+          node.
         type: str
   bridges:
-    description: Bridges or VNets that the tasks use. They must exist on each of O(nodes),
-      or else on every node.
+    description: Bridges or VNets that the tasks use. They must exist on each of O(nodes), or else
+      on every node.
     type: list
     elements: str
     default: []
@@ -232,8 +229,8 @@ options:
     default: '8.0'
   tenant:
     description:
-      - Tenant of whose VMs everything is listed that interrupted runs left unfinished,
-        as M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
+      - Tenant of whose VMs everything is listed that interrupted runs left unfinished, as
+        M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
       - This takes one request for each VM that has the tenant's tag or that of no tenant.
     type: str
   tenant_prefix:
@@ -242,13 +239,12 @@ options:
     default: tenant_
   estate:
     description:
-      - The estate whose backup jobs are checked, as the options of M(pve.fleet.vms),
-        such as C(vms), C(containers), C(defaults), C(classes) and C(tenant_settings).
-      - Each storage that O(pve.fleet.vms#module:backup) of a guest, class or tenant names
-        must have content V(backup). The caller must have the privileges to write these
-        jobs; a missing one is reported with the guests that need it.
-      - Nothing else of the estate is checked, and nothing at all with C(backup_jobs=false)
-        in it.
+      - The estate whose backup jobs are checked, as the options of M(pve.fleet.vms), such as
+        C(vms), C(containers), C(defaults), C(classes) and C(tenant_settings).
+      - Each storage that O(pve.fleet.vms#module:backup) of a guest, class or tenant names must have
+        content V(backup). The caller must have the privileges to write these jobs; a missing one is
+        reported with the guests that need it.
+      - Nothing else of the estate is checked, and nothing at all with C(backup_jobs=false) in it.
     type: dict
 extends_documentation_fragment:
   - pve.fleet.connection
@@ -328,7 +324,7 @@ checks:
   elements: dict
   contains:
     check: {description: 'Kind of check, such as V(endpoint), V(quorum), V(node), V(storage),
-        V(privilege) or V(unfinished).', type: str, sample: privilege}
+      V(privilege) or V(unfinished).', type: str, sample: privilege}
     subject: {description: What was checked., type: str, sample: VM.Clone on /vms/9000}
     status:
       description:
@@ -337,10 +333,10 @@ checks:
       type: str
       sample: fail
     required: {description: Whether it counts for RV(passed)., type: bool, sample: true}
-    detail: {description: Result of the check., type: str, sample: 'ops@pve!auto lacks VM.Clone
-        on /vms/9000, for vm_clone'}
+    detail: {description: Result of the check., type: str, sample: 'ops@pve!auto lacks VM.Clone on
+      /vms/9000, for vm_clone'}
     next_step: {description: 'What to do, empty for a check that passed.', type: str, sample: Give
-        ops@pve!auto a role}
+      ops@pve!auto a role}
 failed_checks:
   description: Required checks that failed.
   returned: success

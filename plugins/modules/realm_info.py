@@ -54,7 +54,7 @@ realms:
     comment: {description: Its comment., type: str, sample: Proxmox VE authentication server}
     default: {description: Whether the login form proposes it., type: bool, sample: false}
     second_factor: {description: Type of the second factor that it requires. Null if it requires
-        none., type: str, sample: null}
+      none., type: str, sample: null}
 """
 
 from functools import partial

@@ -45,8 +45,8 @@ options:
     choices: [users, groups, both]
   remove_vanished:
     description:
-      - What is removed of users and groups that the directory does not have any more. An empty
-        list removes nothing. By default, as the realm has it.
+      - What is removed of users and groups that the directory does not have any more. An empty list
+        removes nothing. By default, as the realm has it.
       - V(entry) removes the user or group, with tokens and rights. V(acl) takes the rights away.
         V(properties) also removes, from users and groups that stay, what the directory does not
         have.
@@ -54,8 +54,7 @@ options:
     elements: str
     choices: [acl, entry, properties]
   enable_new:
-    description: Whether new users may log in. By default, as the realm has it, and else they
-      may.
+    description: Whether new users may log in. By default, as the realm has it, and else they may.
     type: bool
   task_timeout:
     description:
@@ -98,7 +97,7 @@ realm_sync:
   contains:
     name: {description: Name of the realm., type: str, sample: ldap}
     users: {description: 'Users that were added, removed and updated. In check mode C(updated) is
-        null.', type: dict, sample: {added: [bob@ldap], removed: [], updated: [alice@ldap]}}
+      null.', type: dict, sample: {added: [bob@ldap], removed: [], updated: [alice@ldap]}}
     groups: {description: The same for groups. A group is updated if its users differ., type: dict,
       sample: {added: [staff-ldap], removed: [], updated: []}}
     grants_removed: {description: Roles that users and groups of the realm do not have any more.,

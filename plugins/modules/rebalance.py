@@ -15,17 +15,17 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Moves guests from nodes whose memory is given away to a large share to nodes with a small
-    share, the most useful move first. Check mode shows each move, its reason, and the score before
-    and after.
+  - Moves guests from nodes whose memory is given away to a large share to nodes with a small share,
+    the most useful move first. Check mode shows each move, its reason, and the score before and
+    after.
   - The target of each guest is chosen as O(pve.fleet.vm#module:placement) describes it, with
     affinity and room, and within the rules of the HA manager. Guests with a rule that keeps them
     with others stay.
-  - If the HA manager itself balances its resources (C(crs.ha_auto_rebalance) with C(ha=static)
-    or C(ha=dynamic), since Proxmox VE 9.2), they stay as well.
+  - If the HA manager itself balances its resources (C(crs.ha_auto_rebalance) with C(ha=static) or
+    C(ha=dynamic), since Proxmox VE 9.2), they stay as well.
   - While the maintenance of a node is not finished, or the cluster has no quorum, nothing moves.
-  - A run that was interrupted needs no record. The next run waits for moves that are running,
-    and plans the rest with a budget of its own.
+  - A run that was interrupted needs no record. The next run waits for moves that are running, and
+    plans the rest with a budget of its own.
 options:
   max_moves:
     description: The most guests that a run moves. With V(0), nothing moves, and the score is
@@ -34,9 +34,8 @@ options:
     default: 5
   max_size:
     description:
-      - The most data that the moves of a run copy, such as V(100G); a number without a unit is
-        in GiB. It counts the memory of running VMs and the disks that only the node of a guest
-        has.
+      - The most data that the moves of a run copy, such as V(100G); a number without a unit is in
+        GiB. It counts the memory of running VMs and the disks that only the node of a guest has.
     type: str
     default: 100G
   threshold:
@@ -91,8 +90,8 @@ options:
     default: 100
   windows:
     description:
-      - Windows of time in which guests move, as O(pve.fleet.evacuation#module:windows). Outside
-        of them, and if the moves take longer than the window lasts, nothing moves.
+      - Windows of time in which guests move, as O(pve.fleet.evacuation#module:windows). Outside of
+        them, and if the moves take longer than the window lasts, nothing moves.
     type: list
     elements: str
   tenant_windows:
@@ -147,15 +146,14 @@ rebalance:
     score_before: {description: Score before the moves., type: float, sample: 14.2}
     score_after: {description: 'Score after the moves, in check mode as foreseen.', type: float,
       sample: 3.1}
-    nodes: {description: 'The nodes that take part, each with C(node), C(share_before)
-        and C(share_after) in percent.', type: list, elements: dict, sample: [{node: pve1,
-          share_before: 62.5, share_after: 48.0}]}
+    nodes: {description: 'The nodes that take part, each with C(node), C(share_before) and
+      C(share_after) in percent.', type: list, elements: dict, sample: [{node: pve1, share_before:
+      62.5, share_after: 48.0}]}
     moves: {description: 'The guests that move, each with C(kind), C(vmid), C(name), C(status),
-        C(action), C(target), C(reason) and C(seconds).', type: list, elements: dict,
-      sample: [{vmid: 101, name: web1, action: migrate, target: pve3, reason: 'least_used:
-            ...', seconds: 46}]}
-    stays: {description: 'The guests that cannot move, in the same form.', type: list,
-      elements: dict, sample: []}
+      C(action), C(target), C(reason) and C(seconds).', type: list, elements: dict, sample: [{vmid:
+      101, name: web1, action: migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
+    stays: {description: 'The guests that cannot move, in the same form.', type: list, elements:
+      dict, sample: []}
     size: {description: Bytes that the moves copy., type: int, sample: 8589934592}
     seconds: {description: Estimated seconds of all moves., type: int, sample: 120}
 report:

@@ -36,8 +36,8 @@ options:
       changed.
     type: str
   schedule:
-    description: Calendar event, such as V(*/30) for every 30 minutes. V(*/15) unless set. An
-      empty text restores the default of Proxmox VE. By default, it is not changed.
+    description: Calendar event, such as V(*/30) for every 30 minutes. V(*/15) unless set. An empty
+      text restores the default of Proxmox VE. By default, it is not changed.
     type: str
   rate:
     description: Limit in MB/s. An empty text removes it. By default, it is not changed.
@@ -53,8 +53,8 @@ options:
       tenant is refused. By default, guests of every tenant are accepted.
     type: str
   force:
-    description: Whether O(state=absent) deletes the job at once and leaves the replicated disks
-      on the target. Otherwise the node of the guest deletes both within minutes.
+    description: Whether O(state=absent) deletes the job at once and leaves the replicated disks on
+      the target. Otherwise the node of the guest deletes both within minutes.
     type: bool
     default: false
 extends_documentation_fragment:

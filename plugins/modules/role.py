@@ -37,9 +37,9 @@ options:
   privileges:
     description:
       - Privileges of the role, such as V(VM.Audit). By default, they are not changed.
-      - V(agent_read) stands for reading from the guest agent, which is V(VM.GuestAgent.Audit)
-        since Proxmox VE 9.0 and V(VM.Monitor) before. V(agent) stands for everything that the
-        guest agent can do, which is all of V(VM.GuestAgent.*) since 9.0 and V(VM.Monitor) before.
+      - V(agent_read) stands for reading from the guest agent, which is V(VM.GuestAgent.Audit) since
+        Proxmox VE 9.0 and V(VM.Monitor) before. V(agent) stands for everything that the guest agent
+        can do, which is all of V(VM.GuestAgent.*) since 9.0 and V(VM.Monitor) before.
       - A privilege that this version of Proxmox VE does not have is an error.
     type: list
     elements: str
@@ -49,13 +49,13 @@ options:
     type: bool
     default: false
   force:
-    description: Whether O(state=absent) also deletes a role that is held by anybody, who then
-      loses its privileges.
+    description: Whether O(state=absent) also deletes a role that is held by anybody, who then loses
+      its privileges.
     type: bool
     default: false
   allow_self:
-    description: Whether the change or deletion may take privileges away from the login of the
-      task itself. Without it, this is refused before the first write, and the message names the
+    description: Whether the change or deletion may take privileges away from the login of the task
+      itself. Without it, this is refused before the first write, and the message names the
       privileges.
     type: bool
     default: false
@@ -98,7 +98,7 @@ role:
     name: {description: Its name., type: str, sample: operator}
     built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
     privileges: {description: Its privileges., type: list, elements: str, sample: [VM.Audit,
-        VM.PowerMgmt]}
+      VM.PowerMgmt]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

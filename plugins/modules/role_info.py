@@ -55,7 +55,7 @@ roles:
     name: {description: Its name., type: str, sample: operator}
     built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
     privileges: {description: Its privileges., type: list, elements: str, sample: [VM.Audit,
-        VM.PowerMgmt]}
+      VM.PowerMgmt]}
 """
 
 from functools import partial

@@ -15,22 +15,21 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part
-    of them. Sections and options that are not set stay unchanged.
-  - The plan is the difference to the running configuration. With Proxmox VE 9, the task locks
-    the configuration, writes, reads what an apply would change on each node, applies, waits
-    for the nodes, and releases the lock.
+  - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part of
+    them. Sections and options that are not set stay unchanged.
+  - The plan is the difference to the running configuration. With Proxmox VE 9, the task locks the
+    configuration, writes, reads what an apply would change on each node, applies, waits for the
+    nodes, and releases the lock.
   - If a step before the apply fails, the task rolls back and releases the lock. IPAMs and name
     servers are not rolled back.
-  - Pending changes of others are neither applied nor rolled back. The task is refused while
-    there are some.
+  - Pending changes of others are neither applied nor rolled back. The task is refused while there
+    are some.
   - The next run of the same user on the same computer takes over the lock of a run that was
     interrupted, and rolls its changes back before it writes its own.
-  - Overlapping subnets of a zone, overlapping fabrics, unknown nodes, bridges and interfaces,
-    other types of zones, tags that a zone cannot have, and the removal of a VNet that guests
-    use are refused before the first write.
-  - Proxmox VE 8 has no lock and no fabrics. There, other changes at the same time are applied
-    too.
+  - Overlapping subnets of a zone, overlapping fabrics, unknown nodes, bridges and interfaces, other
+    types of zones, tags that a zone cannot have, and the removal of a VNet that guests use are
+    refused before the first write.
+  - Proxmox VE 8 has no lock and no fabrics. There, other changes at the same time are applied too.
   - The token needs C(SDN.Allocate) on C(/sdn), and C(Sys.Audit) on C(/). The removal of a VNet
     needs C(VM.Audit) on all guests, and changes of O(fabric_nodes) need C(Sys.Modify) on these
     nodes.
@@ -68,14 +67,12 @@ options:
         type: str
         choices: [802.1q, 802.1ad]
       peers:
-        description: Addresses of the nodes, for O(zones[].type=vxlan). An empty list removes
-          them.
+        description: Addresses of the nodes, for O(zones[].type=vxlan). An empty list removes them.
         type: list
         elements: str
       fabric:
         description:
-          - Fabric that connects the nodes, in place of O(zones[].peers). An empty value removes
-            it.
+          - Fabric that connects the nodes, in place of O(zones[].peers). An empty value removes it.
           - Proxmox VE has fabrics since 9.0.
         type: str
       vxlan_port:
@@ -230,8 +227,8 @@ options:
             transaction.
         type: str
       ip6_prefix:
-        description: Network of the IPv6 addresses of the nodes, for V(openfabric). An empty
-          value removes it.
+        description: Network of the IPv6 addresses of the nodes, for V(openfabric). An empty value
+          removes it.
         type: str
       hello_interval:
         description: Seconds between hello packets, 1 to 600, for V(openfabric).
@@ -261,16 +258,15 @@ options:
         choices: [present, absent]
         default: present
       ip:
-        description: IPv4 address of the node within O(fabrics[].ip_prefix). An empty value
-          removes it.
+        description: IPv4 address of the node within O(fabrics[].ip_prefix). An empty value removes
+          it.
         type: str
       ip6:
-        description: IPv6 address of the node within O(fabrics[].ip6_prefix). An empty value
-          removes it.
+        description: IPv6 address of the node within O(fabrics[].ip6_prefix). An empty value removes
+          it.
         type: str
       interfaces:
-        description: Interfaces that lead to other nodes of the fabric. An empty list removes
-          them.
+        description: Interfaces that lead to other nodes of the fabric. An empty list removes them.
         type: list
         elements: dict
         suboptions:
@@ -279,15 +275,15 @@ options:
             type: str
             required: true
           ip:
-            description: IPv4 address with the length of its prefix. By default, the interface
-              has none of its own.
+            description: IPv4 address with the length of its prefix. By default, the interface has
+              none of its own.
             type: str
           ip6:
             description: IPv6 address with the length of its prefix, for V(openfabric).
             type: str
           hello_multiplier:
-            description: Number of missed hello packets, 2 to 100, after which a neighbour is
-              gone, for V(openfabric).
+            description: Number of missed hello packets, 2 to 100, after which a neighbour is gone,
+              for V(openfabric).
             type: int
   controllers:
     description: Controllers.
@@ -316,8 +312,8 @@ options:
         elements: str
       fabric:
         description:
-          - Fabric that connects the nodes, in place of O(controllers[].peers), for V(evpn).
-            An empty value removes it.
+          - Fabric that connects the nodes, in place of O(controllers[].peers), for V(evpn). An
+            empty value removes it.
           - Proxmox VE has fabrics since 9.0.
         type: str
       node:

@@ -36,18 +36,17 @@ attributes:
 options:
   state:
     description:
-      - V(present) creates the snapshot unless it exists. Only the description of an
-        existing snapshot is changed.
+      - V(present) creates the snapshot unless it exists. Only the description of an existing
+        snapshot is changed.
       - V(absent) deletes the snapshot. Its children become children of its parent.
-      - V(rolled_back) rolls the VM back to the snapshot. Later changes are lost, including
-        options and tags. The notes of the VM and its current tenant's tag are kept.
+      - V(rolled_back) rolls the VM back to the snapshot. Later changes are lost, including options
+        and tags. The notes of the VM and its current tenant's tag are kept.
     type: str
     choices: [present, absent, rolled_back]
     default: present
   snapshot:
     description:
-      - Name of the snapshot, 2 to 40 letters, digits, V(_) and V(-), starting with
-        a letter.
+      - Name of the snapshot, 2 to 40 letters, digits, V(_) and V(-), starting with a letter.
       - With O(state=present), it defaults to O(prefix) and the time in UTC, such as
         V(auto-20260131-235959).
       - Without it, O(state=absent) deletes only snapshots that match O(pattern).
@@ -60,36 +59,35 @@ options:
     description: Description of the snapshot.
     type: str
   vmstate:
-    description: Whether to save the memory of a running VM. For a VM that does not
-      run it has no effect, and a warning reports that.
+    description: Whether to save the memory of a running VM. For a VM that does not run it has no
+      effect, and a warning reports that.
     type: bool
     default: false
   keep:
     description:
-      - Number of the newest snapshots matching O(pattern) to keep. Older matching snapshots
-        are deleted.
-      - Together with O(keep_for), a snapshot is deleted only if neither option keeps
-        it.
+      - Number of the newest snapshots matching O(pattern) to keep. Older matching snapshots are
+        deleted.
+      - Together with O(keep_for), a snapshot is deleted only if neither option keeps it.
     type: int
   keep_for:
     description:
-      - How long to keep snapshots that match O(pattern), as a number with the unit
-        V(s), V(m), V(h), V(d) or V(w), such as V(12h) or V(7d).
+      - How long to keep snapshots that match O(pattern), as a number with the unit V(s), V(m),
+        V(h), V(d) or V(w), such as V(12h) or V(7d).
       - Together with O(keep), a snapshot is deleted only if neither option keeps it.
     type: str
   pattern:
     description:
-      - Shell pattern for the snapshot names to which O(keep) and O(keep_for) apply,
-        such as V(nightly-*). It is case-sensitive. Other snapshots, and snapshots that
-        Proxmox VE has not finished, are never deleted.
+      - Shell pattern for the snapshot names to which O(keep) and O(keep_for) apply, such as
+        V(nightly-*). It is case-sensitive. Other snapshots, and snapshots that Proxmox VE has not
+        finished, are never deleted.
       - With automatic names, it defaults to those with the same O(prefix).
-      - With O(state=absent) and without O(keep) and O(keep_for), all matching snapshots
-        are deleted.
+      - With O(state=absent) and without O(keep) and O(keep_for), all matching snapshots are
+        deleted.
     type: str
   restart:
     description:
-      - Whether to start a VM after a rollback if it ran before. Proxmox VE itself leaves
-        it stopped.
+      - Whether to start a VM after a rollback if it ran before. Proxmox VE itself leaves it
+        stopped.
       - After a rollback to a snapshot with memory the VM always runs.
     type: bool
     default: true
@@ -97,9 +95,9 @@ options:
     description:
       - Whether a rollback may delete newer snapshots. They are deleted before the rollback,
         starting with the newest.
-      - This is needed only on storages that can only roll back to the newest snapshot,
-        which are ZFS, LVM, and files with snapshots as volume chains. On all other
-        storages newer snapshots are kept.
+      - This is needed only on storages that can only roll back to the newest snapshot, which are
+        ZFS, LVM, and files with snapshots as volume chains. On all other storages newer snapshots
+        are kept.
     type: bool
     default: false
   parallel:
@@ -111,8 +109,8 @@ options:
   task_timeout:
     description:
       - Seconds to wait for each task of Proxmox VE.
-      - A task that takes longer keeps running on the node. RV(error) then contains
-        its C(upid), and the next run waits for it.
+      - A task that takes longer keeps running on the node. RV(error) then contains its C(upid), and
+        the next run waits for it.
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
@@ -171,8 +169,8 @@ snapshot:
 vms:
   description:
     - The selected VMs, in check mode with the snapshots as they are now.
-    - If the task fails for some of several VMs, it contains all of them, including those
-      that were changed.
+    - If the task fails for some of several VMs, it contains all of them, including those that were
+      changed.
   returned: always, unless the options are rejected
   type: list
   elements: dict
@@ -181,17 +179,16 @@ vms:
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
-    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme,
-        web]}
+    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several., type: str,
+      sample: acme}
+    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
     status: {description: V(running) or V(stopped)., type: str, sample: running}
     lock: {description: Lock of the VM., type: str, sample: null}
     changed: {description: Whether the VM was or would be changed., type: bool, sample: true}
-    failed: {description: Whether the VM failed. C(msg) and C(error) then have the reason.,
-      type: bool, sample: false}
-    restarted: {description: Whether the VM was started after a rollback., type: bool,
-      sample: false}
+    failed: {description: Whether the VM failed. C(msg) and C(error) then have the reason., type:
+      bool, sample: false}
+    restarted: {description: Whether the VM was started after a rollback., type: bool, sample:
+      false}
     plan: {description: Steps of the plan in the order of execution., type: list, elements: str,
       sample: [Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1]}
     done: {description: Steps that were executed., type: list, elements: str, sample: []}

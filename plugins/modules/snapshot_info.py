@@ -69,16 +69,15 @@ vms:
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
-    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme,
-        web]}
+    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several., type: str,
+      sample: acme}
+    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
     status: {description: V(running) or V(stopped)., type: str, sample: running}
     lock: {description: Lock of the VM., type: str, sample: null}
     current: {description: 'Parent snapshot of the current state, null for none.', type: str,
       sample: before-upgrade}
-    error: {description: 'Why the VM could not be read, with C(category) and C(msg),
-        else null.', type: dict, sample: null}
+    error: {description: 'Why the VM could not be read, with C(category) and C(msg), else null.',
+      type: dict, sample: null}
     snapshots:
       description: Snapshots of the VM, oldest first. Null if they could not be read.
       type: list
@@ -87,27 +86,25 @@ vms:
         name: {description: Name of the snapshot., type: str, sample: before-upgrade}
         description: {description: Description of the snapshot., type: str, sample: ''}
         parent: {description: Parent snapshot., type: str, sample: null}
-        children: {description: Snapshots whose parent it is., type: list, elements: str,
-          sample: []}
+        children: {description: Snapshots whose parent it is., type: list, elements: str, sample:
+          []}
         depth: {description: Number of its ancestors., type: int, sample: 0}
-        current: {description: Whether it is the parent of the current state., type: bool,
-          sample: true}
+        current: {description: Whether it is the parent of the current state., type: bool, sample:
+          true}
         snaptime:
           description: Time of creation in seconds since 1970.
           type: int
           sample: 1795208133
-        time: {description: 'Time of creation in ISO 8601 format, UTC.', type: str,
-          sample: '2026-11-20T20:15:33Z'}
-        vmstate: {description: Whether it contains the memory of the VM., type: bool,
-          sample: false}
-        state: {description: 'V(prepare) or V(delete) while Proxmox VE is creating or
-            deleting it, else null.', type: str, sample: null}
-        disks: {description: 'Disks at the time of the snapshot, with C(name), C(volume),
-            C(storage) and C(size) in bytes.', returned: O(details=true), type: list,
-          elements: dict, sample: [{name: scsi0, volume: 'ceph:vm-15046-disk-0', storage: ceph,
-              size: 21474836480}]}
-        vmstate_size: {description: 'Size of the saved memory in bytes, null for none.',
-          returned: O(details=true), type: int, sample: null}
+        time: {description: 'Time of creation in ISO 8601 format, UTC.', type: str, sample:
+          '2026-11-20T20:15:33Z'}
+        vmstate: {description: Whether it contains the memory of the VM., type: bool, sample: false}
+        state: {description: 'V(prepare) or V(delete) while Proxmox VE is creating or deleting it,
+          else null.', type: str, sample: null}
+        disks: {description: 'Disks at the time of the snapshot, with C(name), C(volume), C(storage)
+          and C(size) in bytes.', returned: O(details=true), type: list, elements: dict, sample:
+          [{name: scsi0, volume: 'ceph:vm-15046-disk-0', storage: ceph, size: 21474836480}]}
+        vmstate_size: {description: 'Size of the saved memory in bytes, null for none.', returned:
+          O(details=true), type: int, sample: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -20,11 +20,11 @@ description:
     change. What is not set is not changed.
   - Proxmox VE drops content types that a type cannot hold, and accepts nodes that do not exist.
     This module refuses both before the first write.
-  - Proxmox VE looks at a new storage from the node that answers the API, unless that node does
-    not have it or the storage is disabled. The type V(nfs) waits for a server that does not answer.
-  - The token needs C(Datastore.Allocate) on C(/storage). Before a storage is removed, its users
-    are searched, which needs C(VM.Audit) on C(/vms), C(Sys.Audit) on C(/) and C(Datastore.Audit)
-    on the storage.
+  - Proxmox VE looks at a new storage from the node that answers the API, unless that node does not
+    have it or the storage is disabled. The type V(nfs) waits for a server that does not answer.
+  - The token needs C(Datastore.Allocate) on C(/storage). Before a storage is removed, its users are
+    searched, which needs C(VM.Audit) on C(/vms), C(Sys.Audit) on C(/) and C(Datastore.Audit) on the
+    storage.
 options:
   name:
     description: Name of the storage.
@@ -33,9 +33,8 @@ options:
   state:
     description:
       - V(present) defines the storage if it does not exist, and changes what differs.
-      - V(absent) removes the definition. Volumes are never deleted. A storage that a guest,
-        a backup job, a replication job or another storage uses is removed with O(force)
-        only.
+      - V(absent) removes the definition. Volumes are never deleted. A storage that a guest, a
+        backup job, a replication job or another storage uses is removed with O(force) only.
     type: str
     choices: [present, absent]
     default: present
@@ -59,37 +58,36 @@ options:
       - zfspool
   content:
     description:
-      - Content types that the storage holds. The list replaces that of the storage, and
-        an empty list means none.
-      - By default, it is not changed; a new storage gets the default of its type, which
-        is V(images) for most types.
+      - Content types that the storage holds. The list replaces that of the storage, and an empty
+        list means none.
+      - By default, it is not changed; a new storage gets the default of its type, which is
+        V(images) for most types.
     type: list
     elements: str
   nodes:
-    description: Nodes that have the storage. An empty list means all nodes. By default,
-      they are not changed.
+    description: Nodes that have the storage. An empty list means all nodes. By default, they are
+      not changed.
     type: list
     elements: str
   disable:
-    description: Whether the storage is switched off. Proxmox VE does not look at a new
-      storage that is disabled. By default, it is not changed.
+    description: Whether the storage is switched off. Proxmox VE does not look at a new storage that
+      is disabled. By default, it is not changed.
     type: bool
   shared:
-    description: Whether all nodes see the same volumes, for types V(dir), V(btrfs), V(lvm)
-      and V(esxi). Proxmox VE does not make it so. By default, it is not changed.
+    description: Whether all nodes see the same volumes, for types V(dir), V(btrfs), V(lvm) and
+      V(esxi). Proxmox VE does not make it so. By default, it is not changed.
     type: bool
   path:
-    description: Directory of the storage on the node. Required for a new storage of type
-      V(dir) or V(btrfs), by default C(/mnt/pve/NAME) for V(nfs), V(cifs) and V(cephfs).
-      It cannot be changed.
+    description: Directory of the storage on the node. Required for a new storage of type V(dir) or
+      V(btrfs), by default C(/mnt/pve/NAME) for V(nfs), V(cifs) and V(cephfs). It cannot be changed.
     type: str
   content_dirs:
-    description: Folders of content types within the storage, such as C(iso=images/iso),
-      by content type. An empty value removes them. By default, they are not changed.
+    description: Folders of content types within the storage, such as C(iso=images/iso), by content
+      type. An empty value removes them. By default, they are not changed.
     type: dict
   prune_backups:
-    description: Backups of each guest that are kept. The value replaces the retention as
-      a whole, and an empty value removes it. By default, it is not changed.
+    description: Backups of each guest that are kept. The value replaces the retention as a whole,
+      and an empty value removes it. By default, it is not changed.
     type: dict
     suboptions:
       keep_all:
@@ -114,211 +112,206 @@ options:
         description: Number of years with a backup.
         type: int
   max_protected_backups:
-    description: Largest number of protected backups of a guest, V(-1) for no limit. An
-      empty text removes it. By default, it is not changed.
+    description: Largest number of protected backups of a guest, V(-1) for no limit. An empty text
+      removes it. By default, it is not changed.
     type: str
   format:
-    description: Format of new disk images. An empty text removes it, so that the default
-      of the type applies. By default, it is not changed.
+    description: Format of new disk images. An empty text removes it, so that the default of the
+      type applies. By default, it is not changed.
     type: str
     choices: ['', qcow2, raw, subvol, vmdk]
   preallocation:
-    description: How images are allocated, for types V(dir), V(btrfs), V(nfs) and V(cifs).
-      An empty text removes it. By default, it is not changed.
+    description: How images are allocated, for types V(dir), V(btrfs), V(nfs) and V(cifs). An empty
+      text removes it. By default, it is not changed.
     type: str
     choices: ['', 'off', metadata, falloc, full]
   create_base_path:
-    description: Whether Proxmox VE creates the directory of the storage. By default, it
-      is not changed; Proxmox VE creates it.
+    description: Whether Proxmox VE creates the directory of the storage. By default, it is not
+      changed; Proxmox VE creates it.
     type: bool
   create_subdirs:
-    description: Whether Proxmox VE creates the folders of content types. By default, it
-      is not changed; Proxmox VE creates them.
+    description: Whether Proxmox VE creates the folders of content types. By default, it is not
+      changed; Proxmox VE creates them.
     type: bool
   is_mountpoint:
-    description: V(yes) if O(path) is a mount point, so that the storage is offline while
-      nothing is mounted there, V(no), or the path of the mount point. By default, it is
-      not changed.
+    description: V(yes) if O(path) is a mount point, so that the storage is offline while nothing is
+      mounted there, V(no), or the path of the mount point. By default, it is not changed.
     type: str
   nocow:
-    description: Whether new images of type V(btrfs) are files without copy on write. By
-      default, it is not changed.
+    description: Whether new images of type V(btrfs) are files without copy on write. By default, it
+      is not changed.
     type: bool
   server:
-    description: Name or address of the server. Required for a new storage of type V(nfs),
-      V(cifs), V(pbs) or V(esxi). It can be changed for V(esxi) only.
+    description: Name or address of the server. Required for a new storage of type V(nfs), V(cifs),
+      V(pbs) or V(esxi). It can be changed for V(esxi) only.
     type: str
   server_port:
-    description: Port of the server, for types V(pbs) and V(esxi). An empty text removes
-      it. By default, it is not changed.
+    description: Port of the server, for types V(pbs) and V(esxi). An empty text removes it. By
+      default, it is not changed.
     type: str
   export:
-    description: Exported path. Required for a new storage of type V(nfs). It cannot be
-      changed.
+    description: Exported path. Required for a new storage of type V(nfs). It cannot be changed.
     type: str
   share:
-    description: Name of the share. Required for a new storage of type V(cifs). It cannot
-      be changed.
-    type: str
-  subdir:
-    description: Folder that is mounted, for types V(cifs) and V(cephfs). An empty text
-      removes it. By default, it is not changed.
-    type: str
-  options:
-    description: Mount options separated by commas, such as V(vers=4.2,soft), for types
-      V(nfs), V(cifs) and V(cephfs). An empty text removes them. By default, they are not
+    description: Name of the share. Required for a new storage of type V(cifs). It cannot be
       changed.
     type: str
+  subdir:
+    description: Folder that is mounted, for types V(cifs) and V(cephfs). An empty text removes it.
+      By default, it is not changed.
+    type: str
+  options:
+    description: Mount options separated by commas, such as V(vers=4.2,soft), for types V(nfs),
+      V(cifs) and V(cephfs). An empty text removes them. By default, they are not changed.
+    type: str
   username:
-    description: User at the server, for types V(cifs), V(pbs), V(rbd), V(cephfs) and V(esxi).
-      An empty text removes it. By default, it is not changed.
+    description: User at the server, for types V(cifs), V(pbs), V(rbd), V(cephfs) and V(esxi). An
+      empty text removes it. By default, it is not changed.
     type: str
   server_password:
     description:
-      - Password at the server, for types V(cifs), V(pbs) and V(esxi). Proxmox VE never
-        shows it, so it is not compared.
-      - It is sent for a new storage, and for an existing one with O(update_secrets=always).
-        An empty text then removes it.
+      - Password at the server, for types V(cifs), V(pbs) and V(esxi). Proxmox VE never shows it, so
+        it is not compared.
+      - It is sent for a new storage, and for an existing one with O(update_secrets=always). An
+        empty text then removes it.
     type: str
   keyring:
     description: Secret of the user of Ceph, for types V(rbd) and V(cephfs). Otherwise as
       O(server_password).
     type: str
   encryption_key:
-    description: Key with which backups of type V(pbs) are encrypted, as JSON, or V(autogen)
-      for a new key that stays on the cluster. Otherwise as O(server_password).
+    description: Key with which backups of type V(pbs) are encrypted, as JSON, or V(autogen) for a
+      new key that stays on the cluster. Otherwise as O(server_password).
     type: str
   master_pubkey:
-    description: Public key in PEM form with which the encryption key is stored beside the
-      backups of type V(pbs). It needs O(encryption_key). Otherwise as O(server_password).
+    description: Public key in PEM form with which the encryption key is stored beside the backups
+      of type V(pbs). It needs O(encryption_key). Otherwise as O(server_password).
     type: str
   update_secrets:
     description:
-      - Whether O(server_password), O(keyring), O(encryption_key) and O(master_pubkey) are
-        also sent for a storage that exists.
+      - Whether O(server_password), O(keyring), O(encryption_key) and O(master_pubkey) are also sent
+        for a storage that exists.
       - V(always) sends them in every run, which then reports a change.
     type: str
     choices: [on_create, always]
     default: on_create
   domain:
-    description: Domain of the user, for type V(cifs). An empty text removes it. By default,
-      it is not changed.
+    description: Domain of the user, for type V(cifs). An empty text removes it. By default, it is
+      not changed.
     type: str
   smbversion:
-    description: Version of the protocol, for type V(cifs). An empty text removes it. By
-      default, it is not changed.
+    description: Version of the protocol, for type V(cifs). An empty text removes it. By default, it
+      is not changed.
     type: str
     choices: ['', default, '2.0', '2.1', '3', '3.0', '3.11']
   skip_cert_verification:
-    description: Whether the certificate of the server is not verified, for type V(esxi).
-      By default, it is not changed.
+    description: Whether the certificate of the server is not verified, for type V(esxi). By
+      default, it is not changed.
     type: bool
   datastore:
-    description: Datastore of the backup server. Required for a new storage of type V(pbs).
-      It cannot be changed.
+    description: Datastore of the backup server. Required for a new storage of type V(pbs). It
+      cannot be changed.
     type: str
   namespace:
-    description: Namespace within the datastore (V(pbs)) or the pool (V(rbd)). An empty
-      text removes it. By default, it is not changed.
+    description: Namespace within the datastore (V(pbs)) or the pool (V(rbd)). An empty text removes
+      it. By default, it is not changed.
     type: str
   fingerprint:
-    description: SHA-256 fingerprint of the server's certificate, for type V(pbs). An empty
-      text removes it. By default, it is not changed.
+    description: SHA-256 fingerprint of the server's certificate, for type V(pbs). An empty text
+      removes it. By default, it is not changed.
     type: str
   vgname:
-    description: Volume group. Required for a new storage of type V(lvm) or V(lvmthin).
-      It cannot be changed.
+    description: Volume group. Required for a new storage of type V(lvm) or V(lvmthin). It cannot be
+      changed.
     type: str
   thinpool:
-    description: Thin pool in O(vgname). Required for a new storage of type V(lvmthin).
-      It cannot be changed.
+    description: Thin pool in O(vgname). Required for a new storage of type V(lvmthin). It cannot be
+      changed.
     type: str
   base:
     description: Volume that Proxmox VE makes the volume group on, such as a LUN of an V(iscsi)
       storage, for type V(lvm). It cannot be changed.
     type: str
   saferemove:
-    description: Whether a volume of type V(lvm) is overwritten when it is deleted. By default,
-      it is not changed.
+    description: Whether a volume of type V(lvm) is overwritten when it is deleted. By default, it
+      is not changed.
     type: bool
   saferemove_stepsize:
-    description: Mebibytes that are overwritten at once (Proxmox VE 9.1). An empty text
-      removes it. By default, it is not changed.
+    description: Mebibytes that are overwritten at once (Proxmox VE 9.1). An empty text removes it.
+      By default, it is not changed.
     type: str
     choices: ['', '1', '2', '4', '8', '16', '32']
   saferemove_throughput:
-    description: Limit for overwriting, as option C(-t) of C(cstream). An empty text removes
-      it. By default, it is not changed.
+    description: Limit for overwriting, as option C(-t) of C(cstream). An empty text removes it. By
+      default, it is not changed.
     type: str
   tagged_only:
-    description: Whether only volumes of type V(lvm) with the tag C(pve-vm-ID) are listed.
-      By default, it is not changed.
+    description: Whether only volumes of type V(lvm) with the tag C(pve-vm-ID) are listed. By
+      default, it is not changed.
     type: bool
   snapshot_as_volume_chain:
-    description: Whether snapshots are chains of volumes, for types V(lvm), V(dir), V(nfs)
-      and V(cifs) (Proxmox VE 9.0). It can be changed for V(lvm) only. By default, it is
-      not changed.
+    description: Whether snapshots are chains of volumes, for types V(lvm), V(dir), V(nfs) and
+      V(cifs) (Proxmox VE 9.0). It can be changed for V(lvm) only. By default, it is not changed.
     type: bool
   pool:
-    description: Pool of ZFS (V(zfspool), V(zfs)) or Ceph (V(rbd)). Required for a new storage
-      of type V(zfspool) or V(zfs), and fixed there. For V(rbd), an empty text removes it,
-      so that pool C(rbd) is used.
+    description: Pool of ZFS (V(zfspool), V(zfs)) or Ceph (V(rbd)). Required for a new storage of
+      type V(zfspool) or V(zfs), and fixed there. For V(rbd), an empty text removes it, so that pool
+      C(rbd) is used.
     type: str
   blocksize:
-    description: Block size of volumes, such as V(16k), for types V(zfspool) and V(zfs).
-      Required for a new storage of type V(zfs), and fixed there. For V(zfspool), an empty
-      text removes it.
+    description: Block size of volumes, such as V(16k), for types V(zfspool) and V(zfs). Required
+      for a new storage of type V(zfs), and fixed there. For V(zfspool), an empty text removes it.
     type: str
   sparse:
-    description: Whether volumes of types V(zfspool) and V(zfs) take space only as it is
-      written. By default, it is not changed.
+    description: Whether volumes of types V(zfspool) and V(zfs) take space only as it is written. By
+      default, it is not changed.
     type: bool
   mountpoint:
-    description: Mount point of the pool, for type V(zfspool). An empty text removes it.
-      By default, it is not changed.
+    description: Mount point of the pool, for type V(zfspool). An empty text removes it. By default,
+      it is not changed.
     type: str
   portal:
-    description: Address of the iSCSI portal, with a port if needed. Required for a new
-      storage of type V(iscsi), V(iscsidirect) or V(zfs). It cannot be changed.
+    description: Address of the iSCSI portal, with a port if needed. Required for a new storage of
+      type V(iscsi), V(iscsidirect) or V(zfs). It cannot be changed.
     type: str
   target:
     description: Name of the iSCSI target. Required for a new storage of type V(iscsi),
       V(iscsidirect) or V(zfs). It cannot be changed.
     type: str
   iscsiprovider:
-    description: Software of the iSCSI target. Required for a new storage of type V(zfs).
-      It cannot be changed.
+    description: Software of the iSCSI target. Required for a new storage of type V(zfs). It cannot
+      be changed.
     type: str
     choices: [comstar, istgt, iet, LIO]
   nowritecache:
-    description: Whether the write cache of the target is off, for type V(zfs). By default,
-      it is not changed.
+    description: Whether the write cache of the target is off, for type V(zfs). By default, it is
+      not changed.
     type: bool
   comstar_hg:
-    description: Host group of a target of Comstar, for type V(zfs). An empty text removes
-      it. By default, it is not changed.
+    description: Host group of a target of Comstar, for type V(zfs). An empty text removes it. By
+      default, it is not changed.
     type: str
   comstar_tg:
-    description: Target group of a target of Comstar, for type V(zfs). An empty text removes
-      it. By default, it is not changed.
+    description: Target group of a target of Comstar, for type V(zfs). An empty text removes it. By
+      default, it is not changed.
     type: str
   lio_tpg:
-    description: Target portal group of a target of LIO, for type V(zfs). An empty text
-      removes it. By default, it is not changed.
+    description: Target portal group of a target of LIO, for type V(zfs). An empty text removes it.
+      By default, it is not changed.
     type: str
   zfs_base_path:
-    description: Folder of the block devices on the target, for type V(zfs) (Proxmox VE
-      9.0). By default, it is not changed; Proxmox VE derives it for a new storage.
+    description: Folder of the block devices on the target, for type V(zfs) (Proxmox VE 9.0). By
+      default, it is not changed; Proxmox VE derives it for a new storage.
     type: str
   monhost:
-    description: Addresses of the monitors of an external Ceph cluster, for types V(rbd)
-      and V(cephfs). An empty list removes them, so that the cluster's own Ceph is used.
-      By default, they are not changed.
+    description: Addresses of the monitors of an external Ceph cluster, for types V(rbd) and
+      V(cephfs). An empty list removes them, so that the cluster's own Ceph is used. By default,
+      they are not changed.
     type: list
     elements: str
   data_pool:
-    description: Erasure-coded pool for the data, for type V(rbd). An empty text removes
-      it. By default, it is not changed.
+    description: Erasure-coded pool for the data, for type V(rbd). An empty text removes it. By
+      default, it is not changed.
     type: str
   krbd:
     description: Whether the kernel maps volumes of type V(rbd). By default, it is not changed.
@@ -327,13 +320,12 @@ options:
     description: Whether V(cephfs) is mounted by FUSE. By default, it is not changed.
     type: bool
   fs_name:
-    description: Name of the file system of V(cephfs). An empty text removes it. By default,
-      it is not changed.
+    description: Name of the file system of V(cephfs). An empty text removes it. By default, it is
+      not changed.
     type: str
   bwlimit:
-    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an
-      empty text removes one, so that the limit of the cluster applies. Keys that are not
-      set are not changed.
+    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an empty text
+      removes one, so that the limit of the cluster applies. Keys that are not set are not changed.
     type: dict
     suboptions:
       clone:
@@ -352,8 +344,8 @@ options:
         description: Limit for restoring guests from backups.
         type: str
   force:
-    description: Whether O(state=absent) also removes a storage that is in use. Nothing
-      is then checked.
+    description: Whether O(state=absent) also removes a storage that is in use. Nothing is then
+      checked.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -417,25 +409,24 @@ EXAMPLES = r"""
 RETURN = r"""
 storage:
   description:
-    - The storage as it is afterwards, or in check mode as it would be. It has the options
-      of its type, without secrets.
+    - The storage as it is afterwards, or in check mode as it would be. It has the options of its
+      type, without secrets.
     - It is null when the storage is removed.
   returned: success
   type: dict
   contains:
     name: {description: Its name., type: str, sample: media}
     type: {description: Its type., type: str, sample: dir}
-    content: {description: Its content types., type: list, elements: str, sample: [iso,
-        vztmpl]}
+    content: {description: Its content types., type: list, elements: str, sample: [iso, vztmpl]}
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
     disable: {description: Whether it is switched off., type: bool, sample: false}
-    path: {description: Its directory., type: str, returned: with types that have it,
-      sample: /srv/media}
-    prune_backups: {description: The backups that are kept., type: dict, returned: with
-        types that have it, sample: {keep_last: 3}}
-    encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty
-        for none.', type: str, returned: with type V(pbs), sample: ''}
+    path: {description: Its directory., type: str, returned: with types that have it, sample:
+      /srv/media}
+    prune_backups: {description: The backups that are kept., type: dict, returned: with types that
+      have it, sample: {keep_last: 3}}
+    encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty for none.',
+      type: str, returned: with type V(pbs), sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

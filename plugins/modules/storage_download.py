@@ -20,8 +20,8 @@ description:
   - The file is identified by its volume ID. An existing file is not changed, and its checksum is
     not verified again.
   - Proxmox VE verifies O(checksum) before it renames the file, so an existing file is complete.
-  - If an earlier run started the download and it is still running, the task waits for it instead
-    of starting another one.
+  - If an earlier run started the download and it is still running, the task waits for it instead of
+    starting another one.
   - The token needs C(Datastore.AllocateTemplate) on the storage and C(Sys.AccessNetwork) on the
     node.
 options:
@@ -53,20 +53,20 @@ options:
     type: str
   content:
     description:
-      - Content type of the file, V(iso) for an ISO, V(import) for a disk image (Proxmox VE 8.3
-        or newer), V(vztmpl) for a container template.
+      - Content type of the file, V(iso) for an ISO, V(import) for a disk image (Proxmox VE 8.3 or
+        newer), V(vztmpl) for a container template.
       - By default, it is derived from the extension of the file name.
     type: str
     choices: [import, iso, vztmpl]
   checksum:
     description:
-      - Checksum of the downloaded file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only
-        the digits.
+      - Checksum of the downloaded file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the
+        digits.
       - Proxmox VE deletes a file with another checksum, and the task fails.
     type: str
   checksum_algorithm:
-    description: Algorithm of O(checksum) if that has no prefix. By default, it is derived from
-      the number of digits.
+    description: Algorithm of O(checksum) if that has no prefix. By default, it is derived from the
+      number of digits.
     type: str
     choices: [md5, sha1, sha224, sha256, sha384, sha512]
   compression:

@@ -49,36 +49,34 @@ EXAMPLES = r"""
 
 RETURN = r"""
 storages:
-  description: The storages, sorted by name. Empty when there is no storage of that
-    name.
+  description: The storages, sorted by name. Empty when there is no storage of that name.
   returned: success
   type: list
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: media}
     type: {description: Its type., type: str, sample: dir}
-    content: {description: Its content types., type: list, elements: str, sample: [
-        iso, vztmpl]}
+    content: {description: Its content types., type: list, elements: str, sample: [iso, vztmpl]}
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
     disable: {description: Whether it is switched off., type: bool, sample: false}
-    path: {description: Its directory., type: str, returned: with types that have it,
-      sample: /srv/media}
-    prune_backups: {description: The backups that are kept., type: dict, returned: with
-        types that have it, sample: {keep_last: 3}}
-    encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty
-        for none.', type: str, returned: with type V(pbs), sample: ''}
+    path: {description: Its directory., type: str, returned: with types that have it, sample:
+      /srv/media}
+    prune_backups: {description: The backups that are kept., type: dict, returned: with types that
+      have it, sample: {keep_last: 3}}
+    encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty for none.',
+      type: str, returned: with type V(pbs), sample: ''}
     states:
-      description: The state of the storage on each node that has it, as far as the
-        nodes have reported it.
+      description: The state of the storage on each node that has it, as far as the nodes have
+        reported it.
       type: list
       elements: dict
       contains:
         node: {description: Name of the node., type: str, sample: pve1}
         active: {description: Whether the node can use the storage., type: bool, sample: true}
         shared: {description: Whether all nodes see the same volumes., type: bool, sample: false}
-        total: {description: 'Size in bytes, null if it is not active.', type: int,
-          sample: 107374182400}
+        total: {description: 'Size in bytes, null if it is not active.', type: int, sample:
+          107374182400}
         used:
           description: Used bytes, null if it is not active.
           type: int

@@ -68,8 +68,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 subscription:
-  description: The result as it is afterwards, or in check mode as it would be. It is null without
-    a subscription.
+  description: The result as it is afterwards, or in check mode as it would be. It is null without a
+    subscription.
   returned: success
   type: dict
   contains:

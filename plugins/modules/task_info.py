@@ -27,14 +27,14 @@ options:
     description: Only tasks of the VM with this name.
     type: str
   vmid:
-    description: Only tasks of the guest with this VMID. Without O(tenant) it can be one
-      that was removed.
+    description: Only tasks of the guest with this VMID. Without O(tenant) it can be one that was
+      removed.
     type: int
   tenant:
     description:
       - Only tasks of VMs with this tenant's tag and without the tag of another tenant.
-      - By default, tasks of all tenants and of the nodes themselves are returned. An empty
-        value is therefore an error.
+      - By default, tasks of all tenants and of the nodes themselves are returned. An empty value is
+        therefore an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -45,27 +45,27 @@ options:
     type: str
   upid:
     description:
-      - Only the task with this ID, as O(ignore:error.upid) of a failed task names it. It
-        is an error if there is none.
+      - Only the task with this ID, as O(ignore:error.upid) of a failed task names it. It is an
+        error if there is none.
     type: str
   started_by:
-    description: Only tasks that this user started, such as V(alice@pve), or this token,
-      such as V(alice@pve!deploy).
+    description: Only tasks that this user started, such as V(alice@pve), or this token, such as
+      V(alice@pve!deploy).
     type: str
   types:
     description: Only tasks of these types, such as V(qmstart) and V(qmigrate).
     type: list
     elements: str
   failed:
-    description: Whether to return only tasks that failed, and those whose result is unknown
-      because they were killed.
+    description: Whether to return only tasks that failed, and those whose result is unknown because
+      they were killed.
     type: bool
     default: false
   since:
     description:
       - Only tasks that were started since then. This is a time such as V(2026-11-20) or
-        V(2026-11-20T20:15:33Z), or an age such as V(30m), V(24h), V(7d) or V(2w). A time
-        without an offset is in UTC.
+        V(2026-11-20T20:15:33Z), or an age such as V(30m), V(24h), V(7d) or V(2w). A time without an
+        offset is in UTC.
     type: str
   until:
     description: Only tasks that were started until then, see O(since).
@@ -75,8 +75,8 @@ options:
     type: int
     default: 100
   log:
-    description: Whether to read the log of each task that is returned. This takes one more
-      request for each.
+    description: Whether to read the log of each task that is returned. This takes one more request
+      for each.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -136,18 +136,18 @@ tasks:
       sample: '15046'
     vmid: {description: VMID of the guest. Null if the task is about something else., type: int,
       sample: 15046}
-    name: {description: 'Name of the VM. Null if the task is about something else, or about
-        a guest that was removed.', type: str, sample: web1}
-    tenant: {description: 'Tenant of the VM. Null where RV(tasks[].name) is null, or without
-        a tenant.', type: str, sample: acme}
+    name: {description: 'Name of the VM. Null if the task is about something else, or about a guest
+      that was removed.', type: str, sample: web1}
+    tenant: {description: 'Tenant of the VM. Null where RV(tasks[].name) is null, or without a
+      tenant.', type: str, sample: acme}
     user: {description: User who started the task., type: str, sample: ops@pve}
     token: {description: 'Name of the token that was used, else null.', type: str, sample: auto}
-    status: {description: 'V(running), V(ok), V(warning), V(failed), or V(unknown) for a task
-        that was killed.', type: str, sample: failed}
+    status: {description: 'V(running), V(ok), V(warning), V(failed), or V(unknown) for a task that
+      was killed.', type: str, sample: failed}
     exitstatus: {description: How the task ended. Null while it runs., type: str, sample: 'start
-        failed: QEMU exited with code 1'}
-    started: {description: 'When the task was started, in ISO 8601 format, UTC.', type: str,
-      sample: '2026-11-20T20:15:33Z'}
+      failed: QEMU exited with code 1'}
+    started: {description: 'When the task was started, in ISO 8601 format, UTC.', type: str, sample:
+      '2026-11-20T20:15:33Z'}
     ended:
       description: When the task ended, null if unknown.
       type: str

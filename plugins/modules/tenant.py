@@ -28,10 +28,9 @@ description:
 options:
   name:
     description:
-      - Name of the tenant, as the tenant of its VMs. It has letters, digits,
-        C(_) and C(-).
-      - The roles of the tenant, its user and the tag of its VMs have the
-        name C(tenant_NAME), see O(tenant_prefix).
+      - Name of the tenant, as the tenant of its VMs. It has letters, digits, C(_) and C(-).
+      - The roles of the tenant, its user and the tag of its VMs have the name C(tenant_NAME), see
+        O(tenant_prefix).
     type: str
     required: true
   tenant_prefix:
@@ -41,254 +40,220 @@ options:
   state:
     description:
       - V(present) creates what the tenant lacks, and changes what differs.
-      - V(rotated) gives the tenant another token, and removes the one in
-        use when the new one is verified. An interrupted run is completed
-        by the next one.
-      - V(absent) removes the tenant with its VMs and their disks. Run it
-        in check mode first.
+      - V(rotated) gives the tenant another token, and removes the one in use when the new one is
+        verified. An interrupted run is completed by the next one.
+      - V(absent) removes the tenant with its VMs and their disks. Run it in check mode first.
     type: str
     choices: [present, rotated, absent]
     default: present
   comment:
-    description: Comment on the pool. By default, it is not changed. The
-      comment on a pool that existed before is never changed.
+    description: Comment on the pool. By default, it is not changed. The comment on a pool that
+      existed before is never changed.
     type: str
   pool:
-    description: Pool of the VMs of the tenant. By default, it has the name
-      of the tenant.
+    description: Pool of the VMs of the tenant. By default, it has the name of the tenant.
     type: str
   operations:
     description:
-      - What the tenant may do with the VMs and containers in its pool.
-        Its roles have exactly the privileges that M(pve.fleet.preflight_info)
-        checks for the tasks behind it.
-      - V(read) is part of each of the others. V(operate) is to start and
-        stop VMs, to open consoles and to ask guest agents. V(provision)
-        is to create, clone, change, migrate and remove VMs and containers.
-        V(snapshot) is to create, remove and roll back to snapshots. V(images)
-        is to download and upload files to O(image_storages). V(backup)
-        is to list and create backups, and to remove those of its own VMs,
-        on O(storages).
+      - What the tenant may do with the VMs and containers in its pool. Its roles have exactly the
+        privileges that M(pve.fleet.preflight_info) checks for the tasks behind it.
+      - V(read) is part of each of the others. V(operate) is to start and stop VMs, to open consoles
+        and to ask guest agents. V(provision) is to create, clone, change, migrate and remove VMs
+        and containers. V(snapshot) is to create, remove and roll back to snapshots. V(images) is to
+        download and upload files to O(image_storages). V(backup) is to list and create backups, and
+        to remove those of its own VMs, on O(storages).
     type: list
     elements: str
     choices: [read, operate, provision, snapshot, images, backup]
     default: [read, operate, provision, snapshot]
   templates:
-    description: Templates of VMs and containers that the tenant may clone,
-      by name or VMID.
+    description: Templates of VMs and containers that the tenant may clone, by name or VMID.
     type: list
     elements: str
     default: []
   storages:
-    description: Storages on which the tenant may create disks and, with
-      V(backup) in O(operations), backups.
+    description: Storages on which the tenant may create disks and, with V(backup) in O(operations),
+      backups.
     type: list
     elements: str
     default: []
   image_storages:
     description:
-      - Storages with files that the tenant may use with V(provision) in
-        O(operations), such as container templates and ISOs. With V(images),
-        it may also put files there.
-      - A storage in O(storages) needs no entry here for its files to be
-        used.
+      - Storages with files that the tenant may use with V(provision) in O(operations), such as
+        container templates and ISOs. With V(images), it may also put files there.
+      - A storage in O(storages) needs no entry here for its files to be used.
     type: list
     elements: str
     default: []
   bridges:
-    description: Bridges that the tenant may use, or VNets as V(ZONE/VNET).
-      A bridge includes its VLANs; one VLAN is V(localnetwork/vmbr0/120).
+    description: Bridges that the tenant may use, or VNets as V(ZONE/VNET). A bridge includes its
+      VLANs; one VLAN is V(localnetwork/vmbr0/120).
     type: list
     elements: str
     default: []
   networks:
     description:
-      - Own networks of the tenant by their names. Each becomes a VNet with
-        the mark of the tenant in its alias, and the tenant gets C(SDN.Use)
-        on it. The ID of the VNet follows from the tenant and the name,
-        see RV(tenant.networks).
-      - Keys are C(zone), which must exist and makes the entry an own network,
-        C(tag) or C(tag_range) (the first and the last tag of a range, of
-        which the first free one is taken), C(subnet), C(gateway), C(snat),
-        C(dhcp_ranges) and C(dhcp_dns_server) as in M(pve.fleet.sdn), and
-        C(state), V(present) or V(absent). Options of a NIC, as in O(pve.fleet.vm#module:networks),
-        apply to the NICs of guests.
-      - An entry without C(zone) is a named network of O(pve.fleet.vm#module:networks),
-        and ignored here.
-      - A network that is not listed stays. A VNet that a guest uses is
-        not removed.
+      - Own networks of the tenant by their names. Each becomes a VNet with the mark of the tenant
+        in its alias, and the tenant gets C(SDN.Use) on it. The ID of the VNet follows from the
+        tenant and the name, see RV(tenant.networks).
+      - Keys are C(zone), which must exist and makes the entry an own network, C(tag) or
+        C(tag_range) (the first and the last tag of a range, of which the first free one is taken),
+        C(subnet), C(gateway), C(snat), C(dhcp_ranges) and C(dhcp_dns_server) as in
+        M(pve.fleet.sdn), and C(state), V(present) or V(absent). Options of a NIC, as in
+        O(pve.fleet.vm#module:networks), apply to the NICs of guests.
+      - An entry without C(zone) is a named network of O(pve.fleet.vm#module:networks), and ignored
+        here.
+      - A network that is not listed stays. A VNet that a guest uses is not removed.
     type: dict
     default: {}
   isolation:
     description:
-      - V(own) lets only guests of the tenant and of its O(peers) reach
-        its guests on its networks. V(shared) lets guests of all tenants
-        reach them. V(none) sets no firewall. It needs O(networks) with
-        C(subnet).
-      - V(own) and V(shared) create a security group, which guests on the
-        networks get with filters of MAC and IP addresses when M(pve.fleet.vm),
-        M(pve.fleet.container) or M(pve.fleet.vms) create or change them.
+      - V(own) lets only guests of the tenant and of its O(peers) reach its guests on its networks.
+        V(shared) lets guests of all tenants reach them. V(none) sets no firewall. It needs
+        O(networks) with C(subnet).
+      - V(own) and V(shared) create a security group, which guests on the networks get with filters
+        of MAC and IP addresses when M(pve.fleet.vm), M(pve.fleet.container) or M(pve.fleet.vms)
+        create or change them.
       - By default, V(own) with O(networks), else nothing is changed.
     type: str
     choices: [own, shared, none]
   peers:
-    description: Other tenants by name whose guests may reach the guests
-      of this one. Without networks of such a tenant, nothing is opened
-      yet.
+    description: Other tenants by name whose guests may reach the guests of this one. Without
+      networks of such a tenant, nothing is opened yet.
     type: list
     elements: str
     default: []
   nodes:
     description:
-      - Nodes whose state the tenant may see, which the placement of VMs
-        by load needs.
-      - Proxmox VE has no right to use a node. The site of the tenant limits
-        the nodes of its VMs.
+      - Nodes whose state the tenant may see, which the placement of VMs by load needs.
+      - Proxmox VE has no right to use a node. The site of the tenant limits the nodes of its VMs.
     type: list
     elements: str
     default: []
   owner:
     description:
-      - User with its realm that the token belongs to. By default, C(tenant_NAME@pve),
-        which is created without a password.
-      - A user that exists must be named here. The user and its other tokens
-        are kept when the tenant is removed.
-      - Several tenants can have one owner. The token of each then has the
-        rights of all of them.
+      - User with its realm that the token belongs to. By default, C(tenant_NAME@pve), which is
+        created without a password.
+      - A user that exists must be named here. The user and its other tokens are kept when the
+        tenant is removed.
+      - Several tenants can have one owner. The token of each then has the rights of all of them.
     type: str
   group:
-    description: Group of users that gets the rights instead of the user,
-      who is a member of it. It is created if it does not exist. One that
-      existed before is kept when the tenant is removed.
+    description: Group of users that gets the rights instead of the user, who is a member of it. It
+      is created if it does not exist. One that existed before is kept when the tenant is removed.
     type: str
   adopt:
     description:
-      - Whether pool, group, user, tokens, roles and tag that exist without
-        the mark of the tenant in their comments belong to it. With O(state=present)
-        they get the mark. With O(state=absent) they are removed. Run it
-        in check mode first.
-      - It applies to default names, and to comments that begin with C(Tenant
-        NAME), which earlier versions wrote. It never applies to something
-        that has the mark of another tenant.
+      - Whether pool, group, user, tokens, roles and tag that exist without the mark of the tenant
+        in their comments belong to it. With O(state=present) they get the mark. With
+        O(state=absent) they are removed. Run it in check mode first.
+      - It applies to default names, and to comments that begin with C(Tenant NAME), which earlier
+        versions wrote. It never applies to something that has the mark of another tenant.
     type: bool
     default: false
   members:
-    description: Users that are also in O(group), such as people of the
-      tenant. They must exist. Others stay in it.
+    description: Users that are also in O(group), such as people of the tenant. They must exist.
+      Others stay in it.
     type: list
     elements: str
     default: []
   token:
-    description: Name of the token of the tenant, without the user. A rotation
-      changes between this name and the same name with C(-2) behind it.
-      By default V(fleet), or C(fleet.NAME) if another tenant of the same
-      O(owner) has it.
+    description: Name of the token of the tenant, without the user. A rotation changes between this
+      name and the same name with C(-2) behind it. By default V(fleet), or C(fleet.NAME) if another
+      tenant of the same O(owner) has it.
     type: str
   expire:
-    description: When the token is no longer accepted, as a date or a time
-      such as V(2027-01-31), or V(never). By default, a new token expires
-      after O(token_life), and one that exists is not changed. A token that
-      never expires, or that expires in less than 14 days, leads to a warning.
+    description: When the token is no longer accepted, as a date or a time such as V(2027-01-31), or
+      V(never). By default, a new token expires after O(token_life), and one that exists is not
+      changed. A token that never expires, or that expires in less than 14 days, leads to a warning.
     type: str
   token_life:
     description:
-      - Days for which a new token is accepted, unless O(expire) is set.
-        With O(state=rotated), the new token does not expire before the
-        one in use would have.
+      - Days for which a new token is accepted, unless O(expire) is set. With O(state=rotated), the
+        new token does not expire before the one in use would have.
     type: int
     default: 90
   expires_within:
     description:
-      - With O(state=rotated), only a token that expires within this number
-        of days is rotated, and one that never expires without O(expire=never).
-        An interrupted rotation is completed in any case.
+      - With O(state=rotated), only a token that expires within this number of days is rotated, and
+        one that never expires without O(expire=never). An interrupted rotation is completed in any
+        case.
       - By default, the token is rotated.
     type: int
   registered_tag:
     description:
-      - Whether the tag of the tenant is a registered one, which needs C(Sys.Modify)
-        on C(/) to be set or removed.
-      - By default, it is unless O(operations) has V(provision), because
-        such a tenant sets the tag of its own VMs.
+      - Whether the tag of the tenant is a registered one, which needs C(Sys.Modify) on C(/) to be
+        set or removed.
+      - By default, it is unless O(operations) has V(provision), because such a tenant sets the tag
+        of its own VMs.
     type: bool
   quota:
     description: What the VMs of the tenant may have in sum, see O(pve.fleet.vm#module:quota).
-      Proxmox VE has no quotas, so here it only leads to a warning where
-      the tenant has more.
+      Proxmox VE has no quotas, so here it only leads to a warning where the tenant has more.
     type: dict
   allow_privileged:
     description: Whether the tenant may have privileged containers, see
-      O(pve.fleet.container#module:allow_privileged). Here V(false) only
-      leads to a warning for each that it has.
+      O(pve.fleet.container#module:allow_privileged). Here V(false) only leads to a warning for each
+      that it has.
     type: bool
     default: true
   credentials_file:
     description:
-      - File on the host that runs the module, to which the login of the
-        tenant is written with mode 0600. Its format is that of O(sites_file),
-        so every module and the inventory can use it.
-      - The file is reserved before the token is created. A run that was
-        interrupted in between is completed by the next one.
-      - Anything but a regular file with the login of this tenant is refused.
-        A file with wider permissions gets mode 0600. With O(state=absent),
-        the file is removed last.
-      - Without it a new login is returned as RV(credentials). Set C(no_log)
-        on such a task.
+      - File on the host that runs the module, to which the login of the tenant is written with mode
+        0600. Its format is that of O(sites_file), so every module and the inventory can use it.
+      - The file is reserved before the token is created. A run that was interrupted in between is
+        completed by the next one.
+      - Anything but a regular file with the login of this tenant is refused. A file with wider
+        permissions gets mode 0600. With O(state=absent), the file is removed last.
+      - Without it a new login is returned as RV(credentials). Set C(no_log) on such a task.
     type: path
   vault_password:
     description:
-      - Password with which O(credentials_file) is encrypted, as C(ansible-vault)
-        does. A plain file is encrypted with it. A wrong password is refused
-        before anything is changed.
+      - Password with which O(credentials_file) is encrypted, as C(ansible-vault) does. A plain file
+        is encrypted with it. A wrong password is refused before anything is changed.
       - It needs the Python library C(cryptography).
     type: str
   old_token:
-    description: With O(state=rotated), whether the token that was in use
-      is removed. Without O(credentials_file), it must be kept until the
-      new login is handed over.
+    description: With O(state=rotated), whether the token that was in use is removed. Without
+      O(credentials_file), it must be kept until the new login is handed over.
     type: str
     choices: [remove, keep]
     default: remove
   finish:
-    description: With O(state=rotated), whether to only complete a rotation
-      that kept the old token. The token in use is verified with a request,
-      and the other one is removed.
+    description: With O(state=rotated), whether to only complete a rotation that kept the old token.
+      The token in use is verified with a request, and the other one is removed.
     type: bool
     default: false
   current_token:
-    description: With O(state=rotated), the name of the token in use where
-      there are two and O(credentials_file) does not say it.
+    description: With O(state=rotated), the name of the token in use where there are two and
+      O(credentials_file) does not say it.
     type: str
   current_secret:
     description: Secret of O(current_token), with which it is verified.
     type: str
   strays:
     description:
-      - With O(state=absent), what happens to guests that are not clearly
-        the tenant's. These are VMs and containers with its tag outside
-        of O(pool), in the pool without its tag, still being made for it,
-        or with the tags of several tenants.
-      - V(stop) removes nothing and names them. V(keep) leaves them, and
-        takes them out of the pool. V(remove) also removes those of them
-        that have no other tenant's tag.
-      - The same applies to tokens of its user without its mark. With V(keep)
-        the user stays, too.
-      - In a pool that existed before, or on which another tenant has rights,
-        guests without its tag are ignored.
+      - With O(state=absent), what happens to guests that are not clearly the tenant's. These are
+        VMs and containers with its tag outside of O(pool), in the pool without its tag, still being
+        made for it, or with the tags of several tenants.
+      - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the pool.
+        V(remove) also removes those of them that have no other tenant's tag.
+      - The same applies to tokens of its user without its mark. With V(keep) the user stays, too.
+      - In a pool that existed before, or on which another tenant has rights, guests without its tag
+        are ignored.
     type: str
     choices: [stop, keep, remove]
     default: stop
   confirm:
-    description: With O(state=absent), the name of the tenant once more.
-      Without it nothing is removed. Check mode does not need it.
+    description: With O(state=absent), the name of the tenant once more. Without it nothing is
+      removed. Check mode does not need it.
     type: str
   protection:
     description: With O(state=absent), V(false) removes protected VMs too.
     type: bool
   allow_self:
-    description: Whether the task may take privileges away from its own
-      login, or delete its own token. Without it, this is refused before
-      the first write, and the message names the loss.
+    description: Whether the task may take privileges away from its own login, or delete its own
+      token. Without it, this is refused before the first write, and the message names the loss.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -354,8 +319,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tenant:
-  description: The tenant as it is afterwards, or in check mode as it would be, and null when
-    it is removed.
+  description: The tenant as it is afterwards, or in check mode as it would be, and null when it is
+    removed.
   returned: success
   type: dict
   contains:
@@ -370,14 +335,14 @@ tenant:
       type: str
       sample: tenant_acme@pve!fleet
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
-          VM.Clone]}}
+      VM.Clone]}}
     rights:
       description: Roles by path.
       type: dict
       sample: {/vms/9000: [tenant_acme.template]}
     networks:
-      description: The own networks that the task lists, with the VNet, the zone, the tag and
-        the subnet of each.
+      description: The own networks that the task lists, with the VNet, the zone, the tag and the
+        subnet of each.
       type: list
       elements: dict
       sample: [{name: front, vnet: tqpzjk5a, zone: teams, tag: 101, subnet: 10.1.0.0/24}]
@@ -385,8 +350,8 @@ tenant:
       type: str, sample: own}
     security_group: {description: 'Name of its security group, null without one.', type: str,
       sample: tenant_acme}
-    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
-        vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
+    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample:
+      {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 credentials:
   description:
     - The login of a token that was created in this run, as the content of a O(sites_file). It is

@@ -53,8 +53,7 @@ tenants:
   contains:
     name: {description: Its name., type: str, sample: acme}
     tag: {description: The tag of its VMs., type: str, sample: tenant_acme}
-    pools: {description: Pools on which it has its role., type: list, elements: str, sample: [
-        acme]}
+    pools: {description: Pools on which it has its role., type: list, elements: str, sample: [acme]}
     users: {description: Users that have its name or one of its roles., type: list, elements: str,
       sample: [tenant_acme@pve]}
     groups: {description: Groups that have one of its roles., type: list, elements: str}
@@ -75,13 +74,13 @@ tenants:
         tenant: {description: 'The tenant that it was created for, null for none.', type: str,
           sample: acme}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
-          VM.Clone]}}
-    rights: {description: Its roles by path and holder., type: list, elements: dict, sample: [
-        {path: /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
+      VM.Clone]}}
+    rights: {description: Its roles by path and holder., type: list, elements: dict, sample: [{path:
+      /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
     vms: {description: VMIDs of its VMs., type: list, elements: int, sample: [15046]}
     containers: {description: VMIDs of its containers., type: list, elements: int, sample: [710]}
-    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample: {
-        vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
+    usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample:
+      {vms: 2, cores: 4, memory: 8589934592, disk: 42949672960}}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -82,8 +82,8 @@ unfinished:
           V(hibernation), V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
       type: str
       sample: creation
-    detail: {description: What was found., type: str, sample: 'it has the creation marker, and
-        no task works on it'}
+    detail: {description: What was found., type: str, sample: 'it has the creation marker, and no
+      task works on it'}
     remedy:
       description:
         - V(remove) for what this module removes, V(wait) where a task still works on it, and

@@ -16,11 +16,11 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Creates, changes, rotates and deletes an API token of a user.
-  - The secret is returned once, as RV(secret), by the run that creates or rotates the token.
-    The output of that run is hidden as with C(no_log). A registered variable has the secret,
-    so set C(no_log) on tasks that use it.
-  - Where the answer with the secret is lost, the task fails with the next step. No second token
-    is made.
+  - The secret is returned once, as RV(secret), by the run that creates or rotates the token. The
+    output of that run is hidden as with C(no_log). A registered variable has the secret, so set
+    C(no_log) on tasks that use it.
+  - Where the answer with the secret is lost, the task fails with the next step. No second token is
+    made.
   - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. A user may
     manage tokens of its own with user and password, a token may not.
 options:
@@ -34,54 +34,53 @@ options:
     required: true
   state:
     description:
-      - V(present) creates the token if it does not exist, and changes what differs. Only
-        a token that is created has a secret in the result.
+      - V(present) creates the token if it does not exist, and changes what differs. Only a token
+        that is created has a secret in the result.
       - V(rotated) gives a token that exists another secret. The one before is no longer accepted
         from then on. The token keeps its rights. It reports a change in every run.
-      - Before Proxmox VE 9.2 a secret cannot be replaced. V(rotated) then makes O(successor),
-        a second token with the same settings and rights. Delete the first one when the second
-        is in use.
+      - Before Proxmox VE 9.2 a secret cannot be replaced. V(rotated) then makes O(successor), a
+        second token with the same settings and rights. Delete the first one when the second is in
+        use.
       - V(absent) deletes the token with its rights.
     type: str
     choices: [present, absent, rotated]
     default: present
   privilege_separation:
-    description: Whether the token has rights of its own, of which it can use those that its
-      user has too. Without it, the token has all rights of its user. A new token has it unless
-      this is V(false). By default, it is not changed.
+    description: Whether the token has rights of its own, of which it can use those that its user
+      has too. Without it, the token has all rights of its user. A new token has it unless this is
+      V(false). By default, it is not changed.
     type: bool
   expire:
     description:
       - When the token is no longer accepted, as a date or a time such as V(2027-01-31) or
-        V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes the
-        date. By default, it is not changed.
+        V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes the date. By
+        default, it is not changed.
       - A date in the past is refused where it would be set.
     type: str
   comment:
     description: Comment on the token. An empty text removes it. By default, it is not changed.
     type: str
   successor:
-    description: Name of the second token that O(state=rotated) makes before Proxmox VE 9.2,
-      where it is required. It must not exist. Since 9.2 it is refused.
+    description: Name of the second token that O(state=rotated) makes before Proxmox VE 9.2, where
+      it is required. It must not exist. Since 9.2 it is refused.
     type: str
   credentials_file:
     description:
-      - File on the host that runs the module, to which the login is written with mode 0600
-        when the token is created or rotated. RV(secret) is null then. Its format is that
-        of O(sites_file).
-      - The file is reserved before the token is created. A token that exists without a login
-        in this file is an error, because its secret is lost. With O(state=absent), the file
-        is removed.
+      - File on the host that runs the module, to which the login is written with mode 0600 when the
+        token is created or rotated. RV(secret) is null then. Its format is that of O(sites_file).
+      - The file is reserved before the token is created. A token that exists without a login in
+        this file is an error, because its secret is lost. With O(state=absent), the file is
+        removed.
       - By default, the secret is returned.
     type: path
   vault_password:
-    description: Password with which O(credentials_file) is encrypted, as C(ansible-vault)
-      does. It needs the Python library C(cryptography). By default, the file is not encrypted.
+    description: Password with which O(credentials_file) is encrypted, as C(ansible-vault) does. It
+      needs the Python library C(cryptography). By default, the file is not encrypted.
     type: str
   allow_self:
-    description: Whether the token that the task logs in with may be deleted, restricted,
-      given another secret or an earlier expiry date. Without it, this is refused before the
-      first write, and the message names the loss.
+    description: Whether the token that the task logs in with may be deleted, restricted, given
+      another secret or an earlier expiry date. Without it, this is refused before the first write,
+      and the message names the loss.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -143,20 +142,19 @@ EXAMPLES = r"""
 RETURN = r"""
 token:
   description:
-    - The token as it is afterwards, or in check mode as it would be. Where a successor
-      is made, the successor.
+    - The token as it is afterwards, or in check mode as it would be. Where a successor is made, the
+      successor.
     - It is null when the token is deleted.
   returned: success
   type: dict
   contains:
     owner: {description: The user that it belongs to., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: 'The whole name, with which it logs in.', type: str,
-      sample: alice@pve!deploy}
-    privilege_separation: {description: Whether it has rights of its own., type: bool,
-      sample: true}
-    expire: {description: 'When it is no longer accepted, null for never.', type: str,
-      sample: '2027-01-31T00:00:00Z'}
+    token_id: {description: 'The whole name, with which it logs in.', type: str, sample:
+      alice@pve!deploy}
+    privilege_separation: {description: Whether it has rights of its own., type: bool, sample: true}
+    expire: {description: 'When it is no longer accepted, null for never.', type: str, sample:
+      '2027-01-31T00:00:00Z'}
     comment: {description: Its comment., type: str, sample: ''}
 secret:
   description: The secret of a token that was created or rotated in this run, else null.

@@ -15,8 +15,7 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Returns the API tokens of one user or of all users, without their secrets. One request
-    is made.
+  - Returns the API tokens of one user or of all users, without their secrets. One request is made.
   - The list has the tokens of users of groups on which the caller has C(User.Modify) or
     C(Sys.Audit), and those of all users where it has one of them on C(/access/groups).
 options:
@@ -59,12 +58,11 @@ tokens:
   contains:
     owner: {description: The user that it belongs to., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: 'The whole name, with which it logs in.', type: str,
-      sample: alice@pve!deploy}
-    privilege_separation: {description: Whether it has rights of its own., type: bool,
-      sample: true}
-    expire: {description: 'When it is no longer accepted, null for never.', type: str,
-      sample: '2027-01-31T00:00:00Z'}
+    token_id: {description: 'The whole name, with which it logs in.', type: str, sample:
+      alice@pve!deploy}
+    privilege_separation: {description: Whether it has rights of its own., type: bool, sample: true}
+    expire: {description: 'When it is no longer accepted, null for never.', type: str, sample:
+      '2027-01-31T00:00:00Z'}
     comment: {description: Its comment., type: str, sample: ''}
 """
 

@@ -16,15 +16,15 @@ author:
   - pve.fleet authors (@pve-fleet)
 description:
   - Creates, changes and deletes a user, and sets its groups.
-  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not exist
-    is refused, although Proxmox VE accepts it.
+  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not exist is
+    refused, although Proxmox VE accepts it.
   - The user that the task logs in as, and V(root@pam), are neither deleted nor disabled.
   - The token needs C(Realm.AllocateUser) on C(/access/realm/REALM) to create and delete, and
     C(User.Modify) on C(/access/groups) or on the groups of the user.
 options:
   name:
-    description: Name of the user with its realm, such as V(alice@pve). The realm must exist
-      when the user is created.
+    description: Name of the user with its realm, such as V(alice@pve). The realm must exist when
+      the user is created.
     type: str
     required: true
   state:
@@ -35,16 +35,15 @@ options:
     choices: [present, absent]
     default: present
   enabled:
-    description: Whether the user and its tokens can log in. A new user can unless this is
-      V(false). By default, it is not changed.
+    description: Whether the user and its tokens can log in. A new user can unless this is V(false).
+      By default, it is not changed.
     type: bool
   expire:
     description:
       - When the user and its tokens can no longer log in, as a date or a time such as V(2027-01-31)
-        or V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes
-        the date. By default, it is not changed.
-      - A date in the past is refused where it would be set; O(enabled=false) ends access
-        at once.
+        or V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes the date.
+        By default, it is not changed.
+      - A date in the past is refused where it would be set; O(enabled=false) ends access at once.
     type: str
   firstname:
     description: First name. An empty text removes it. By default, it is not changed.
@@ -63,8 +62,8 @@ options:
     type: list
     elements: str
   append:
-    description: Whether the user also stays in groups that O(groups) does not list. Without
-      it, the user leaves them.
+    description: Whether the user also stays in groups that O(groups) does not list. Without it, the
+      user leaves them.
     type: bool
     default: false
   user_password:
@@ -76,16 +75,16 @@ options:
   update_password:
     description:
       - Whether O(user_password) is also set for a user that exists.
-      - V(always) sets it in every run, which then reports a change. Proxmox VE does not accept
-        this from a token; log in with user and password.
+      - V(always) sets it in every run, which then reports a change. Proxmox VE does not accept this
+        from a token; log in with user and password.
     type: str
     choices: [on_create, always]
     default: on_create
   allow_self:
-    description: Whether the user that the task logs in as may be deleted, disabled, taken
-      out of groups, or given an earlier expiry date or another password. Without it, this
-      is refused before the first write, and the message names the loss. The user V(root@pam)
-      is never deleted, disabled or given an expiry date.
+    description: Whether the user that the task logs in as may be deleted, disabled, taken out of
+      groups, or given an earlier expiry date or another password. Without it, this is refused
+      before the first write, and the message names the loss. The user V(root@pam) is never deleted,
+      disabled or given an expiry date.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -134,16 +133,16 @@ user:
     name: {description: The user with its realm., type: str, sample: alice@pve}
     realm: {description: The realm., type: str, sample: pve}
     enabled: {description: Whether the user can log in., type: bool, sample: true}
-    expire: {description: 'When the user can no longer log in, null for never.', type: str,
-      sample: '2027-01-31T00:00:00Z'}
+    expire: {description: 'When the user can no longer log in, null for never.', type: str, sample:
+      '2027-01-31T00:00:00Z'}
     firstname: {description: First name., type: str, sample: Alice}
     lastname: {description: Last name., type: str, sample: Ott}
     email: {description: E-mail address., type: str, sample: alice@example.com}
     comment: {description: Comment., type: str, sample: ''}
-    groups: {description: The groups that the user is in., type: list, elements: str, sample: [
-        globex]}
-    tokens: {description: The names of the user's tokens., type: list, elements: str, sample: [
-        deploy]}
+    groups: {description: The groups that the user is in., type: list, elements: str, sample:
+      [globex]}
+    tokens: {description: The names of the user's tokens., type: list, elements: str, sample:
+      [deploy]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

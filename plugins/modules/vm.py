@@ -15,24 +15,24 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Creates, updates and removes a virtual machine, and changes its power state. Only what the
-    task sets is changed, and a VM that already is as described is not changed. Check mode, diff
-    mode and the real run use the same plan, and check mode only reads.
+  - Creates, updates and removes a virtual machine, and changes its power state. Only what the task
+    sets is changed, and a VM that already is as described is not changed. Check mode, diff mode and
+    the real run use the same plan, and check mode only reads.
   - 'A first VM: C(pve.fleet.vm: {name: web1, source: debian-13, cores: 2, memory: 4G, state:
     started}). Only O(name) is required. With several tenants, set O(tenant) in every task.'
   - B(Which VM:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(full), O(class).
   - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
-  - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(bios), O(machine), O(agent),
-    and any other option of PVE in O(options).
+  - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(bios), O(machine), O(agent), and
+    any other option of PVE in O(options).
   - B(Guest:) O(cloud_init), and addresses in O(nics[].ip).
   - B(Place and limits:) O(node), O(placement), O(migrate), O(pool), O(tags), O(quota).
-  - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment
-    by E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
+  - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
+    E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/vm.md) of this collection has all options by purpose, each with an example.
     Below they are listed by name.
   - An empty text removes an option, such as O(cpu), so that the default of Proxmox VE applies
-    again. Settings that every VM has, such as its memory, cannot be removed; for them an empty
-    text is ignored.
+    again. Settings that every VM has, such as its memory, cannot be removed; for them an empty text
+    is ignored.
 extends_documentation_fragment:
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest
@@ -137,8 +137,8 @@ EXAMPLES = r"""
 RETURN = r"""
 vm:
   description:
-    - The VM after the task. In check mode the VM as it is now, or only name, node,
-      VMID, C(phase) and C(checked) of a VM that would be created.
+    - The VM after the task. In check mode the VM as it is now, or only name, node, VMID, C(phase)
+      and C(checked) of a VM that would be created.
     - Null when the VM does not exist.
   returned: success
   type: dict
@@ -146,50 +146,48 @@ vm:
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: 'Status of the VM as QEMU reports it: running, stopped,
-        paused and so on.', type: str, sample: running}
+    status: {description: 'Status of the VM as QEMU reports it: running, stopped, paused and so
+      on.', type: str, sample: running}
     power_state: {description: 'Power state: on, off or suspended.', type: str, sample: 'on'}
     phase:
       description:
-        - 'Phase of the VM: Pending (planned in check mode), Creating, Running, Stopped
-          (also paused or hibernated), or Error (QEMU reports an error of the guest).
-          Null if it is not known.'
+        - 'Phase of the VM: Pending (planned in check mode), Creating, Running, Stopped (also paused
+          or hibernated), or Error (QEMU reports an error of the guest). Null if it is not known.'
       type: str
       sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str,
-      sample: '2026-11-23T16:00:00Z'}
+    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str, sample:
+      '2026-11-23T16:00:00Z'}
     template: {description: Whether the VM is a template., type: bool, sample: false}
-    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several.,
-      type: str, sample: acme}
-    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme,
-        web]}
+    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several., type: str,
+      sample: acme}
+    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
     pool: {description: Resource pool of the VM., type: str, sample: acme}
     lock: {description: 'Lock of the VM, such as backup.', type: str, sample: null}
     uptime: {description: Seconds since the VM was started., type: int, sample: 42}
     description: {description: Notes of the VM., type: str, sample: ''}
-    cloned_from: {description: VMID of the VM or template it was cloned from., type: int,
-      sample: 9000}
-    config: {description: 'Configuration with the keys that PVE uses, including pending
-        changes.', type: dict, sample: {cores: 2}}
+    cloned_from: {description: VMID of the VM or template it was cloned from., type: int, sample:
+      9000}
+    config: {description: 'Configuration with the keys that PVE uses, including pending changes.',
+      type: dict, sample: {cores: 2}}
     macs:
       description: MAC address of each NIC.
       type: dict
       sample: {net0: 'BC:24:11:00:00:01'}
-    pending: {description: Options that apply after a stop or reboot., type: list,
-      elements: str, sample: []}
+    pending: {description: Options that apply after a stop or reboot., type: list, elements: str,
+      sample: []}
     console_url:
       description: URL of the console in a browser.
       type: str
       sample: https://pve1:8006/?console=kvm
     addresses: {description: Addresses of the guest. Null unless O(addresses) or O(wait_for)
-        requests them., type: list, elements: dict, sample: [{address: 10.20.0.11,
-          prefix: 24, interface: eth0, family: ipv4}]}
-    address: {description: The selected address. Null if none matches., type: str,
-      sample: 10.20.0.11}
-    address_source: {description: 'Source of the addresses: agent or cloud-init.',
-      type: str, sample: agent}
-    agent_problem: {description: 'Why the agent did not answer, else null.', type: str,
-      sample: null}
+      requests them., type: list, elements: dict, sample: [{address: 10.20.0.11, prefix: 24,
+      interface: eth0, family: ipv4}]}
+    address: {description: The selected address. Null if none matches., type: str, sample:
+      10.20.0.11}
+    address_source: {description: 'Source of the addresses: agent or cloud-init.', type: str,
+      sample: agent}
+    agent_problem: {description: 'Why the agent did not answer, else null.', type: str, sample:
+      null}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success
@@ -238,8 +236,8 @@ conditions:
   description:
     - C(Ready), C(VMCreated), C(ResourcesAllocated) and C(NetworkConfigured), each with status and
       reason.
-    - If the task failed, the reason is the category of RV(error), and a status that is not known
-      is null.
+    - If the task failed, the reason is the category of RV(error), and a status that is not known is
+      null.
   returned: always
   type: list
   elements: dict

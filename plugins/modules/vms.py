@@ -15,212 +15,183 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to
-    every VM. Each VM is managed as M(pve.fleet.vm) does it.
+  - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
+    VM. Each VM is managed as M(pve.fleet.vm) does it.
   - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms: [{name:
     web1}, {name: web2, memory: 8G}]}). Only O(vms) or O(containers) is required.'
   - B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
-    O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose
-    in the guide C(docs/vm.md) of this collection. O(containers) has containers with the options
-    of M(pve.fleet.container). The guide C(docs/fleet.md) shows this module by example.
+    O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose in
+    the guide C(docs/vm.md) of this collection. O(containers) has containers with the options of
+    M(pve.fleet.container). The guide C(docs/fleet.md) shows this module by example.
   - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
-    determined for the whole list, so limits, affinity and anti-affinity also apply between
-    the new VMs.
-  - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks
-    of Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock
-    stays held for too long.
-  - If the list contains an invalid value, the whole list is rejected before the first change.
-    After that, a VM that fails does not stop the others. The task fails at the end, and a second
-    run completes the remaining VMs.
-  - If several runs create a VM with the same name and tenant at the same time, one VM is kept
-    and all runs continue with it.
+    determined for the whole list, so limits, affinity and anti-affinity also apply between the new
+    VMs.
+  - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks of
+    Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock stays held
+    for too long.
+  - If the list contains an invalid value, the whole list is rejected before the first change. After
+    that, a VM that fails does not stop the others. The task fails at the end, and a second run
+    completes the remaining VMs.
+  - If several runs create a VM with the same name and tenant at the same time, one VM is kept and
+    all runs continue with it.
 options:
   vms:
     description:
-      - The VMs, each with a name or a VMID. All are validated before
-        the first change.
-      - Options of a VM override those of its class, which override
-        the options for every VM; C(docs/fleet.md) says how lists
-        and dictionaries are merged.
+      - The VMs, each with a name or a VMID. All are validated before the first change.
+      - Options of a VM override those of its class, which override the options for every VM;
+        C(docs/fleet.md) says how lists and dictionaries are merged.
     type: list
     elements: dict
   containers:
     description:
-      - The containers, each with a name or a VMID, with the options
-        of M(pve.fleet.container), and C(class), C(classes) and
-        C(site). They are planned together with O(vms), and both
-        share VMIDs, the names of a tenant and its quota.
-      - Options next to O(vms), those of classes and of O(defaults)
-        hold for containers too if containers have them, except
-        C(source) and C(full).
+      - The containers, each with a name or a VMID, with the options of M(pve.fleet.container), and
+        C(class), C(classes) and C(site). They are planned together with O(vms), and both share
+        VMIDs, the names of a tenant and its quota.
+      - Options next to O(vms), those of classes and of O(defaults) hold for containers too if
+        containers have them, except C(source) and C(full).
     type: list
     elements: dict
   defaults:
     description:
-      - Options for every VM and container as one dictionary, such
-        as a variable of an estate. It overrides the same options
-        next to O(vms). Every option is allowed except name and
-        VMID; one that only VMs or only containers have holds for
-        these.
+      - Options for every VM and container as one dictionary, such as a variable of an estate. It
+        overrides the same options next to O(vms). Every option is allowed except name and VMID; one
+        that only VMs or only containers have holds for these.
     type: dict
     default: {}
   tenants:
     description:
-      - Limits the run to the VMs of these tenants, compared exactly.
-        An empty list means all VMs, and VMs of other tenants are
-        validated too.
-      - With O(prune) it must contain exactly one tenant, and only
-        its VMs are removed.
+      - Limits the run to the VMs of these tenants, compared exactly. An empty list means all VMs,
+        and VMs of other tenants are validated too.
+      - With O(prune) it must contain exactly one tenant, and only its VMs are removed.
     type: list
     elements: str
   tenant_settings:
     description:
-      - What holds for the VMs of a tenant, by its name. Options
-        of a VM and of its class override it, it overrides the options
-        for every VM, and a VM of a tenant that it does not have
-        is rejected.
-      - Each is a dictionary with any of C(pool), C(tags), C(quota),
-        C(allow_privileged), C(placement), C(networks), C(classes),
-        C(storage_classes), C(class), C(backup), C(site), and C(defaults)
-        for other options; C(comment) and C(access) are for M(pve.fleet.tenant).
+      - What holds for the VMs of a tenant, by its name. Options of a VM and of its class override
+        it, it overrides the options for every VM, and a VM of a tenant that it does not have is
+        rejected.
+      - Each is a dictionary with any of C(pool), C(tags), C(quota), C(allow_privileged),
+        C(placement), C(networks), C(classes), C(storage_classes), C(class), C(backup), C(site), and
+        C(defaults) for other options; C(comment) and C(access) are for M(pve.fleet.tenant).
     type: dict
     default: {}
   tenants_required:
-    description: Whether each tenant in O(tenants) must have a VM
-      in the list.
+    description: Whether each tenant in O(tenants) must have a VM in the list.
     type: bool
     default: true
   remove:
     description:
-      - Whether to remove the VMs of the list, regardless of O(vms[].state)
-        and O(prune). Only options that identify a VM, stop it or
-        lift its protection are used.
-      - No VM is removed if an entry has the VMID of a VM with another
-        name, or if an entry without a tenant refers to a VM with
-        a tenant's tag.
+      - Whether to remove the VMs of the list, regardless of O(vms[].state) and O(prune). Only
+        options that identify a VM, stop it or lift its protection are used.
+      - No VM is removed if an entry has the VMID of a VM with another name, or if an entry without
+        a tenant refers to a VM with a tenant's tag.
     type: bool
     default: false
   prune:
     description:
-      - Whether to remove VMs, with their disks, that are not in
-        the list and have exactly the tag of O(tenant), are in O(pool),
-        or both if both are set.
-      - Templates are never removed, and a protected VM is an error.
-        No VM is removed if the list is empty or a VM of the list
-        fails.
+      - Whether to remove VMs, with their disks, that are not in the list and have exactly the tag
+        of O(tenant), are in O(pool), or both if both are set.
+      - Templates are never removed, and a protected VM is an error. No VM is removed if the list is
+        empty or a VM of the list fails.
     type: bool
     default: false
   backup_jobs:
     description:
-      - Whether the jobs of O(backup) are created and changed. V(false)
-        leaves them to a run with another login, so that a login
-        without C(Sys.Modify) on C(/) can work on the guests.
+      - Whether the jobs of O(backup) are created and changed. V(false) leaves them to a run with
+        another login, so that a login without C(Sys.Modify) on C(/) can work on the guests.
     type: bool
     default: true
   reboot_batch:
     description:
-      - Maximum number of running VMs that are down at the same
-        time for a reboot, restart, reset or a change that needs
-        a stop. V(0) means unlimited.
-      - The next batch starts when all VMs of the previous one run
-        again; if one does not, the remaining VMs fail.
+      - Maximum number of running VMs that are down at the same time for a reboot, restart, reset or
+        a change that needs a stop. V(0) means unlimited.
+      - The next batch starts when all VMs of the previous one run again; if one does not, the
+        remaining VMs fail.
       - Environment variable E(PROXMOX_REBOOT_BATCH).
     type: int
     default: 5
   details:
-    description: Whether RV(vms) includes the properties, plan and
-      conditions of each VM in addition to its outcome.
+    description: Whether RV(vms) includes the properties, plan and conditions of each VM in addition
+      to its outcome.
     type: bool
     default: true
   parallel:
     description:
-      - Maximum number of concurrent tasks of Proxmox VE. 0 means
-        unlimited.
+      - Maximum number of concurrent tasks of Proxmox VE. 0 means unlimited.
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 32
   parallel_per_node:
     description:
-      - Maximum number of concurrent tasks on one node. 0 means
-        unlimited. A clone runs on the node of its source.
+      - Maximum number of concurrent tasks on one node. 0 means unlimited. A clone runs on the node
+        of its source.
       - Environment variable E(PROXMOX_PARALLEL_PER_NODE).
     type: int
     default: 4
   parallel_per_storage:
     description:
-      - Maximum number of VMs whose disks are created on one storage
-        at the same time. 0 means unlimited.
+      - Maximum number of VMs whose disks are created on one storage at the same time. 0 means
+        unlimited.
       - Environment variable E(PROXMOX_PARALLEL_PER_STORAGE).
     type: int
     default: 0
   parallel_per_template:
     description:
-      - Maximum number of concurrent clones of one template or VM.
-        0 means unlimited.
+      - Maximum number of concurrent clones of one template or VM. 0 means unlimited.
       - Environment variable E(PROXMOX_PARALLEL_PER_TEMPLATE).
     type: int
     default: 4
   backup:
     description:
-      - The backup job of a guest, here for all guests, with O(backup.schedule)
-        and O(backup.storage) at least. Guests with equal options
-        share a job.
-      - By default, the jobs of a guest are not changed; C(docs/backup.md)
-        has the rules and the privileges.
+      - The backup job of a guest, here for all guests, with O(backup.schedule) and
+        O(backup.storage) at least. Guests with equal options share a job.
+      - By default, the jobs of a guest are not changed; C(docs/backup.md) has the rules and the
+        privileges.
     type: dict
     suboptions:
       schedule:
-        description: Calendar event of Proxmox VE, such as V(02:30)
-          or V(mon..fri 22:00). An empty text takes the guest out
-          of the jobs of estates.
+        description: Calendar event of Proxmox VE, such as V(02:30) or V(mon..fri 22:00). An empty
+          text takes the guest out of the jobs of estates.
         type: str
       storage:
         description: Storage for the archives.
         type: str
       keep:
         description:
-          - Number of backups of each guest that are kept. After
-            a backup, Proxmox VE removes the other backups of the
-            guest on the storage that are not protected.
+          - Number of backups of each guest that are kept. After a backup, Proxmox VE removes the
+            other backups of the guest on the storage that are not protected.
           - By default, the rule of the storage applies.
         type: dict
         suboptions:
           keep_all:
-            description: Whether all backups are kept. It excludes
-              all other keys.
+            description: Whether all backups are kept. It excludes all other keys.
             type: bool
           keep_last:
             description: Number of the newest backups to keep.
             type: int
           keep_hourly:
-            description: Number of hours of which the newest backup
-              is kept.
+            description: Number of hours of which the newest backup is kept.
             type: int
           keep_daily:
-            description: Number of days of which the newest backup
-              is kept.
+            description: Number of days of which the newest backup is kept.
             type: int
           keep_weekly:
-            description: Number of weeks of which the newest backup
-              is kept.
+            description: Number of weeks of which the newest backup is kept.
             type: int
           keep_monthly:
-            description: Number of months of which the newest backup
-              is kept.
+            description: Number of months of which the newest backup is kept.
             type: int
           keep_yearly:
-            description: Number of years of which the newest backup
-              is kept.
+            description: Number of years of which the newest backup is kept.
             type: int
       mode:
-        description: Whether a running guest continues (V(snapshot)),
-          is suspended or is stopped. By default, as the node has
-          it, which is V(snapshot).
+        description: Whether a running guest continues (V(snapshot)), is suspended or is stopped. By
+          default, as the node has it, which is V(snapshot).
         type: str
         choices: ['', snapshot, suspend, stop]
       compress:
-        description: Compression of the archives. V(0) is none.
-          By default, as the node has it, which is V(0).
+        description: Compression of the archives. V(0) is none. By default, as the node has it,
+          which is V(0).
         type: str
         choices: ['', '0', gzip, lzo, zstd]
       notes_template:
@@ -228,12 +199,11 @@ options:
           O(pve.fleet.backup_job#module:notes_template).
         type: str
       bwlimit:
-        description: Bandwidth limit in KiB/s. By default, there
-          is none.
+        description: Bandwidth limit in KiB/s. By default, there is none.
         type: int
       repeat_missed:
-        description: Whether the job runs as soon as possible if
-          it missed its time. By default, it does not.
+        description: Whether the job runs as soon as possible if it missed its time. By default, it
+          does not.
         type: bool
 extends_documentation_fragment:
   - pve.fleet.fleet_item
@@ -322,15 +292,15 @@ EXAMPLES = r"""
 RETURN = r"""
 vms:
   description:
-    - The VMs in the order of the list, then the containers, followed by those that
-      O(prune) removed. Also returned if VMs failed or the list was rejected.
-    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg)
-      and RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant)
-      and the error of that VM itself.
-    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM
-      without one has no RV(vms[].error); the error is that of the task.
-    - A failed task prints ten of those that failed, unless Ansible runs with C(-v),
-      or the result is registered or can be read in C(rescue) or C(always).
+    - The VMs in the order of the list, then the containers, followed by those that O(prune)
+      removed. Also returned if VMs failed or the list was rejected.
+    - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
+      RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
+      error of that VM itself.
+    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without one
+      has no RV(vms[].error); the error is that of the task.
+    - A failed task prints ten of those that failed, unless Ansible runs with C(-v), or the result
+      is registered or can be read in C(rescue) or C(always).
   returned: always
   type: list
   elements: dict
@@ -338,37 +308,34 @@ vms:
     kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     name: {description: Name of the VM., type: str, sample: web1}
     tenant: {description: Tenant of the VM., type: str, sample: acme}
-    vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
-      sample: 15046}
+    vmid: {description: VMID of the VM. In check mode the one it would get., type: int, sample:
+      15046}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: 'Status of the VM, V(absent) if it does not exist, null if
-        unknown.', type: str, sample: running}
-    action: {description: 'V(created), V(changed), V(removed), V(unchanged), V(failed),
-        or V(kept) for one not pruned.', type: str, sample: created}
+    status: {description: 'Status of the VM, V(absent) if it does not exist, null if unknown.',
+      type: str, sample: running}
+    action: {description: 'V(created), V(changed), V(removed), V(unchanged), V(failed), or V(kept)
+      for one not pruned.', type: str, sample: created}
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
     failed: {description: Whether the VM failed., type: bool, sample: false}
     template: {description: Whether the guest is a template., type: bool, sample: false}
-    pruned: {description: Whether the VM was removed because it is not in the list.,
-      type: bool, sample: false}
+    pruned: {description: Whether the VM was removed because it is not in the list., type: bool,
+      sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
     rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
-    older_image: {description: 'The image or template of an existing VM (C(actual))
-        and the one that O(vms[].source) means now on its node (C(wanted)), if they
-        differ. No run replaces the VM.', type: dict, sample: {wanted: debian-13@2026.11.20,
-        actual: debian-13@2026.10.1}}
-    site: {description: Site of the VM., type: str, returned: when the list or its tenants
-        name sites, sample: berlin}
+    older_image: {description: 'The image or template of an existing VM (C(actual)) and the one that
+      O(vms[].source) means now on its node (C(wanted)), if they differ. No run replaces the VM.',
+      type: dict, sample: {wanted: debian-13@2026.11.20, actual: debian-13@2026.10.1}}
+    site: {description: Site of the VM., type: str, returned: when the list or its tenants name
+      sites, sample: berlin}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
-    error: {description: 'See RV(pve.fleet.vm#module:error).', type: dict, returned: when
-        it failed}
+    error: {description: 'See RV(pve.fleet.vm#module:error).', type: dict, returned: when it failed}
     vm: {description: 'See RV(pve.fleet.vm#module:vm).', type: dict, returned: for VMs}
-    container: {description: 'See RV(pve.fleet.container#module:container).', type: dict,
-      returned: for containers}
+    container: {description: 'See RV(pve.fleet.container#module:container).', type: dict, returned:
+      for containers}
     plan: {description: Steps of its plan., type: list, elements: str}
     done: {description: Steps that were executed., type: list, elements: str}
     placement: {description: 'See RV(pve.fleet.vm#module:placement).', type: dict}
-    conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list,
-      elements: dict}
+    conditions: {description: 'See RV(pve.fleet.vm#module:conditions).', type: list, elements: dict}
 refused:
   description: Whether the run failed before the first VM was processed, for example because of an
     invalid value in the list.
@@ -390,16 +357,15 @@ backup_jobs:
   elements: dict
   contains:
     name: {description: ID of the job., type: str, sample: fleet-3f0c94b2de}
-    action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str,
-      sample: changed}
-    added: {description: VMIDs of guests that it got., type: list, elements: int, sample: [
-        15046]}
+    action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str, sample:
+      changed}
+    added: {description: VMIDs of guests that it got., type: list, elements: int, sample: [15046]}
     removed: {description: VMIDs of guests that it lost., type: list, elements: int, sample: []}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: [15040, 15046]}
     schedule: {description: When it runs., type: str, sample: '02:30'}
     storage: {description: Storage of its archives., type: str, sample: local}
-    site: {description: Site of the job., type: str, returned: when the list or its tenants
-        name sites, sample: berlin}
+    site: {description: Site of the job., type: str, returned: when the list or its tenants name
+      sites, sample: berlin}
 other_backup_jobs:
   description: Enabled backup jobs of no estate that have guests of this run with O(backup) too.
     They are not changed.
@@ -410,7 +376,7 @@ other_backup_jobs:
     name: {description: ID of the job., type: str, sample: nightly}
     vms: {description: VMIDs of the guests of this run., type: list, elements: int, sample: [15046]}
     site: {description: Site of the job., type: str, returned: when the list or its tenants name
-        sites, sample: berlin}
+      sites, sample: berlin}
 report:
   description:
     - Lines to print. They contain the counts, the VMs by RV(vms[].action), the VMs that need a

@@ -15,62 +15,60 @@ version_added: 0.1.0
 author:
   - pve.fleet authors (@pve-fleet)
 description:
-  - Uploads a local file to a storage, lets a node download one from a URL, copies a volume
-    to another node, allocates a disk, sets notes and protection of backups, and deletes
-    volumes.
-  - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the
-    node that answers the API first, so that node needs the space in C(/var/tmp) as well.
-  - The API takes uploads of ISOs, disk images to import and container templates. It does
-    not take snippets, so the module writes them to a mounted directory, or to the node
-    by SSH.
+  - Uploads a local file to a storage, lets a node download one from a URL, copies a volume to
+    another node, allocates a disk, sets notes and protection of backups, and deletes volumes.
+  - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the node that
+    answers the API first, so that node needs the space in C(/var/tmp) as well.
+  - The API takes uploads of ISOs, disk images to import and container templates. It does not take
+    snippets, so the module writes them to a mounted directory, or to the node by SSH.
   - The token needs C(Datastore.AllocateTemplate) on the storage to upload and download,
-    C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate,
-    and C(Datastore.Allocate) to delete.
+    C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate, and
+    C(Datastore.Allocate) to delete.
 options:
   state:
     description:
-      - V(present) creates the volume if it does not exist, and changes what differs.
-        V(absent) deletes it.
-      - A protected backup is not deleted, and a disk or a snippet that a guest uses with
-        O(force) only.
+      - V(present) creates the volume if it does not exist, and changes what differs. V(absent)
+        deletes it.
+      - A protected backup is not deleted, and a disk or a snippet that a guest uses with O(force)
+        only.
     type: str
     choices: [present, absent]
     default: present
   volume:
-    description: Volume ID, such as V(local:iso/debian.iso), V(local-lvm:vm-100-data)
-      or that of a backup. By default, it follows from O(storage), O(content) and O(filename).
+    description: Volume ID, such as V(local:iso/debian.iso), V(local-lvm:vm-100-data) or that of a
+      backup. By default, it follows from O(storage), O(content) and O(filename).
     type: str
   storage:
     description: Storage of the volume. Required without O(volume).
     type: str
   node:
-    description: Node that works on the volume. For a storage that is not shared, the
-      node of the storage. By default, the default node of the connection, or else the
-      first online node with the storage.
+    description: Node that works on the volume. For a storage that is not shared, the node of the
+      storage. By default, the default node of the connection, or else the first online node with
+      the storage.
     type: str
   src:
     description:
-      - Local file that is uploaded, on the machine that runs the task. It is read as
-        it is sent, and never as a whole.
+      - Local file that is uploaded, on the machine that runs the task. It is read as it is sent,
+        and never as a whole.
       - A file of another size on the storage is replaced. The content is not compared.
-      - With O(content=snippets), the file becomes a snippet, whose content is compared
-        by its checksum.
+      - With O(content=snippets), the file becomes a snippet, whose content is compared by its
+        checksum.
     type: path
   text:
-    description: Content of a snippet, which is named with O(filename) or O(volume). A
-      diff shows its checksum only.
+    description: Content of a snippet, which is named with O(filename) or O(volume). A diff shows
+      its checksum only.
     type: str
   snippet_directory:
     description:
-      - Where the C(snippets) directory of the storage is mounted on the machine that
-        runs the task. The API of Proxmox VE does not take snippets, so the file is written
-        there, with a temporary name first.
+      - Where the C(snippets) directory of the storage is mounted on the machine that runs the task.
+        The API of Proxmox VE does not take snippets, so the file is written there, with a temporary
+        name first.
       - A file that begins with C(#!) becomes executable, as hook scripts must be.
       - A snippet needs this option or O(ssh).
     type: path
   ssh:
-    description: Login to O(node) by which a snippet is written to the directory of its
-      storage. C({}) is C(root) with the keys of the user that runs the task.
+    description: Login to O(node) by which a snippet is written to the directory of its storage.
+      C({}) is C(root) with the keys of the user that runs the task.
     type: dict
     suboptions:
       address:
@@ -102,13 +100,11 @@ options:
     type: str
   source_volume:
     description:
-      - Volume of the same storage that is copied, such as V(local:iso/debian.iso). O(volume)
-        is the name of the copy, by default the same name. An existing volume of its size
-        is not changed.
-      - A node reads the volume and writes it by SSH to O(node), so a storage that is
-        not shared is filled from another node. Types C(dir), C(btrfs), C(lvm), C(lvmthin)
-        and C(zfspool) can do this. Proxmox VE copies no backups and no disks in the formats
-        qcow2 and vmdk.
+      - Volume of the same storage that is copied, such as V(local:iso/debian.iso). O(volume) is the
+        name of the copy, by default the same name. An existing volume of its size is not changed.
+      - A node reads the volume and writes it by SSH to O(node), so a storage that is not shared is
+        filled from another node. Types C(dir), C(btrfs), C(lvm), C(lvmthin) and C(zfspool) can do
+        this. Proxmox VE copies no backups and no disks in the formats qcow2 and vmdk.
       - Proxmox VE allows it to C(root@pam) with a password only, and calls it experimental.
     type: str
   source_node:
@@ -122,34 +118,32 @@ options:
       - Proxmox VE verifies its checksum.
     type: str
   image:
-    description: OCI image with its tag, such as V(registry.example.com/library/nginx:1.29),
-      that a node pulls from a registry as a container template (Proxmox VE 9.1). An existing
-      file is not changed. O(filename) is its name without C(.tar).
+    description: OCI image with its tag, such as V(registry.example.com/library/nginx:1.29), that a
+      node pulls from a registry as a container template (Proxmox VE 9.1). An existing file is not
+      changed. O(filename) is its name without C(.tar).
     type: str
   filename:
-    description: Name of the file on the storage. By default, the last part of O(src)
-      or O(source_url). With O(content=import), the extension C(.img) becomes C(.qcow2).
+    description: Name of the file on the storage. By default, the last part of O(src) or
+      O(source_url). With O(content=import), the extension C(.img) becomes C(.qcow2).
     type: str
   content:
-    description: Content type of the file. By default, it is derived from the extension
-      of the name.
+    description: Content type of the file. By default, it is derived from the extension of the name.
     type: str
     choices: [import, iso, snippets, vztmpl]
   checksum:
     description:
-      - Checksum of the file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the
-        digits.
-      - That of O(src) is verified before the upload and by Proxmox VE after it. Proxmox
-        VE deletes a file with another checksum, and the task fails.
+      - Checksum of the file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the digits.
+      - That of O(src) is verified before the upload and by Proxmox VE after it. Proxmox VE deletes
+        a file with another checksum, and the task fails.
     type: str
   checksum_algorithm:
-    description: Algorithm of O(checksum) if that has no prefix. By default, it is derived
-      from the number of digits.
+    description: Algorithm of O(checksum) if that has no prefix. By default, it is derived from the
+      number of digits.
     type: str
     choices: [md5, sha1, sha224, sha256, sha384, sha512]
   compression:
-    description: Compression of the file at O(source_url). The node decompresses it; O(checksum)
-      is that of the compressed file.
+    description: Compression of the file at O(source_url). The node decompresses it; O(checksum) is
+      that of the compressed file.
     type: str
     choices: [bz2, gz, lzo, zst]
   verify_certificates:
@@ -157,8 +151,8 @@ options:
     type: bool
     default: true
   size:
-    description: Size of a new disk, such as V(32G). O(volume) is its name then. A disk
-      of another size is an error.
+    description: Size of a new disk, such as V(32G). O(volume) is its name then. A disk of another
+      size is an error.
     type: str
   vmid:
     description: Guest that a new disk belongs to. Required with O(size).
@@ -168,12 +162,11 @@ options:
     type: str
     choices: [qcow2, raw, subvol, vmdk]
   notes:
-    description: Notes on a backup. An empty text removes them. By default, they are not
-      changed.
+    description: Notes on a backup. An empty text removes them. By default, they are not changed.
     type: str
   protected:
-    description: Whether a backup is protected from deletion and pruning. By default,
-      it is not changed.
+    description: Whether a backup is protected from deletion and pruning. By default, it is not
+      changed.
     type: bool
   force:
     description: Whether O(src) is uploaded even if a file of its size is there, and whether

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tests.tools.written import in_one_line
+from tests.tools.written import LOADER, in_one_line
 
 DECLARATIONS = Path(__file__).resolve().parent / "options"
 
@@ -48,9 +48,6 @@ OF_THE_MAKER = (
 )
 KNOWN = {*IN_SPECIFICATION, *IN_DOCUMENTATION, *OF_THE_MAKER}
 PARSED = ("scalar", "property_string", "rule")
-
-# The same in C, if PyYAML was built with it, is ten times as fast.
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Options = dict[str, dict[str, Any]]
 Declarations = dict[str, dict[str, Any]]

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from tests.tools.declarations import LOADER, DeclarationError, Declarations, Options, documentation
-from tests.tools.written import LICENSE, compact, dumped_by_key, fits_in_braces, in_braces
+from tests.tools.declarations import DeclarationError, Declarations, Options, documentation
+from tests.tools.written import LICENSE, LOADER, compact, dumped_by_key, fits_in_braces, in_braces
 
 # Returned values that several modules have.
 RETURNED = Path(__file__).resolve().parent / "returned.yml"

@@ -24,7 +24,6 @@ from tests.tools.declarations import (
     DECLARATIONS,
     IN_ROLE,
     IN_SPECIFICATION,
-    LOADER,
     DeclarationError,
     Declarations,
     Options,
@@ -39,7 +38,7 @@ from tests.tools.make_rows import (
     render_needs,
     task_names,
 )
-from tests.tools.written import LICENSE, Source, dumped, formatted, in_one_line
+from tests.tools.written import LICENSE, LOADER, Source, dumped, formatted, in_one_line
 
 REPO = Path(__file__).resolve().parents[2]
 GENERATED = Path("plugins/module_utils/_spec/generated")

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from tests.tools.declarations import LOADER, DeclarationError, Declarations
+from tests.tools.declarations import DeclarationError, Declarations
 from tests.tools.make_modules import modules_of
-from tests.tools.written import LICENSE
+from tests.tools.written import LICENSE, LOADER
 
 # The tasks of preflight beside modules.
 TASKS_FILE = Path(__file__).resolve().parent / "tasks.yml"
