@@ -2,18 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module of the same name in the controller's process, if the result is the same.
-
-Written by `make options`: do not edit.
-"""
-
-from __future__ import annotations
+"""Runs this module in the controller's process. Written by `make options`: do not edit."""
 
 from ansible_collections.pve.fleet.plugins.modules.tenant_info import ENTRY as entry
 from ansible_collections.pve.fleet.plugins.plugin_utils._in_process import InProcess
 
 
 class ActionModule(InProcess):
-    """The way in for tasks with pve.fleet.tenant_info."""
-
     ENTRY = entry

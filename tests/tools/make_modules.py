@@ -87,20 +87,13 @@ def module_files(declarations: Declarations) -> dict[Path, str]:
 
 
 ACTION = '''\
-{license}"""Runs the module of the same name in the controller's process, if the result is the same.
-
-Written by `make options`: do not edit.
-"""
-
-from __future__ import annotations
+{license}"""Runs this module in the controller's process. Written by `make options`: do not edit."""
 
 from ansible_collections.pve.fleet.plugins.modules.{name} import ENTRY as entry
 from ansible_collections.pve.fleet.plugins.plugin_utils._in_process import InProcess
 
 
 class ActionModule(InProcess):
-    """The way in for tasks with pve.fleet.{name}."""
-
     ENTRY = entry
 '''
 
