@@ -5,15 +5,11 @@
 
 # Written by `make options` from acl.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acl
 short_description: Manage who has which role on a path
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Gives roles on a path to users, groups and tokens, and takes them away. Other roles on the path
     stay, unless O(exact) is set.
@@ -72,10 +68,8 @@ options:
       Without it, this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.acl_info
   - module: pve.fleet.role
@@ -168,11 +162,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_spec
 
 ENTRY = Entry(partial(run, ACL), acl_spec(), name="acl")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from acl.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acl_info
 short_description: Gather information about who has which role
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the rights on one path, or on all paths where a user, a group or a token has a role. One
     request is made.
@@ -25,12 +21,9 @@ options:
   path:
     description: One path. By default, all paths are returned on which a role is given.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.acl
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.acl}]
 """
 
 EXAMPLES = r"""
@@ -81,11 +74,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_info_spec
 
 ENTRY = Entry(partial(run_info, ACL), acl_info_spec(), name="acl_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

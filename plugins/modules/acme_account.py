@@ -5,15 +5,11 @@
 
 # Written by `make options` from acme_account.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acme_account
 short_description: Manage accounts of ACME
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Registers, changes and deactivates an account at a CA of ACME, such as Let's Encrypt.
     M(pve.fleet.node) names the account of a node, and M(pve.fleet.acme_certificate) orders its
@@ -55,10 +51,8 @@ options:
     description: HMAC key of the external account. It is used for a new account only, and never
       returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.acme_account_info
   - module: pve.fleet.acme_plugin
@@ -147,11 +141,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_acc
 )
 
 ENTRY = Entry(partial(run, ACME_ACCOUNT), acme_account_spec(), name="acme_account")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

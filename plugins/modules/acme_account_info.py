@@ -5,15 +5,11 @@
 
 # Written by `make options` from acme_account.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acme_account_info
 short_description: Gather information about accounts of ACME
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one account of ACME or all of them, without keys. One request is made for the list, and
     one for each account.
@@ -22,12 +18,9 @@ options:
   name:
     description: Name of one account. By default, all accounts are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.acme_account
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.acme_account}]
 """
 
 EXAMPLES = r"""
@@ -72,11 +65,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_acc
 )
 
 ENTRY = Entry(run_accounts_info, acme_account_info_spec(), name="acme_account_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

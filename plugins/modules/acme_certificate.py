@@ -5,15 +5,11 @@
 
 # Written by `make options` from acme_certificate.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acme_certificate
 short_description: Manage the certificate of a node by ACME
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA. Nothing
     is ordered as long as the certificate of the node has these domains and is valid for
@@ -38,10 +34,8 @@ options:
       has expired.
     type: int
     default: 30
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.node
   - module: pve.fleet.acme_plugin
@@ -123,11 +117,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_cer
 )
 
 ENTRY = Entry(run_certificate, acme_certificate_spec(), name="acme_certificate")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from acme_plugin.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acme_plugin
 short_description: Manage plugins of ACME
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a plugin that proves domains to a CA of ACME, such as Let's
     Encrypt. M(pve.fleet.node) names the plugin of each domain, and M(pve.fleet.acme_certificate)
@@ -60,10 +56,8 @@ options:
   disable:
     description: Whether the plugin is disabled. By default, it is not changed.
     type: bool
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.acme_plugin_info
   - module: pve.fleet.acme_certificate
@@ -143,11 +137,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plu
 )
 
 ENTRY = Entry(partial(run, ACME_PLUGIN), acme_plugin_spec(), name="acme_plugin")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from acme_plugin.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: acme_plugin_info
 short_description: Gather information about plugins of ACME
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one plugin of ACME or all of them, without their credentials. One request is made.
   - The token needs C(Sys.Modify) on C(/), because Proxmox VE shows the credentials with the
@@ -22,12 +18,9 @@ options:
   name:
     description: Name of one plugin. By default, all plugins are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.acme_plugin
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.acme_plugin}]
 """
 
 EXAMPLES = r"""
@@ -68,11 +61,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plu
 )
 
 ENTRY = Entry(partial(run_info, ACME_PLUGIN), acme_plugin_info_spec(), name="acme_plugin_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

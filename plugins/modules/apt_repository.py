@@ -5,15 +5,11 @@
 
 # Written by `make options` from apt_repository.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: apt_repository
 short_description: Manage the standard package repositories of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Enables or disables a standard repository of Proxmox VE or Ceph on a node. Other repositories
     are not changed.
@@ -35,13 +31,9 @@ options:
     type: str
     choices: [enabled, disabled]
     default: enabled
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.apt_repository_info
-  - module: pve.fleet.node
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.apt_repository_info}, {module: pve.fleet.node}]
 """
 
 EXAMPLES = r"""
@@ -93,11 +85,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repo
 )
 
 ENTRY = Entry(run, apt_repository_spec(), name="apt_repository")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

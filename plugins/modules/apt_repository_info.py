@@ -5,15 +5,11 @@
 
 # Written by `make options` from apt_repository.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: apt_repository_info
 short_description: Gather information about the standard package repositories of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the standard repositories of a node. One request is made.
 options:
@@ -21,12 +17,9 @@ options:
     description: Name of the node.
     type: str
     required: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.apt_repository
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.apt_repository}]
 """
 
 EXAMPLES = r"""
@@ -62,11 +55,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repo
 )
 
 ENTRY = Entry(run_info, apt_repository_info_spec(), name="apt_repository_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

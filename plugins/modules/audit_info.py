@@ -5,15 +5,11 @@
 
 # Written by `make options` from audit_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: audit_info
 short_description: Check the tenants of a cluster for what should not be
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Reports VMs and containers with no, several or an unknown tenant, in a wrong pool, or with a
     volume of another tenant, tokens that are old or never expire, rights of users that do not
@@ -70,13 +66,9 @@ options:
         for each guest.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.tenant
-  - module: pve.fleet.tenant_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.tenant}, {module: pve.fleet.tenant_info}]
 """
 
 EXAMPLES = r"""
@@ -144,11 +136,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.audit_in
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run_audit import run_audit
 
 ENTRY = Entry(run_audit, audit_info_spec(), name="audit_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from backup.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: backup
 short_description: Create backups of VMs and containers
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Backs up one or several guests, and removes old archives by a retention.
   - Guests on different nodes are processed in parallel, within O(parallel) and
@@ -135,9 +131,7 @@ extends_documentation_fragment:
   - pve.fleet.backup_options.choice
   - pve.fleet.connection
   - pve.fleet.attributes
-seealso:
-  - module: pve.fleet.backup_info
-  - module: pve.fleet.backup_job
+seealso: [{module: pve.fleet.backup_info}, {module: pve.fleet.backup_job}]
 """
 
 EXAMPLES = r"""
@@ -245,11 +239,7 @@ ENTRY = Entry(
     },
     name="backup",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from backup.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: backup_info
 short_description: Gather information about backups of VMs and containers
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the archives on the storages of a cluster, each with its guest and tenant, and the
     guests that have no archive.
@@ -52,9 +48,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.backup
-  - module: pve.fleet.backup_job
+seealso: [{module: pve.fleet.backup}, {module: pve.fleet.backup_job}]
 """
 
 EXAMPLES = r"""
@@ -188,11 +182,7 @@ ENTRY = Entry(
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},
     name="backup_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

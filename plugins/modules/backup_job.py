@@ -5,15 +5,11 @@
 
 # Written by `make options` from backup_job.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: backup_job
 short_description: Manage backup jobs
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a scheduled backup job of the cluster.
   - Pools, nodes and storages that do not exist, and storages without content C(backup), are refused
@@ -182,13 +178,9 @@ options:
   comment:
     description: Comment on the job. An empty text removes it. By default, it is not changed.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.backup_job_info
-  - module: pve.fleet.backup_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.backup_job_info}, {module: pve.fleet.backup_info}]
 """
 
 EXAMPLES = r"""
@@ -304,11 +296,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_j
 )
 
 ENTRY = Entry(partial(run, BACKUP_JOB), backup_job_spec(), name="backup_job")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

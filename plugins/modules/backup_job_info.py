@@ -5,15 +5,11 @@
 
 # Written by `make options` from backup_job.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: backup_job_info
 short_description: Gather information about backup jobs and the guests they cover
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one backup job or all of them, each guest with the enabled jobs that back it up, and the
     guests without such a job. Two requests are made.
@@ -31,13 +27,9 @@ options:
     description: Prefix of a tenant's tag.
     type: str
     default: tenant_
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.backup_job
-  - module: pve.fleet.backup_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.backup_job}, {module: pve.fleet.backup_info}]
 """
 
 EXAMPLES = r"""
@@ -132,11 +124,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_j
 )
 
 ENTRY = Entry(run_info, backup_job_info_spec(), name="backup_job_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

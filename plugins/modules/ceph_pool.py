@@ -5,15 +5,11 @@
 
 # Written by `make options` from ceph_pool.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ceph_pool
 short_description: Manage pools of Ceph
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a pool of the Ceph cluster that Proxmox VE runs. Fails with the
     category C(NotSupported) without Ceph.
@@ -109,13 +105,9 @@ options:
       with storages is not deleted.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.ceph_pool_info
-  - module: pve.fleet.storage
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.ceph_pool_info}, {module: pve.fleet.storage}]
 """
 
 EXAMPLES = r"""
@@ -193,11 +185,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_poo
 from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.run import run_pool
 
 ENTRY = Entry(run_pool, ceph_pool_spec(), name="ceph_pool")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from ceph_pool.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ceph_pool_info
 short_description: Gather information about pools of Ceph
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one pool of Ceph or all of them. Fails with the category C(NotSupported) without Ceph.
   - The token needs C(Sys.Audit) on C(/).
@@ -25,12 +21,9 @@ options:
     description: Node with Ceph that is asked. By default, the first node that is online and has
       Ceph.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.ceph_pool
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.ceph_pool}]
 """
 
 EXAMPLES = r"""
@@ -74,11 +67,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_poo
 from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.run import run_pool_info
 
 ENTRY = Entry(run_pool_info, ceph_pool_info_spec(), name="ceph_pool_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from clone.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: clone
 short_description: Clone a template, virtual machine or container
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Ensures that a clone exists. A new clone can be configured in the same task with the options of
     M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options that both
@@ -259,11 +255,7 @@ ENTRY = Entry(
     conditions=conditions_of_failure,
     name="clone",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from cluster.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cluster
 short_description: Manage all resources of a cluster from one file
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Brings the resources of a cluster to the state that a file declares. Each item of a section has
     the options of the module of its kind, with the same defaults, and is planned, refused and
@@ -241,10 +237,8 @@ options:
       - ha_rules
       - replications
       - backup_jobs
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.cluster_export_info
   - module: pve.fleet.vms
@@ -323,11 +317,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import cluster_spec
 
 ENTRY = Entry(run, cluster_spec(), secrets=secrets_in, name="cluster")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from cluster.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cluster_export_info
 short_description: Gather the configuration of a cluster as a file
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the resources of a cluster as variables of the role C(pve.fleet.cluster), and as the
     text of a file with comments. A run of C(pve.fleet.cluster) with that file changes nothing.
@@ -56,13 +52,9 @@ options:
       - ha_rules
       - replications
       - backup_jobs
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.cluster
-  - module: pve.fleet.estate_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.cluster}, {module: pve.fleet.estate_info}]
 """
 
 EXAMPLES = r"""
@@ -124,11 +116,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster 
 )
 
 ENTRY = Entry(run, cluster_export_info_spec(), name="cluster_export_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from cluster_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cluster_info
 short_description: Gather information about a cluster, its health and its usage by tenant
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns name, quorum, version, nodes, storages, the resources of each tenant, HA, the last
     failed tasks, and the health of the cluster with the reasons.
@@ -38,12 +34,9 @@ options:
     description: Usage in percent from which a storage gets a warning.
     type: int
     default: 90
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.node_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.node_info}]
 """
 
 EXAMPLES = r"""
@@ -170,11 +163,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_
 )
 
 ENTRY = Entry(run, cluster_info_spec(), name="cluster_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from cluster_options.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cluster_options
 short_description: Manage options of a cluster, such as registered tags
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets options that hold for a whole cluster. Those that are not given are not changed, nor are
     keys of an option that this module does not know.
@@ -336,13 +332,9 @@ options:
       origin:
         description: Address of the web interface. An empty text removes it.
         type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.cluster_options_info
-  - module: pve.fleet.cluster_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.cluster_options_info}, {module: pve.fleet.cluster_info}]
 """
 
 EXAMPLES = r"""
@@ -458,11 +450,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_
 )
 
 ENTRY = Entry(partial(run, CLUSTER_OPTIONS), cluster_options_spec(), name="cluster_options")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,24 +5,17 @@
 
 # Written by `make options` from cluster_options.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cluster_options_info
 short_description: Gather information about options of a cluster
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the options of a cluster that M(pve.fleet.cluster_options) manages. One request is made.
   - The token needs C(Sys.Audit) on C(/).
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.cluster_options
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.cluster_options}]
 """
 
 EXAMPLES = r"""
@@ -97,11 +90,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 
 ENTRY = Entry(partial(run_info, CLUSTER_OPTIONS), {}, name="cluster_options_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

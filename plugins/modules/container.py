@@ -5,15 +5,11 @@
 
 # Written by `make options` from container.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: container
 short_description: Manage a container
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes a container, and changes its power state. Only what the task sets
     is changed, and a container that already is as described is not changed. Check mode, diff mode
@@ -689,9 +685,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.container_info
-  - module: pve.fleet.vm
+seealso: [{module: pve.fleet.container_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -810,11 +804,7 @@ ENTRY = Entry(
     conditions=conditions_of_failure,
     name="container",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from container_image.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: container_image
 short_description: Replace the root file system of a container
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Replaces the root file system of a container by that of an image. VMID, name, MAC addresses,
     mount points and everything else stays, also HA, jobs, pools and rights.
@@ -84,13 +80,9 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.container
-  - module: pve.fleet.clone
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.container}, {module: pve.fleet.clone}]
 """
 
 EXAMPLES = r"""
@@ -143,11 +135,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.containe
 ENTRY = Entry(
     run, container_image_spec(), {"required_one_of": [("name", "vmid")]}, name="container_image"
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

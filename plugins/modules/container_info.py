@@ -5,15 +5,11 @@
 
 # Written by `make options` from container_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: container_info
 short_description: Gather information about containers
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the containers of a cluster that match all filters, sorted by VMID.
   - This takes one request, and one more for each node with containers that are too new for the
@@ -145,11 +141,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_info_spec
 
 ENTRY = Entry(run, container_info_spec(), name="container_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from cpu_model.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cpu_model
 short_description: Manage custom CPU models
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a CPU model, which VMs of all nodes can use.
   - A change takes effect when a VM starts. Proxmox VE deletes a model that VMs use, and these can
@@ -58,13 +54,9 @@ options:
     description: Highest basic CPUID leaf, such as V(30) for Hyper-V on recent CPUs. An empty text
       removes it. By default, it is not changed.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.cpu_model_info
-  - module: pve.fleet.vm
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.cpu_model_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -136,11 +128,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_mode
 )
 
 ENTRY = Entry(partial(run, CPU_MODEL), cpu_model_spec(), name="cpu_model")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

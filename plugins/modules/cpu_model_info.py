@@ -5,15 +5,11 @@
 
 # Written by `make options` from cpu_model.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: cpu_model_info
 short_description: Gather information about custom CPU models
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one CPU model or all of them, as far as the token has a right of mappings on them. One
     request is made.
@@ -21,12 +17,9 @@ options:
   name:
     description: Name of one model. By default, all are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.cpu_model
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.cpu_model}]
 """
 
 EXAMPLES = r"""
@@ -66,11 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_mode
 )
 
 ENTRY = Entry(partial(run_info, CPU_MODEL), cpu_model_info_spec(), name="cpu_model_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

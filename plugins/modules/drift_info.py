@@ -5,15 +5,11 @@
 
 # Written by `make options` from drift_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: drift_info
 short_description: Gather what differs between an estate or a cluster file and the cluster
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Compares the VMs and containers of an estate with those of the cluster, option by option, and
     returns what differs, who started the last task of each VM that differs, VMs that are missing or
@@ -111,10 +107,8 @@ options:
     type: list
     elements: str
     default: []
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
 seealso:
   - module: pve.fleet.vms
   - module: pve.fleet.cluster
@@ -272,11 +266,7 @@ ENTRY = Entry(
     sites=Sites(names=sites_of, run=run_at_sites),
     name="drift_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

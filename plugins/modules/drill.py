@@ -5,15 +5,11 @@
 
 # Written by `make options` from drill.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: drill
 short_description: Restore backups as isolated copies, and prove that they start
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores archives as isolated copies, starts them, waits until they are up, and measures it.
     With O(state=absent) it removes the copies. The role P(pve.fleet.drill#role) does both, and
@@ -183,11 +179,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_spec
 
 ENTRY = Entry(run, drill_spec(), name="drill")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from drill.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: drill_info
 short_description: Plan a drill of restores
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Chooses guests and their newest archives, and plans in which rounds they are restored as copies,
     on which nodes and storages. Nothing is written.
@@ -46,9 +42,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.drill
-  - module: pve.fleet.backup_info
+seealso: [{module: pve.fleet.drill}, {module: pve.fleet.backup_info}]
 """
 
 EXAMPLES = r"""
@@ -129,11 +123,7 @@ ENTRY = Entry(
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},
     name="drill_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from estate_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: estate_info
 short_description: Gather a running cluster as an estate
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the VMs and containers of a cluster as the variables of an estate, and as the text of an
     estate file with comments. A run of C(pve.fleet.provision) with that file changes nothing.
@@ -83,13 +79,9 @@ options:
         default the use is a comment in RV(text).
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.vms
-  - module: pve.fleet.drift_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.vms}, {module: pve.fleet.drift_info}]
 """
 
 EXAMPLES = r"""
@@ -215,11 +207,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.estate_i
 )
 
 ENTRY = Entry(run, estate_info_spec(), name="estate_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

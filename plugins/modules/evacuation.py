@@ -5,15 +5,11 @@
 
 # Written by `make options` from evacuation.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: evacuation
 short_description: Move the guests of a node away and back
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Moves the guests of a node to other nodes before a maintenance, and returns them afterwards.
   - Before anything moves, it checks quorum, HA manager, Ceph, running tasks, locks and the room on
@@ -137,10 +133,8 @@ options:
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 180
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.evacuation_info
   - module: pve.fleet.node_info
@@ -229,11 +223,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuati
 )
 
 ENTRY = Entry(run, evacuation_spec(), name="evacuation")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

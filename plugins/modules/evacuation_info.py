@@ -5,26 +5,19 @@
 
 # Written by `make options` from evacuation.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: evacuation_info
 short_description: List maintenances of nodes that are not finished
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the records that module M(pve.fleet.evacuation) keeps in the notes of nodes. One request
     for each online node.
   - The record of an offline node cannot be read.
   - The token needs C(Sys.Audit) on C(/).
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.evacuation
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.evacuation}]
 """
 
 EXAMPLES = r"""
@@ -70,11 +63,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuati
 )
 
 ENTRY = Entry(run_info, evacuation_info_spec(), name="evacuation_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

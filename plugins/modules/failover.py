@@ -5,15 +5,11 @@
 
 # Written by `make options` from failover.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: failover
 short_description: Bring the guests of a lost site up at another one
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores the newest archive of each guest of a lost site, starts the guests in start order, and
     waits until they are up. Storages, networks and addresses change by tables.
@@ -200,9 +196,7 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 10800
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
 seealso:
   - module: pve.fleet.drill
   - module: pve.fleet.restore
@@ -370,11 +364,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover
 )
 
 ENTRY = Entry(run, failover_spec(), sites=Sites(names=sites_of, run=run_at_sites), name="failover")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

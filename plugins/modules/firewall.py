@@ -5,15 +5,11 @@
 
 # Written by `make options` from firewall.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: firewall
 short_description: Manage the firewall of the cluster, a node, a guest, a VNet or a security group
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages options, rules, aliases and IP sets of one scope of the firewall.
   - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE creates
@@ -268,9 +264,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.firewall_info
-  - module: pve.fleet.vm
+seealso: [{module: pve.fleet.firewall_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -389,11 +383,7 @@ ENTRY = Entry(
     },
     name="firewall",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from firewall.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: firewall_check
 short_description: Check whether the firewall allows a connection
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Evaluates the rules of the firewall for one connection, and returns the rule that decides. No
     packet is sent, and nothing is changed.
@@ -100,12 +96,8 @@ options:
     description: Prefix of a tenant's tag.
     type: str
     default: tenant_
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-seealso:
-  - module: pve.fleet.firewall
-  - module: pve.fleet.firewall_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
+seealso: [{module: pve.fleet.firewall}, {module: pve.fleet.firewall_info}]
 """
 
 EXAMPLES = r"""
@@ -173,11 +165,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.firewall
 )
 
 ENTRY = Entry(run, firewall_check_spec(), name="firewall_check")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

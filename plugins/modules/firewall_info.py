@@ -5,15 +5,11 @@
 
 # Written by `make options` from firewall.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: firewall_info
 short_description: Gather information about the firewall
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the firewall of one scope in the form in which module M(pve.fleet.firewall) declares it.
   - The token needs C(Sys.Audit) on C(/) for the cluster and security groups, on C(/nodes/NODE) for
@@ -30,9 +26,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.firewall
-  - module: pve.fleet.firewall_check
+seealso: [{module: pve.fleet.firewall}, {module: pve.fleet.firewall_check}]
 """
 
 EXAMPLES = r"""
@@ -116,11 +110,7 @@ ENTRY = Entry(
     },
     name="firewall_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from group.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: group
 short_description: Manage groups of users
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of users.
   - Roles that a group holds are held by all its users. The groups of a user are set with
@@ -46,10 +42,8 @@ options:
       Without it, this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.group_info
   - module: pve.fleet.user
@@ -113,11 +107,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_spec
 
 ENTRY = Entry(partial(run, GROUP), group_spec(), name="group")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from group.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: group_info
 short_description: Gather information about groups of users
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one group or all of them, each with its users. One request is made.
   - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
@@ -23,12 +19,9 @@ options:
   name:
     description: Name of one group. By default, all groups are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.group
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.group}]
 """
 
 EXAMPLES = r"""
@@ -66,11 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_info_spec
 
 ENTRY = Entry(partial(run_info, GROUP), group_info_spec(), name="group_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

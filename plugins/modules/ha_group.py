@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_group.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_group
 short_description: Manage HA groups of Proxmox VE 8
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of nodes for resources of the HA manager.
     M(pve.fleet.ha_resource) puts a guest into it.
@@ -46,10 +42,8 @@ options:
   comment:
     description: Comment on the group. An empty text removes it. By default, it is not changed.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.ha_group_info
   - module: pve.fleet.ha_resource
@@ -124,11 +118,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_group
 )
 
 ENTRY = Entry(partial(run, HA_GROUP), ha_group_spec(), name="ha_group")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

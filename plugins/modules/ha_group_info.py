@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_group.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_group_info
 short_description: Gather information about HA groups of Proxmox VE 8
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one group of the HA manager or all of them. One request is made.
   - Proxmox VE 9 has rules instead, and the task fails there. The token needs C(Sys.Audit) on C(/).
@@ -21,13 +17,9 @@ options:
   name:
     description: Name of one group. By default, all groups are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.ha_group
-  - module: pve.fleet.ha_rule_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.ha_group}, {module: pve.fleet.ha_rule_info}]
 """
 
 EXAMPLES = r"""
@@ -67,11 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_group
 )
 
 ENTRY = Entry(partial(run_info, HA_GROUP), ha_group_info_spec(), name="ha_group_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

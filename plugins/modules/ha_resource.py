@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_resource.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_resource
 short_description: Manage resources of the HA manager
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Puts a VM or container under the HA manager, changes the settings of the HA manager for it, and
     removes it again.
@@ -62,10 +58,8 @@ options:
     description: Tenant to which the guest must belong. A guest without exactly the tag of this
       tenant is refused. By default, guests of every tenant are accepted.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.ha_resource_info
   - module: pve.fleet.ha_rule
@@ -145,11 +139,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resou
 )
 
 ENTRY = Entry(run_resource, ha_resource_spec(), name="ha_resource")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_resource.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_resource_info
 short_description: Gather information about resources of the HA manager
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one resource of the HA manager or all of them. One request is made.
   - The token needs C(Sys.Audit) on C(/).
@@ -21,12 +17,9 @@ options:
   sid:
     description: ID of one resource, such as V(vm:100). By default, all resources are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.ha_resource
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.ha_resource}]
 """
 
 EXAMPLES = r"""
@@ -67,11 +60,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resou
 )
 
 ENTRY = Entry(partial(run_info, HA_RESOURCE), ha_resource_info_spec(), name="ha_resource_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

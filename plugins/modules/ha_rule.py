@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_rule.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_rule
 short_description: Manage rules of the HA manager
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a rule about the nodes of HA resources.
   - Rules that contradict each other are refused before the first write, in check mode too. The
@@ -73,13 +69,9 @@ options:
     description: Tenant to which all guests of the rule must belong. A guest without exactly the tag
       of this tenant is refused. By default, guests of every tenant are accepted.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.ha_rule_info
-  - module: pve.fleet.ha_resource
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.ha_rule_info}, {module: pve.fleet.ha_resource}]
 """
 
 EXAMPLES = r"""
@@ -175,11 +167,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_rule
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import ha_rule_spec
 
 ENTRY = Entry(run_rule, ha_rule_spec(), name="ha_rule")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

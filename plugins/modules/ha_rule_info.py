@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_rule.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_rule_info
 short_description: Gather information about rules of the HA manager
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one rule of the HA manager or all of them. One request is made.
   - Needs Proxmox VE 9.0 or newer. The token needs C(Sys.Audit) on C(/).
@@ -21,12 +17,9 @@ options:
   name:
     description: Name of one rule. By default, all rules are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.ha_rule
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.ha_rule}]
 """
 
 EXAMPLES = r"""
@@ -73,11 +66,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule 
 )
 
 ENTRY = Entry(partial(run_info, HA_RULE), ha_rule_info_spec(), name="ha_rule_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from ha_state.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: ha_state
 short_description: Arm and disarm the HA manager
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Disarms the HA manager of a cluster, for example before a work on the cluster network, and arms
     it again. The task ends when all nodes have reached the state.
@@ -43,13 +39,9 @@ options:
       - Environment variable E(PROXMOX_WAIT_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.cluster_info
-  - module: pve.fleet.ha_resource
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.cluster_info}, {module: pve.fleet.ha_resource}]
 """
 
 EXAMPLES = r"""
@@ -114,11 +106,7 @@ ENTRY = Entry(
     {"required_if": [("armed_state", "disarmed", ["resource_mode"])]},
     name="ha_state",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

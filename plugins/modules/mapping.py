@@ -5,15 +5,11 @@
 
 # Written by `make options` from mapping.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: mapping
 short_description: Manage mappings of devices and directories
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a mapping. A VM that uses a mapping can run on each node that has
     an entry, and does not need root to use the device.
@@ -84,12 +80,9 @@ options:
     description: Whether a VM with this PCI device can be migrated while it runs. By default, it is
       not changed.
     type: bool
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.mapping_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.mapping_info}]
 """
 
 EXAMPLES = r"""
@@ -174,11 +167,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import mapping_spec
 
 ENTRY = Entry(partial(run, MAPPING), mapping_spec(), name="mapping")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from mapping.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: mapping_info
 short_description: Gather information about mappings of devices and directories
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the mappings of a type or of all types, with one request for each type.
   - A mapping is returned if the token has C(Mapping.Audit), C(Mapping.Use) or C(Mapping.Modify) on
@@ -30,12 +26,9 @@ options:
     description: Node whose entries Proxmox VE compares with its devices and directories. The result
       is in RV(mappings[].checks). By default, nothing is compared.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.mapping
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.mapping}]
 """
 
 EXAMPLES = r"""
@@ -83,11 +76,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping 
 )
 
 ENTRY = Entry(run_mapping_info, mapping_info_spec(), name="mapping_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from metric_server.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: metric_server
 short_description: Manage metric servers
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a server that the nodes of a cluster send metrics to.
   - Proxmox VE connects to the server before it stores it, unless it is disabled or receives
@@ -124,12 +120,9 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.metric_server_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.metric_server_info}]
 """
 
 EXAMPLES = r"""
@@ -236,11 +229,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_s
 )
 
 ENTRY = Entry(partial(run, METRIC_SERVER), metric_server_spec(), name="metric_server")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

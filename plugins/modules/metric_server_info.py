@@ -5,15 +5,11 @@
 
 # Written by `make options` from metric_server.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: metric_server_info
 short_description: Gather information about metric servers
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one metric server or all of them, without secrets. All of them take one request for the
     list, and one for each.
@@ -22,12 +18,9 @@ options:
   name:
     description: Name of one metric server. By default, all are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.metric_server
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.metric_server}]
 """
 
 EXAMPLES = r"""
@@ -90,11 +83,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_s
 ENTRY = Entry(
     partial(run_info, METRIC_SERVER), metric_server_info_spec(), name="metric_server_info"
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from metrics.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: metrics
 short_description: Write metrics of clusters to a file for Prometheus
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Writes nodes, VMs and containers, storages, what tenants use and may use, and the age of the
     newest snapshot and backup of each guest as a text file, which the textfile collector of
@@ -45,13 +41,9 @@ options:
       - A file that has other lines than metrics of this collection is not overwritten.
     type: path
     required: true
-extends_documentation_fragment:
-  - pve.fleet.metrics_options
-  - pve.fleet.connection
-  - pve.fleet.attributes
-seealso:
-  - module: pve.fleet.metrics_info
-  - module: pve.fleet.drift_info
+extends_documentation_fragment: [pve.fleet.metrics_options, pve.fleet.connection,
+  pve.fleet.attributes]
+seealso: [{module: pve.fleet.metrics_info}, {module: pve.fleet.drift_info}]
 """
 
 EXAMPLES = r"""
@@ -136,11 +128,7 @@ ENTRY = Entry(
     libraries=(LIBRARY,),
     name="metrics",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from metrics.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: metrics_info
 short_description: Gather metrics of clusters for Prometheus
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it to a
     Pushgateway or to copy it to another host. Counters are those of this task alone.
@@ -29,8 +25,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.metrics
+seealso: [{module: pve.fleet.metrics}]
 """
 
 EXAMPLES = r"""
@@ -105,11 +100,7 @@ ENTRY = Entry(
     libraries=(LIBRARY,),
     name="metrics_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

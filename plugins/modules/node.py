@@ -5,15 +5,11 @@
 
 # Written by `make options` from node.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node
 short_description: Manage the settings of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains of
     ACME of a node.
@@ -124,10 +120,8 @@ options:
   timezone:
     description: Time zone of the node, such as V(Europe/Vienna).
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.node_settings_info
   - module: pve.fleet.node_network
@@ -223,11 +217,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run impor
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import node_spec
 
 ENTRY = Entry(run, node_spec(), name="node")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from node_certificate.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_certificate
 short_description: Manage the own certificate of a node
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads, replaces and removes the certificate that the web server and the API of a node use.
   - A certificate that Proxmox VE has ordered by ACME has the same file, and is replaced as well.
@@ -53,13 +49,9 @@ options:
       - This task itself must be able to verify the new certificate, see O(ca_path).
     type: bool
     default: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.node_certificate_info
-  - module: pve.fleet.node
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.node_certificate_info}, {module: pve.fleet.node}]
 """
 
 EXAMPLES = r"""
@@ -133,11 +125,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_cer
 )
 
 ENTRY = Entry(run_certificate, node_certificate_spec(), secrets=secrets_in, name="node_certificate")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

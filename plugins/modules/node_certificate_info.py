@@ -5,15 +5,11 @@
 
 # Written by `make options` from node_certificate.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_certificate_info
 short_description: Gather information about the own certificate of a node
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the own certificate of a node, without its key. One request is made.
   - Every login may read it.
@@ -22,12 +18,9 @@ options:
     description: Name of the node.
     type: str
     required: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.node_certificate
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.node_certificate}]
 """
 
 EXAMPLES = r"""
@@ -76,11 +69,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_cer
 ENTRY = Entry(
     partial(run_info, NODE_CERTIFICATE), node_certificate_info_spec(), name="node_certificate_info"
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from node_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_info
 short_description: Gather information about the nodes of a cluster
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining
     capacity.
@@ -56,12 +52,9 @@ options:
     description: Usage in percent from which a storage or root file system gets a warning.
     type: int
     default: 90
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.cluster_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.cluster_info}]
 """
 
 EXAMPLES = r"""
@@ -187,11 +180,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_inf
 )
 
 ENTRY = Entry(run, node_info_spec(), name="node_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

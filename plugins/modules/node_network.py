@@ -5,15 +5,11 @@
 
 # Written by `make options` from node_network.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_network
 short_description: Manage the network interfaces of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All interfaces of a task
     are one change, which is applied by one reload of the network.
@@ -199,12 +195,8 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-seealso:
-  - module: pve.fleet.node_network_info
-  - module: pve.fleet.node_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
+seealso: [{module: pve.fleet.node_network_info}, {module: pve.fleet.node_info}]
 """
 
 EXAMPLES = r"""
@@ -280,11 +272,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_net
 )
 
 ENTRY = Entry(run, node_network_spec(), name="node_network")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from node_network.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_network_info
 short_description: Gather information about the network interfaces of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the interfaces of a node as module M(pve.fleet.node_network) declares them, and the
     pending change. One request is made.
@@ -24,12 +20,9 @@ options:
     description: Name of the node.
     type: str
     required: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.node_network
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.node_network}]
 """
 
 EXAMPLES = r"""
@@ -82,11 +75,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_net
 )
 
 ENTRY = Entry(run_info, node_network_info_spec(), name="node_network_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

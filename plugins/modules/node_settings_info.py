@@ -5,15 +5,11 @@
 
 # Written by `make options` from node.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: node_settings_info
 short_description: Gather information about the settings of a node
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the settings of a node as module M(pve.fleet.node) declares them. Four requests are
     made.
@@ -23,12 +19,9 @@ options:
     description: Name of the node.
     type: str
     required: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.node
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.node}]
 """
 
 EXAMPLES = r"""
@@ -69,11 +62,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node imp
 )
 
 ENTRY = Entry(run_info, node_settings_info_spec(), name="node_settings_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from notify_endpoint.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: notification_endpoint
 short_description: Manage targets of notifications
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes an endpoint that Proxmox VE sends notifications to.
   - M(pve.fleet.notification_matcher) chooses which notifications it gets.
@@ -107,10 +103,8 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.notification_endpoint_info
   - module: pve.fleet.notification_matcher
@@ -193,11 +187,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_e
 )
 
 ENTRY = Entry(run_endpoint, notification_endpoint_spec(), name="notification_endpoint")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from notify_endpoint.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: notification_endpoint_info
 short_description: Gather information about targets of notifications
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the endpoints of a type or of all types, without secrets, with one request for each
     type.
@@ -26,12 +22,9 @@ options:
   name:
     description: Name of one endpoint. By default, all are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.notification_endpoint
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.notification_endpoint}]
 """
 
 EXAMPLES = r"""
@@ -69,11 +62,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_e
 ENTRY = Entry(
     run_endpoint_info, notification_endpoint_info_spec(), name="notification_endpoint_info"
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

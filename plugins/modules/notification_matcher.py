@@ -5,15 +5,11 @@
 
 # Written by `make options` from notify_matcher.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: notification_matcher
 short_description: Manage rules that choose the targets of notifications
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a matcher. Endpoints that do not exist are refused before the first
     write.
@@ -62,10 +58,8 @@ options:
   comment:
     description: Comment on the matcher. An empty text removes it. By default, it is not changed.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.notification_matcher_info
   - module: pve.fleet.notification_endpoint
@@ -142,11 +136,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_m
 )
 
 ENTRY = Entry(partial(run, MATCHER), notification_matcher_spec(), name="notification_matcher")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from notify_matcher.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: notification_matcher_info
 short_description: Gather information about rules that choose the targets of notifications
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one matcher or all of them. One request is made.
   - The token needs C(Mapping.Audit) on C(/mapping/notifications).
@@ -21,12 +17,9 @@ options:
   name:
     description: Name of one matcher. By default, all are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.notification_matcher
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.notification_matcher}]
 """
 
 EXAMPLES = r"""
@@ -65,11 +58,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_m
 ENTRY = Entry(
     partial(run_info, MATCHER), notification_matcher_info_spec(), name="notification_matcher_info"
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from pool.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: pool
 short_description: Manage resource pools and their members
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are
     its members.
@@ -73,13 +69,9 @@ options:
       and the message names the privileges.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.pool_info
-  - module: pve.fleet.vm
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.pool_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -171,11 +163,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_spec
 
 ENTRY = Entry(partial(run, POOL), pool_spec(), name="pool")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

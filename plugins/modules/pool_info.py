@@ -5,15 +5,11 @@
 
 # Written by `make options` from pool.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: pool_info
 short_description: Gather information about resource pools
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one resource pool or all of them, each with its members.
   - One request reads one pool. All pools take one request for the list, and one more for each pool.
@@ -23,12 +19,9 @@ options:
   name:
     description: Name of one pool, such as V(acme/web). By default, all pools are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.pool
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.pool}]
 """
 
 EXAMPLES = r"""
@@ -70,11 +63,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_info_spec
 
 ENTRY = Entry(partial(run_info, POOL), pool_info_spec(), name="pool_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from power.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: power
 short_description: Start or stop all guests of tenants in tiers
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Starts the guests of one or several tenants in start order, or stops them in the reverse order.
     The guests with the same C(order) in their option C(startup) are a tier; those without one are
@@ -101,10 +97,8 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 3600
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.vm
   - module: pve.fleet.container
@@ -188,11 +182,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
 
 ENTRY = Entry(run, power_spec(), name="power")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

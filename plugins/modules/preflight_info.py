@@ -5,15 +5,11 @@
 
 # Written by `make options` from preflight_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: preflight_info
 short_description: Check the requirements of a playbook before it runs
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Checks the endpoint, credentials, version, quorum and nodes, and the storages, bridges,
     templates, VMs and pool that are listed.
@@ -246,13 +242,9 @@ options:
         reported with the guests that need it.
       - Nothing else of the estate is checked, and nothing at all with C(backup_jobs=false) in it.
     type: dict
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.cluster_info
-  - module: pve.fleet.tidy
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.cluster_info}, {module: pve.fleet.tidy}]
 """
 
 EXAMPLES = r"""
@@ -373,11 +365,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.prefligh
 )
 
 ENTRY = Entry(run, preflight_info_spec(), secrets=estate_secrets, name="preflight_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

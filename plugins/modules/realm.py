@@ -5,15 +5,11 @@
 
 # Written by `make options` from realm_config.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: realm
 short_description: Manage realms
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a realm. M(pve.fleet.realm_sync) takes over its users,
     M(pve.fleet.realm_info) lists the realms.
@@ -181,13 +177,9 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.realm_info
-  - module: pve.fleet.realm_sync
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.realm_info}, {module: pve.fleet.realm_sync}]
 """
 
 EXAMPLES = r"""
@@ -300,11 +292,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm_co
 )
 
 ENTRY = Entry(partial(run, REALM_CONFIG), realm_spec(), name="realm")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

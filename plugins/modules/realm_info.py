@@ -5,15 +5,11 @@
 
 # Written by `make options` from realm.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: realm_info
 short_description: Gather information about realms
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one realm or all of them. One request is made.
   - A realm is where the passwords of users are kept. It is the part of a user's name behind the
@@ -23,13 +19,9 @@ options:
   name:
     description: Name of one realm. By default, all realms are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.realm_sync
-  - module: pve.fleet.user
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.realm_sync}, {module: pve.fleet.user}]
 """
 
 EXAMPLES = r"""
@@ -65,11 +57,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_info_spec
 
 ENTRY = Entry(partial(run_info, REALM), realm_info_spec(), name="realm_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

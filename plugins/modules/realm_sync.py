@@ -5,15 +5,11 @@
 
 # Written by `make options` from realm.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: realm_sync
 short_description: Synchronize users and groups with the directory of a realm
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes users and groups as the LDAP or AD directory of a realm has them.
   - What changes is found by reading users, groups and rights before and after, because Proxmox VE
@@ -67,9 +63,7 @@ options:
       Without it, a dry run comes first if this user is in the realm, and such a run is refused.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
 seealso:
   - module: pve.fleet.realm_info
   - module: pve.fleet.user
@@ -133,11 +127,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_sync_spec
 
 ENTRY = Entry(run_realm_sync, realm_sync_spec(), name="realm_sync")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

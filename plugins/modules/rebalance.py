@@ -5,15 +5,11 @@
 
 # Written by `make options` from rebalance.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: rebalance
 short_description: Move guests to use the nodes evenly
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Moves guests from nodes whose memory is given away to a large share to nodes with a small share,
     the most useful move first. Check mode shows each move, its reason, and the score before and
@@ -104,10 +100,8 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 3600
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.evacuation
   - module: pve.fleet.vm
@@ -195,11 +189,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.rebalanc
 )
 
 ENTRY = Entry(run, rebalance_spec(), name="rebalance")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

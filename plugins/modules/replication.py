@@ -5,15 +5,11 @@
 
 # Written by `make options` from replication.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: replication
 short_description: Manage replication jobs
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a job that replicates the disks of a guest to another node. The
     disks must be on ZFS.
@@ -57,12 +53,9 @@ options:
       the target. Otherwise the node of the guest deletes both within minutes.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.replication_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.replication_info}]
 """
 
 EXAMPLES = r"""
@@ -122,11 +115,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replicat
 )
 
 ENTRY = Entry(run_replication, replication_spec(), name="replication")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

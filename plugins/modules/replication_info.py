@@ -5,15 +5,11 @@
 
 # Written by `make options` from replication.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: replication_info
 short_description: Gather information about replication jobs
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one job or all of them, without those that are being deleted. One request is made.
   - The token needs C(VM.Audit) on the guests.
@@ -21,12 +17,9 @@ options:
   id:
     description: ID of one job, such as V(100-0). By default, all jobs are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.replication
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.replication}]
 """
 
 EXAMPLES = r"""
@@ -66,11 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replicat
 )
 
 ENTRY = Entry(partial(run_info, REPLICATION), replication_info_spec(), name="replication_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

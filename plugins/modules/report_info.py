@@ -5,15 +5,11 @@
 
 # Written by `make options` from report_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: report_info
 short_description: Gather a report on sites, tenants, nodes and guests
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns what needs attention, the nodes of each site with their load and the room that the rules
     of placement leave, the VMs of each tenant beside its quota, backups, snapshots and changes that
@@ -105,10 +101,8 @@ options:
       - If the text is not a history of this version, the report says so, and RV(history) is null.
     type: json
     default: ''
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
 seealso:
   - module: pve.fleet.drift_info
   - module: pve.fleet.cluster_info
@@ -307,11 +301,7 @@ ENTRY = Entry(
     sites=Sites(names=sites_of, run=run_at_sites),
     name="report_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from restore.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: restore
 short_description: Restore VMs and containers from backups
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Restores the newest archive of a guest, an archive of a time, or a named archive, as a new guest
     or over the guest itself. Placement, quota and VMID of a new guest are those of any new guest.
@@ -142,9 +138,7 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 10800
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
 seealso:
   - module: pve.fleet.backup
   - module: pve.fleet.backup_info
@@ -269,11 +263,7 @@ ENTRY = Entry(
     secrets=restore_secrets,
     name="restore",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from role.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: role
 short_description: Manage roles
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a role, which is a set of privileges. Who holds it, and where, is
     set with M(pve.fleet.acl).
@@ -59,10 +55,8 @@ options:
       privileges.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.role_info
   - module: pve.fleet.acl
@@ -133,11 +127,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_spec
 
 ENTRY = Entry(partial(run, ROLE), role_spec(), name="role")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from role.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: role_info
 short_description: Gather information about roles
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one role or all of them, each with its privileges. One request is made.
   - Every user and token may read all roles.
@@ -21,12 +17,9 @@ options:
   name:
     description: Name of one role. By default, all roles are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.role
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.role}]
 """
 
 EXAMPLES = r"""
@@ -66,11 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_info_spec
 
 ENTRY = Entry(partial(run_info, ROLE), role_info_spec(), name="role_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from sdn.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: sdn
 short_description: Manage software-defined networks as a transaction
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part of
     them. Sections and options that are not set stay unchanged.
@@ -417,10 +413,8 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.sdn_info
   - module: pve.fleet.firewall
@@ -557,11 +551,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._sdn.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.sdn import sdn_spec
 
 ENTRY = Entry(run, sdn_spec(), name="sdn")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,27 +5,20 @@
 
 # Written by `make options` from sdn.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: sdn_info
 short_description: Gather information about software-defined networks
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns zones, VNets, subnets, fabrics, controllers, IPAMs and name servers as they run, in the
     form in which module M(pve.fleet.sdn) declares them.
   - It also returns pending changes, addresses leased by the IPAM of Proxmox VE, and the status of
     zones on each node.
   - The token needs C(SDN.Audit) on C(/sdn), and C(Sys.Audit) on C(/).
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.sdn
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.sdn}]
 """
 
 EXAMPLES = r"""
@@ -87,11 +80,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.run_info import no_options, run
 
 ENTRY = Entry(run, no_options(), name="sdn_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

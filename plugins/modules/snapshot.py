@@ -5,15 +5,11 @@
 
 # Written by `make options` from snapshot.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: snapshot
 short_description: Manage snapshots of virtual machines
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates and deletes snapshots of one or several VMs, applies a retention, and rolls VMs back to
     a snapshot.
@@ -118,9 +114,7 @@ extends_documentation_fragment:
   - pve.fleet.snapshot_options.choice
   - pve.fleet.connection
   - pve.fleet.attributes
-seealso:
-  - module: pve.fleet.snapshot_info
-  - module: pve.fleet.vm
+seealso: [{module: pve.fleet.snapshot_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -240,11 +234,7 @@ ENTRY = Entry(
     },
     name="snapshot",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from snapshot.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: snapshot_info
 short_description: Gather information about snapshots of virtual machines
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one or several VMs with the tree of their snapshots and the parent of the current state.
   - This takes one request for the list of VMs and two more for each selected VM.
@@ -32,8 +28,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.snapshot
+seealso: [{module: pve.fleet.snapshot}]
 """
 
 EXAMPLES = r"""
@@ -120,11 +115,7 @@ ENTRY = Entry(
     },
     name="snapshot_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from storage.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: storage
 short_description: Manage storages
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Defines, changes and removes a storage of the cluster, of any type that Proxmox VE has.
   - An option of another type is an error, and so is a change of an option that Proxmox VE cannot
@@ -348,13 +344,9 @@ options:
       checked.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.storage_info
-  - module: pve.fleet.storage_download
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.storage_info}, {module: pve.fleet.storage_download}]
 """
 
 EXAMPLES = r"""
@@ -461,11 +453,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage 
 from ansible_collections.pve.fleet.plugins.module_utils._storage.table import STORAGE
 
 ENTRY = Entry(partial(run, STORAGE), storage_spec(), name="storage")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from storage_download.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: storage_download
 short_description: Download an image or ISO to a storage
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Ensures that a file exists on a storage. A node of the cluster downloads it; the machine that
     runs Ansible does not transfer data.
@@ -85,12 +81,9 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 1800
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.vm
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
@@ -192,11 +185,7 @@ ENTRY = Entry(
     },
     name="storage_download",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

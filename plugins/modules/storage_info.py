@@ -5,15 +5,11 @@
 
 # Written by `make options` from storage.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: storage_info
 short_description: Gather information about storages
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one storage of the cluster or all of them, with the options of its definition and its
     state on each node. Two requests are made.
@@ -23,12 +19,9 @@ options:
   name:
     description: Name of one storage. By default, all storages are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.storage
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.storage}]
 """
 
 EXAMPLES = r"""
@@ -94,11 +87,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage 
 from ansible_collections.pve.fleet.plugins.module_utils._storage.info import run_storage_info
 
 ENTRY = Entry(run_storage_info, storage_info_spec(), name="storage_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

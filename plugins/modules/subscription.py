@@ -5,15 +5,11 @@
 
 # Written by `make options` from subscription.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: subscription
 short_description: Manage the subscription of a node
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets or removes the subscription key of a node. The node asks the shop of Proxmox about a new
     key, and needs a connection to it; a key that the shop does not know has the status V(invalid)
@@ -39,13 +35,9 @@ options:
     type: str
     choices: [on_create, always]
     default: on_create
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.subscription_info
-  - module: pve.fleet.apt_repository
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.subscription_info}, {module: pve.fleet.apt_repository}]
 """
 
 EXAMPLES = r"""
@@ -123,11 +115,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscrip
 )
 
 ENTRY = Entry(partial(run, SUBSCRIPTION), subscription_spec(), name="subscription")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

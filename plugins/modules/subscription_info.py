@@ -5,15 +5,11 @@
 
 # Written by `make options` from subscription.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: subscription_info
 short_description: Gather information about the subscription of a node
 version_added: 0.2.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the subscription of a node, without its key. One request is made.
   - Without C(Sys.Audit) on the node, Proxmox VE returns the status and the level only.
@@ -22,12 +18,9 @@ options:
     description: Name of the node.
     type: str
     required: true
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.subscription
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.subscription}]
 """
 
 EXAMPLES = r"""
@@ -74,11 +67,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscrip
 )
 
 ENTRY = Entry(partial(run_info, SUBSCRIPTION), subscription_info_spec(), name="subscription_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from task_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: task_info
 short_description: Gather information about tasks of Proxmox VE
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the tasks of nodes and VMs, the newest first, with who started them, when, and how they
     ended. All filters apply together.
@@ -79,13 +75,9 @@ options:
       for each.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.vm_info
-  - module: pve.fleet.cluster_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.vm_info}, {module: pve.fleet.cluster_info}]
 """
 
 EXAMPLES = r"""
@@ -187,11 +179,7 @@ ENTRY = Entry(
     },
     name="task_info",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

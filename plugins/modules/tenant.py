@@ -5,15 +5,11 @@
 
 # Written by `make options` from tenant.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: tenant
 short_description: Manage tenants
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and removes all that a tenant has in Proxmox VE. That is a pool, roles with the
     least privileges, a user or a group, an API token, the rights on the pool and on what the tenant
@@ -256,10 +252,8 @@ options:
       token. Without it, this is refused before the first write, and the message names the loss.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.tenant_info
   - module: pve.fleet.vms
@@ -410,11 +404,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant i
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 
 ENTRY = Entry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from tenant.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: tenant_info
 short_description: Gather information about tenants
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the tenants of a cluster with their pools, users, tokens, roles, rights and VMs.
   - A tenant is found by the tag of a VM, by a role or by a user that has its name.
@@ -26,12 +22,9 @@ options:
     description: Prefix of the tags of tenants.
     type: str
     default: tenant_
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.tenant
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.tenant}]
 """
 
 EXAMPLES = r"""
@@ -90,11 +83,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant i
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.info import run_info
 
 ENTRY = Entry(run_info, tenant_info_spec(), name="tenant_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from tidy.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: tidy
 short_description: Remove what interrupted runs left unfinished
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Lists what is unfinished about the VMs and containers of a tenant, and what ends it, such as VMs
     that an interrupted run did not finish making, locks without a task, saved memory that is not
@@ -39,13 +35,9 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
-seealso:
-  - module: pve.fleet.vm
-  - module: pve.fleet.vms
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.vm}, {module: pve.fleet.vms}]
 """
 
 EXAMPLES = r"""
@@ -122,11 +114,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tidy imp
 from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
 
 ENTRY = Entry(run, tidy_spec(), name="tidy")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from token.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: token
 short_description: Manage API tokens
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes, rotates and deletes an API token of a user.
   - The secret is returned once, as RV(secret), by the run that creates or rotates the token. The
@@ -83,10 +79,8 @@ options:
       and the message names the loss.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.token_info
   - module: pve.fleet.user
@@ -191,11 +185,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_spec
 
 ENTRY = Entry(run_login, token_spec(), returned_secrets=("secret",), name="token")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from token.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: token_info
 short_description: Gather information about API tokens
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the API tokens of one user or of all users, without their secrets. One request is made.
   - The list has the tokens of users of groups on which the caller has C(User.Modify) or
@@ -25,13 +21,9 @@ options:
   name:
     description: Name of a token, without the user. By default, all tokens are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.token
-  - module: pve.fleet.user_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.token}, {module: pve.fleet.user_info}]
 """
 
 EXAMPLES = r"""
@@ -74,11 +66,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_info_spec
 
 ENTRY = Entry(partial(run_info, TOKEN), token_info_spec(), name="token_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

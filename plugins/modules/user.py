@@ -5,15 +5,11 @@
 
 # Written by `make options` from user.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: user
 short_description: Manage users
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a user, and sets its groups.
   - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not exist is
@@ -87,10 +83,8 @@ options:
       disabled or given an expiry date.
     type: bool
     default: false
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.user_info
   - module: pve.fleet.group
@@ -174,11 +168,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Ent
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_spec
 
 ENTRY = Entry(run_user, user_spec(), name="user")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

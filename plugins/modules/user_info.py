@@ -5,15 +5,11 @@
 
 # Written by `make options` from user.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: user_info
 short_description: Gather information about users
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one user or all of them, each with its groups and the names of its tokens. One request
     is made.
@@ -23,13 +19,9 @@ options:
   name:
     description: Name of one user with its realm. By default, all users are returned.
     type: str
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.user
-  - module: pve.fleet.token_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.user}, {module: pve.fleet.token_info}]
 """
 
 EXAMPLES = r"""
@@ -77,11 +69,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_info_spec
 
 ENTRY = Entry(partial(run_info, USER), user_info_spec(), name="user_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from vm.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: vm
 short_description: Manage a virtual machine
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, updates and removes a virtual machine, and changes its power state. Only what the task
     sets is changed, and a VM that already is as described is not changed. Check mode, diff mode and
@@ -270,11 +266,7 @@ ENTRY = Entry(
     conditions=conditions_of_failure,
     name="vm",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from vm_info.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: vm_info
 short_description: Gather information about virtual machines
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the VMs of a cluster that match all filters, sorted by VMID.
   - This takes one request, and one more for each node with VMs that are too new for the listing of
@@ -60,10 +56,7 @@ extends_documentation_fragment:
   - pve.fleet.connection
   - pve.fleet.attributes
   - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.vm
-  - plugin: pve.fleet.proxmox
-    plugin_type: inventory
+seealso: [{module: pve.fleet.vm}, {plugin: pve.fleet.proxmox, plugin_type: inventory}]
 """
 
 EXAMPLES = r"""
@@ -136,11 +129,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
 
 ENTRY = Entry(run, vm_info_spec(), name="vm_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

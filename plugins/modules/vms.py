@@ -5,15 +5,11 @@
 
 # Written by `make options` from vms.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: vms
 short_description: Manage many virtual machines in one task
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
     VM. Each VM is managed as M(pve.fleet.vm) does it.
@@ -425,11 +421,7 @@ ENTRY = Entry(
     sites=Sites(names=sites_of, run=run_at_sites),
     name="vms",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from volume.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: volume
 short_description: Manage volumes of a storage, such as ISOs and backups
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads a local file to a storage, lets a node download one from a URL, copies a volume to
     another node, allocates a disk, sets notes and protection of backups, and deletes volumes.
@@ -179,10 +175,8 @@ options:
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 1800
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.full
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
 seealso:
   - module: pve.fleet.volume_info
   - module: pve.fleet.storage
@@ -322,11 +316,7 @@ ENTRY = Entry(
     },
     name="volume",
 )
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -5,15 +5,11 @@
 
 # Written by `make options` from volume.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 module: volume_info
 short_description: Gather information about volumes of a storage
 version_added: 0.1.0
-author:
-  - pve.fleet authors (@pve-fleet)
+author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the volumes of a storage as a node lists them, all or those of a content type or guest.
     Two requests are made.
@@ -35,13 +31,9 @@ options:
   vmid:
     description: Guest whose volumes are returned. By default, those of all guests are.
     type: int
-extends_documentation_fragment:
-  - pve.fleet.connection
-  - pve.fleet.attributes
-  - pve.fleet.attributes.info
-seealso:
-  - module: pve.fleet.volume
-  - module: pve.fleet.storage_info
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.info]
+seealso: [{module: pve.fleet.volume}, {module: pve.fleet.storage_info}]
 """
 
 EXAMPLES = r"""
@@ -82,11 +74,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.volume i
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.info import run_volume_info
 
 ENTRY = Entry(run_volume_info, volume_info_spec(), name="volume_info")
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()

@@ -14,7 +14,15 @@ from typing import Any
 import yaml
 
 from tests.tools.declarations import DeclarationError, Declarations, Options, documentation
-from tests.tools.written import LICENSE, LOADER, compact, dumped_by_key, fits_in_braces, in_braces
+from tests.tools.written import (
+    LICENSE,
+    LOADER,
+    compact,
+    dumped_by_key,
+    fits_in_braces,
+    in_braces,
+    in_one_line,
+)
 
 # Returned values that several modules have.
 RETURNED = Path(__file__).resolve().parent / "returned.yml"
@@ -124,10 +132,7 @@ MODULE = '''\
 
 # Written by `make options` from {file}.yml: do not edit.
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
----
 {documentation}"""
 
 EXAMPLES = r"""
@@ -140,11 +145,7 @@ RETURN = r"""
 {imports}
 
 ENTRY = {call}
-
-
-def main() -> None:
-    ENTRY.main()
-
+main = ENTRY.main
 
 if __name__ == "__main__":
     main()
@@ -170,15 +171,15 @@ def _documentation(name: str, file: str, declarations: Declarations) -> dict[str
         "module": name,
         "short_description": module["short_description"],
         "version_added": module["version_added"],
-        "author": [AUTHOR],
+        "author": in_one_line([AUTHOR]),
         "description": module["description"],
         "requirements": module.get("requirements"),
         "attributes": module.get("attributes"),
         "options": options,
-        "extends_documentation_fragment": [
-            f"pve.fleet.{fragment}" for fragment in fragments if fragment not in own
-        ],
-        "seealso": list(map(_reference, module.get("seealso", []))),
+        "extends_documentation_fragment": in_one_line(
+            [f"pve.fleet.{fragment}" for fragment in fragments if fragment not in own]
+        ),
+        "seealso": compact(list(map(_reference, module.get("seealso", [])))),
     }
     return {key: value for key, value in shown.items() if value}
 
