@@ -197,11 +197,8 @@ guests:
         - The mark is V(keep), V(remove), V(protected), V(renamed) or V(foreign).
       type: list
       elements: dict
-      sample:
-        - volume: local:backup/vzdump-qemu-15046-2026_11_13-20_15_33.vma.zst
-          ctime: 1794600933
-          mark: keep
-          reason: keep-weekly 2026-W46
+      sample: [{volume: 'local:backup/vzdump-qemu-15046-2026_11_13-20_15_33.vma.zst', ctime:
+        1794600933, mark: keep, reason: keep-weekly 2026-W46}]
     plan: {description: The steps in words., type: list, elements: str, sample: [Back up guest
       'web1' (15046) to storage local]}
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
@@ -216,14 +213,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: VM.Backup on /vms/15046
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: Conflict, reason: VM.Backup on /vms/15046, status: null, path: null, upid:
+    null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.make.run import run

@@ -190,15 +190,13 @@ plan:
   returned: success
   type: list
   elements: str
-  sample:
-    - Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)
+  sample: [Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)]
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample:
-    - Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)
+  sample: [Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)]
 applied:
   description: Options that were changed and apply immediately. In check mode, options that would
     be.
@@ -231,14 +229,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: other origin
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: Conflict, reason: other origin, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run

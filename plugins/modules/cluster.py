@@ -301,14 +301,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: ValidationFailed
-    reason: declared twice
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: ValidationFailed, reason: declared twice, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.desired import secrets_in

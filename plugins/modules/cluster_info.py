@@ -82,14 +82,7 @@ cluster:
           are sums over its nodes.
       type: list
       elements: dict
-      sample:
-        - storage: ceph
-          kind: rbd
-          shared: true
-          nodes:
-            - pve1
-            - pve2
-          unavailable_on: []
+      sample: [{storage: ceph, kind: rbd, shared: true, nodes: [pve1, pve2], unavailable_on: []}]
     networks: {description: Interfaces of each node that is online. Null without O(networks)., type:
       dict, sample: {pve1: [{iface: vmbr0, type: bridge, active: 1}]}}
     totals: {description: 'Number of C(vms) and of C(containers), and C(cores), C(memory) and
@@ -133,14 +126,8 @@ cluster:
         - C(fencing) is the state of M(pve.fleet.ha_state). A disarmed HA manager is a reason of
           C(health).
       type: dict
-      sample:
-        quorate: true
-        master: pve1
-        fencing: armed
-        resource_mode: null
-        nodes:
-          pve1: online
-        services: []
+      sample: {quorate: true, master: pve1, fencing: armed, resource_mode: null, nodes: {pve1:
+        online}, services: []}
     failed_tasks: {description: 'The last failed tasks, newest first.', type: list, elements: dict,
       sample: [{node: pve1, type: qmstart, id: '100', ended: '2026-11-20T20:15:33Z', status: VM 100
       already running}]}

@@ -373,12 +373,8 @@ cluster_options:
       description: Colors by tag, order, whether upper case counts, and shape. Where nothing is set,
         the default of Proxmox VE; so it is in the values below.
       type: dict
-      sample:
-        color_map:
-          tenant_acme: 0044aa:ffffff
-        ordering: alphabetical
-        case_sensitive: false
-        shape: circle
+      sample: {color_map: {tenant_acme: '0044aa:ffffff'}, ordering: alphabetical, case_sensitive:
+        false, shape: circle}
     user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
       user_allow_list: []}}
     crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,
@@ -424,14 +420,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: PermissionDenied
-    reason: not all options
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: PermissionDenied, reason: not all options, status: null, path: null, upid:
+    null, retryable: false, tries: null}
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success

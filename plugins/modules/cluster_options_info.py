@@ -40,12 +40,8 @@ cluster_options:
       description: Colors by tag, order, whether upper case counts, and shape. Where nothing is set,
         the default of Proxmox VE; so it is in the values below.
       type: dict
-      sample:
-        color_map:
-          tenant_acme: 0044aa:ffffff
-        ordering: alphabetical
-        case_sensitive: false
-        shape: circle
+      sample: {color_map: {tenant_acme: '0044aa:ffffff'}, ordering: alphabetical, case_sensitive:
+        false, shape: circle}
     user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
       user_allow_list: []}}
     crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,

@@ -121,9 +121,8 @@ plan:
   returned: success
   type: list
   elements: str
-  sample:
-    - Clone image debian-13-ct@2026.11.20 to container 12345 for container 'proxy1' (15047) on node
-      pve1
+  sample: [Clone image debian-13-ct@2026.11.20 to container 12345 for container 'proxy1' (15047) on
+    node pve1]
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.run import run

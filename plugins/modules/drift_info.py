@@ -204,13 +204,9 @@ drift:
               C(upid), without consoles and backups. Null for a VM in sync and if no task is known.
               Proxmox VE changes some options without a task.
           type: dict
-          sample:
-            type: qmconfig
-            user: ops@pve
-            token: null
-            status: ok
-            started: '2026-11-20T20:15:33Z'
-            upid: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'
+          sample: {type: qmconfig, user: ops@pve, token: null, status: ok, started:
+            '2026-11-20T20:15:33Z', upid:
+            'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'}
     unlisted: {description: 'VMs that are not in the estate, each with C(name), C(tenant), C(site),
       C(vmid), C(node), C(power) and C(last_task).', type: list, elements: dict, sample: []}
     quotas: {description: 'Use of each quota of the estate, with C(tenant), C(site), C(kind),

@@ -149,14 +149,8 @@ missing:
   returned: success
   type: list
   elements: dict
-  sample:
-    - vmid: 15047
-      name: web2
-      tenant: acme
-      node: pve3
-      reason: node pve3 is offline
-      privilege: null
-      acl_path: null
+  sample: [{vmid: 15047, name: web2, tenant: acme, node: pve3, reason: node pve3 is offline,
+    privilege: null, acl_path: null}]
 nodes:
   description: Nodes that are offline and have such VMs, each with C(node) and C(reason).
   returned: success
@@ -170,12 +164,8 @@ unexpressed:
   returned: success
   type: list
   elements: dict
-  sample:
-    - vmid: 15046
-      name: web1
-      option: unused0
-      value: local-lvm:vm-15046-disk-1
-      reason: a disk that no drive uses
+  sample: [{vmid: 15046, name: web1, option: unused0, value: 'local-lvm:vm-15046-disk-1', reason: a
+    disk that no drive uses}]
 secrets:
   description: Options that have a secret, which Proxmox VE does not return.
   returned: success
@@ -195,9 +185,7 @@ report:
   returned: success
   type: list
   elements: str
-  sample:
-    - exported 6 VMs
-    - 'acme/web1 (15046): cloud_init.password is left out, it is a secret'
+  sample: [exported 6 VMs, 'acme/web1 (15046): cloud_init.password is left out, it is a secret']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

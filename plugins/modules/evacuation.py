@@ -206,14 +206,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: NodeUnhealthy
-    reason: cannot lose the node
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: NodeUnhealthy, reason: cannot lose the node, status: null, path: null, upid:
+    null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -70,17 +70,8 @@ effective:
   returned: success
   type: list
   elements: dict
-  sample:
-    - nic: net0
-      direction: in
-      origin: guest
-      position: 0
-      rule:
-        type: in
-        action: ACCEPT
-        enable: true
-        macro: SSH
-      not_from: null
+  sample: [{nic: net0, direction: in, origin: guest, position: 0, rule: {type: in, action: ACCEPT,
+    enable: true, macro: SSH}, not_from: null}]
 groups:
   description: Security groups, each with C(name) and C(comment), with O(scope=cluster).
   returned: success

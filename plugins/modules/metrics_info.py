@@ -72,12 +72,8 @@ missing:
   returned: success
   type: list
   elements: dict
-  sample:
-    - site: ''
-      part: node
-      subject: pve3
-      category: NodeUnhealthy
-      reason: 'Could not read node pve3 and the guests on it: the node is offline.'
+  sample: [{site: '', part: node, subject: pve3, category: NodeUnhealthy, reason: 'Could not read
+    node pve3 and the guests on it: the node is offline.'}]
 checked:
   description: Time of the query in ISO 8601 format, UTC.
   returned: success

@@ -118,16 +118,8 @@ nodes:
           and C(total), C(used) and C(free) in bytes.
       type: list
       elements: dict
-      sample:
-        - storage: ceph
-          kind: rbd
-          shared: true
-          content:
-            - images
-          available: true
-          total: 40
-          used: 30
-          free: 10
+      sample: [{storage: ceph, kind: rbd, shared: true, content: [images], available: true, total:
+        40, used: 30, free: 10}]
     vms: {description: 'Number of VMs that are C(running), C(stopped) and in C(other) states, the
       C(total), and the number of C(templates).', type: dict, sample: {total: 3, running: 2,
       stopped: 1, other: 0, templates: 1}}
@@ -144,14 +136,8 @@ nodes:
           than the rules allow.
         - Null for a node that is not online.
       type: dict
-      sample:
-        memory_given: 6442450944
-        memory_left: 62277025792
-        cores_given: 6
-        cores_left: 58
-        vms_left: null
-        cpu_overcommit: 4.0
-        memory_overcommit: 1.0
+      sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58,
+        vms_left: null, cpu_overcommit: 4.0, memory_overcommit: 1.0}
     health: {description: 'Health as C(status), V(ok), V(warning), V(critical) or V(unknown), and
       its C(reasons).', type: dict, sample: {status: ok, reasons: []}}
     error: {description: 'Why the details could not be read, else null.', type: str, sample: null}

@@ -248,21 +248,13 @@ plan:
   returned: success
   type: list
   elements: str
-  sample:
-    - Create bridge vmbr5 on node pve1
-    - Apply the network configuration of node pve1
+  sample: [Create bridge vmbr5 on node pve1, Apply the network configuration of node pve1]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: ConfigurationError
-    reason: own path
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: ConfigurationError, reason: own path, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -172,14 +172,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: NodeUnhealthy
-    reason: cluster not in order
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: NodeUnhealthy, reason: cluster not in order, status: null, path: null, upid:
+    null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -254,12 +254,8 @@ report:
         report that knew them.
       type: list
       elements: dict
-      sample:
-        - checked: '2026-11-19T20:15:33Z'
-          vms: 5
-          cores: 8
-          memory: 17179869184
-          disk: 150323855360
+      sample: [{checked: '2026-11-19T20:15:33Z', vms: 5, cores: 8, memory: 17179869184, disk:
+        150323855360}]
     costs: {description: Costs of the C(month) at the use of now. Null without O(prices)., type:
       dict, sample: {month: 2026-11, currency: EUR, prices: {core: '4.50', memory: '2.00', storage:
       '0.08'}, tenants: [{site: '', tenant: acme, cores: '22.50', memory: '18.00', disk: '9.60',

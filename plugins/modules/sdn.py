@@ -491,15 +491,8 @@ sdn:
       concern them.
   returned: success
   type: dict
-  sample:
-    zones:
-      - name: teams
-        type: vlan
-        bridge: vmbr0
-    vnets:
-      - name: blue
-        zone: teams
-        tag: 110
+  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams, tag:
+    110}]}
 dry_run:
   description: Differences of the files C(interfaces) and C(frr) on each node, as Proxmox VE foresaw
     them before the apply. They are part of the diff.
@@ -517,33 +510,21 @@ plan:
   returned: success
   type: list
   elements: str
-  sample:
-    - Lock the SDN configuration
-    - 'Create zone ''teams'': bridge=vmbr0, type=vlan'
-    - Apply the SDN configuration
-    - Release the SDN lock
+  sample: [Lock the SDN configuration, 'Create zone ''teams'': bridge=vmbr0, type=vlan', Apply the
+    SDN configuration, Release the SDN lock]
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample:
-    - Lock the SDN configuration
-    - 'Create zone ''teams'': bridge=vmbr0, type=vlan'
-    - Apply the SDN configuration
-    - Release the SDN lock
+  sample: [Lock the SDN configuration, 'Create zone ''teams'': bridge=vmbr0, type=vlan', Apply the
+    SDN configuration, Release the SDN lock]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: pending changes
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: Conflict, reason: pending changes, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

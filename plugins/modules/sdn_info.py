@@ -39,15 +39,8 @@ sdn:
       concern them.
   returned: success
   type: dict
-  sample:
-    zones:
-      - name: teams
-        type: vlan
-        bridge: vmbr0
-    vnets:
-      - name: blue
-        zone: teams
-        tag: 110
+  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams, tag:
+    110}]}
 pending:
   description: Changes that are configured and do not run.
   returned: success
@@ -59,15 +52,8 @@ leases:
   returned: success
   type: list
   elements: dict
-  sample:
-    - ipam: pve
-      vnet: lab0
-      subnet: 10.40.0.0/24
-      ip: 10.40.0.100
-      mac: BC:24:11:00:00:01
-      hostname: web
-      vmid: 10001
-      gateway: null
+  sample: [{ipam: pve, vnet: lab0, subnet: 10.40.0.0/24, ip: 10.40.0.100, mac: 'BC:24:11:00:00:01',
+    hostname: web, vmid: 10001, gateway: null}]
 nodes:
   description: Status of each zone on each node, V(available), V(pending) or V(error). Module
     M(pve.fleet.sdn) has it after an apply.

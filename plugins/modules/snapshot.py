@@ -203,21 +203,14 @@ report:
   returned: always, unless the options are rejected
   type: list
   elements: str
-  sample:
-    - changed 1, unchanged 2
-    - Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1
+  sample: ['changed 1, unchanged 2', Take snapshot 'before-upgrade' of VM 'web1' (15046) on node
+    pve1]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: newer snapshots
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: Conflict, reason: newer snapshots, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

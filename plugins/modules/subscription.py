@@ -87,14 +87,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: key
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
+  sample: {category: Conflict, reason: key, status: null, path: null, upid: null, retryable: false,
+    tries: null}
 done:
   description: The steps that were carried out. Empty in check mode.
   returned: success

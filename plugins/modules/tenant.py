@@ -388,15 +388,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample:
-    category: Conflict
-    reason: strays
-    status: null
-    path: null
-    upid: null
-    retryable: false
-    tries: null
-    done: []
+  sample: {category: Conflict, reason: strays, status: null, path: null, upid: null, retryable:
+    false, tries: null, done: []}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

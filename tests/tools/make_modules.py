@@ -255,7 +255,7 @@ def _shown(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a returned value as YAML shows it: short parts in one line each."""
     shown = dict(value)
     if "sample" in shown:
-        shown["sample"] = compact(shown["sample"])
+        shown["sample"] = compact(shown["sample"], lines=2)
     if "contains" in shown:
         shown["contains"] = {name: _leaf(one) for name, one in shown["contains"].items()}
     return shown

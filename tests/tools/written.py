@@ -87,10 +87,10 @@ def fits_in_braces(value: Mapping[str, Any]) -> bool:
     return len(lines) <= 5 and max(map(len, lines)) < MAX_LINE - 18
 
 
-def compact(value: Any) -> Any:
-    """Return data that is short enough as YAML shows it in brackets and braces."""
+def compact(value: Any, lines: int = 1) -> Any:
+    """Return data as YAML shows it in brackets and braces, if that many lines hold it."""
     text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, width=1000)
-    if len(text) > MAX_LINE - 20:
+    if len(text) > lines * (MAX_LINE - 20):
         return value
     if isinstance(value, dict):
         return _InBraces(value)
