@@ -141,11 +141,10 @@ error:
   sample: {category: PermissionDenied, reason: more than own rights, status: null, path: null, upid:
     null, retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Add PVEVMUser for group globex to the rights on '/pool/globex']
 """
 
 from functools import partial

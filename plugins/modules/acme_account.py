@@ -116,11 +116,10 @@ error:
   sample: {category: PermissionDenied, reason: root only, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create ACME account 'default']
 """
 
 from functools import partial

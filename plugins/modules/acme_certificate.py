@@ -89,7 +89,7 @@ plan:
   elements: str
   sample: [Create the certificate of node pve1]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str

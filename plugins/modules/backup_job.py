@@ -273,11 +273,10 @@ error:
   sample: {category: Conflict, reason: unknown storage, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create backup job 'nightly']
 """
 
 from functools import partial

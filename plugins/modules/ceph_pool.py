@@ -159,7 +159,7 @@ plan:
   elements: str
   sample: [Create Ceph pool 'fast']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str

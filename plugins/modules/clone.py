@@ -192,11 +192,10 @@ plan:
   elements: str
   sample: [Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Clone VM 'debian-13' (9000) on node pve1 to VM 'web1' (15046) on node pve1 (linked)]
 applied:
   description: Options that were changed and apply immediately. In check mode, options that would
     be.

@@ -423,11 +423,10 @@ error:
   sample: {category: PermissionDenied, reason: not all options, status: null, path: null, upid:
     null, retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Set registered_tags of the cluster options]
 """
 
 from functools import partial

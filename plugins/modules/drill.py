@@ -152,12 +152,10 @@ plan:
   sample: ['Restore VM ''drill-15046-3f9a01-web1'' (900412) on node pve1 from
     nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ['Restore VM ''drill-15046-3f9a01-web1'' (900412) on node pve1 from
-    nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -197,11 +197,10 @@ plan:
   elements: str
   sample: [Record the guests of node pve2 in its notes]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Record the guests of node pve2 in its notes]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -330,11 +330,10 @@ plan:
   elements: str
   sample: ['Restore VM ''web1'' (15046) on node pve1 from nas:backup/vm/15046/2026-11-20T20:15:33Z']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ['Restore VM ''web1'' (15046) on node pve1 from nas:backup/vm/15046/2026-11-20T20:15:33Z']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

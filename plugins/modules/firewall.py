@@ -343,11 +343,10 @@ plan:
   elements: str
   sample: ['Change rule 3 of VM 10001: in ACCEPT tcp dport 443']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ['Change rule 3 of VM 10001: in ACCEPT tcp dport 443']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

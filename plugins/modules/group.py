@@ -80,11 +80,10 @@ plan:
   elements: str
   sample: [Create group 'globex']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create group 'globex']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -95,11 +95,10 @@ error:
   sample: {category: NotSupported, reason: HA groups, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create HA group 'fast']
 """
 
 from functools import partial

@@ -75,7 +75,7 @@ plan:
   elements: str
   sample: [Disarm the HA manager with resource mode freeze]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str

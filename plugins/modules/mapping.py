@@ -146,11 +146,10 @@ error:
   sample: {category: Conflict, reason: map, status: null, path: null, upid: null, retryable: false,
     tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create mapping 'pci/gpu']
 """
 
 from functools import partial

@@ -102,11 +102,10 @@ error:
   sample: {category: Conflict, reason: certificates, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create the certificate of node pve1]
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

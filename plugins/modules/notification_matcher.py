@@ -113,11 +113,10 @@ error:
   sample: {category: Conflict, reason: unknown endpoint, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create notification matcher 'backups']
 """
 
 from functools import partial

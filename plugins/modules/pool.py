@@ -142,11 +142,10 @@ error:
   sample: {category: Conflict, reason: in a pool, status: null, path: null, upid: null, retryable:
     false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Add VM 10001 to pool 'acme']
 """
 
 from functools import partial

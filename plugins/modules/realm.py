@@ -269,11 +269,10 @@ error:
   sample: {category: Conflict, reason: own login, status: null, path: null, upid: null, retryable:
     false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create realm 'company']
 """
 
 from functools import partial

@@ -115,11 +115,10 @@ error:
     retryable: false
     tries: null
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Synchronize realm 'ldap']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import run_realm_sync

@@ -163,11 +163,10 @@ plan:
   elements: str
   sample: [Migrate VM 'web1' (101) to node pve3]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Migrate VM 'web1' (101) to node pve3]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -93,11 +93,10 @@ error:
   sample: {category: Conflict, reason: target in use, status: null, path: null, upid: null,
     retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create replication job '100-0']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import (

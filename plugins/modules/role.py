@@ -106,11 +106,10 @@ error:
   sample: {category: ValidationFailed, reason: unknown privilege, status: null, path: null, upid:
     null, retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Set privileges of role 'operator']
 """
 
 from functools import partial

@@ -513,12 +513,10 @@ plan:
   sample: [Lock the SDN configuration, 'Create zone ''teams'': bridge=vmbr0, type=vlan', Apply the
     SDN configuration, Release the SDN lock]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Lock the SDN configuration, 'Create zone ''teams'': bridge=vmbr0, type=vlan', Apply the
-    SDN configuration, Release the SDN lock]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

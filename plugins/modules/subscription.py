@@ -90,11 +90,10 @@ error:
   sample: {category: Conflict, reason: key, status: null, path: null, upid: null, retryable: false,
     tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create the subscription of node pve1]
 """
 
 from functools import partial

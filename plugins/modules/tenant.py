@@ -379,11 +379,10 @@ plan:
   elements: str
   sample: [Create pool 'acme', Create role 'tenant_acme']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create pool 'acme', Create role 'tenant_acme']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

@@ -90,11 +90,10 @@ plan:
   elements: str
   sample: [Remove VM 'web1' (38648) on node pve1 and its disks]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Remove VM 'web1' (38648) on node pve1 and its disks]
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

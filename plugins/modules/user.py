@@ -150,11 +150,10 @@ error:
   sample: {category: ConfigurationError, reason: unknown realm, status: null, path: null, upid:
     null, retryable: false, tries: null}
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Create user 'alice@pve']
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_user import run_user

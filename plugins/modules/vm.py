@@ -191,11 +191,10 @@ plan:
   elements: str
   sample: [Set cores=4 on VM 'web1' (15046) on node pve1]
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: [Set cores=4 on VM 'web1' (15046) on node pve1]
 applied:
   description: Options that were changed and apply immediately. In check mode, options that would
     be.

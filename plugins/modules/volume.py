@@ -266,11 +266,10 @@ plan:
   elements: str
   sample: ['Upload /home/ops/debian.iso to local:iso/debian.iso on node pve1']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success
   type: list
   elements: str
-  sample: ['Upload /home/ops/debian.iso to local:iso/debian.iso on node pve1']
 error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure

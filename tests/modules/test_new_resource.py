@@ -174,7 +174,7 @@ def test_documentation_is_whole(copy: Copy) -> None:
     exec(compile(source.partition("from functools")[0], "realm_sync_job", "exec"), names)
     returned = yaml.safe_load(names["RETURN"])
     assert list(returned) == ["realm_sync_job", "plan", "done", "error"]
-    assert returned["done"]["sample"] == ["Create realm sync job 'nightly'"]
+    assert returned["plan"]["sample"] == ["Create realm sync job 'nightly'"]
     assert yaml.safe_load(names["DOCUMENTATION"])["extends_documentation_fragment"] == [
         "pve.fleet.connection",
         "pve.fleet.attributes",

@@ -233,14 +233,12 @@ def returned_values(
 ) -> dict[str, Any]:
     """Return the returned values of a module, completed from the common values of several modules.
 
-    `done` has the sample of `plan`; a sample that is a dictionary is merged over the common one.
+    A sample that is a dictionary is merged over the common one.
     """
     given = {name: dict(value or {}) for name, value in module.get("returns", {}).items()}
     if "table" in declaration and not is_info:
         for name in OF_A_TABLE:
             given.setdefault(name, {})
-    if "sample" in given.get("plan", {}):
-        given.get("done", {}).setdefault("sample", given["plan"]["sample"])
     found: dict[str, Any] = {}
     for name, own in given.items():
         common = returned.get(name, {}) if "type" not in own else {}
