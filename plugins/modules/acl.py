@@ -113,21 +113,9 @@ EXAMPLES = r"""
 RETURN = r"""
 acl:
   description: The rights on the path as they are afterwards, or in check mode as they would be.
+    RV(pve.fleet.acl_info#module:acls) describes its fields.
   returned: success
   type: dict
-  contains:
-    path: {description: The path., type: str, sample: /pool/globex}
-    grants:
-      description: Who has which role there.
-      type: list
-      elements: dict
-      contains:
-        user: {description: 'The user, or null.', type: str, sample: alice@pve}
-        group: {description: 'The group, or null.', type: str}
-        token: {description: 'The token, or null.', type: str}
-        role: {description: The role., type: str, sample: PVEVMUser}
-        propagate: {description: Whether it also holds on the paths below., type: bool, sample:
-          true}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -83,26 +83,10 @@ EXAMPLES = r"""
 RETURN = r"""
 acme_account:
   description: The account as it is afterwards, or in check mode as it would be. It is null when the
-    account is deactivated.
+    account is deactivated. RV(pve.fleet.acme_account_info#module:acme_accounts) describes its
+    fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: default}
-    contact: {description: Its mail addresses., type: list, elements: str, sample:
-      [ops@example.com]}
-    directory:
-      description: The directory of its CA.
-      type: str
-      sample: https://acme-v02.api.letsencrypt.org/directory
-    tos_url:
-      description: The terms that were agreed to.
-      type: str
-      sample: https://letsencrypt.org/terms
-    status: {description: Its state at the CA when Proxmox VE asked last., type: str, sample: valid}
-    location:
-      description: Its URL at the CA.
-      type: str
-      sample: https://acme-v02.api.letsencrypt.org/acme/acct/1
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

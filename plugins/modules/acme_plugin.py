@@ -88,17 +88,9 @@ EXAMPLES = r"""
 RETURN = r"""
 acme_plugin:
   description: The plugin as it is afterwards, or in check mode as it would be. It is null when the
-    plugin is deleted.
+    plugin is deleted. RV(pve.fleet.acme_plugin_info#module:acme_plugins) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: cloudflare}
-    type: {description: Its type., type: str, sample: dns}
-    api: {description: Its provider., type: str, returned: with type V(dns), sample: cf}
-    validation_delay: {description: Seconds before the check., type: int, returned: with type
-      V(dns), sample: 30}
-    nodes: {description: Its nodes., type: list, elements: str, sample: []}
-    disable: {description: Whether it is disabled., type: bool, sample: false}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -132,27 +132,10 @@ guests:
       bool, sample: true}
 without_backup:
   description: The guests of RV(guests) that have no archive, or none that is recent enough.
+    RV(guests) describes its fields.
   returned: success
   type: list
   elements: dict
-  contains:
-    vmid: {description: VMID of the guest., type: int, sample: 15046}
-    type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
-    name: {description: Name of the guest., type: str, sample: web1}
-    node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
-      str, sample: acme}
-    tags: {description: Tags of the guest., type: list, elements: str, sample: [tenant_acme, web]}
-    template: {description: Whether the guest is a template., type: bool, sample: false}
-    archives: {description: Number of its archives., type: int, sample: 7}
-    size: {description: Size of its archives in bytes., type: int, sample: 7516192768}
-    newest: {description: 'Volume of its newest archive, null for none.', type: str, sample:
-      'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
-    newest_time: {description: 'Time of its newest archive in ISO 8601 format, UTC.', type: str,
-      sample: '2026-11-20T20:15:33Z'}
-    age: {description: 'Seconds since its newest archive, null for none.', type: int, sample: 3600}
-    backed_up: {description: Whether it has an archive that is not older than O(max_age)., type:
-      bool, sample: true}
 missing:
   description: Storages whose archives may be missing, each with C(storage), C(node), C(category)
     and C(reason).

@@ -223,43 +223,9 @@ EXAMPLES = r"""
 RETURN = r"""
 backup_job:
   description: The job as it is afterwards, or in check mode as it would be. It is null when the job
-    is deleted.
+    is deleted. RV(pve.fleet.backup_job_info#module:backup_jobs) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its ID., type: str, sample: nightly}
-    schedule: {description: When it runs., type: str, sample: '02:30'}
-    enabled: {description: Whether it runs., type: bool, sample: true}
-    all: {description: Whether it backs up all guests., type: bool, sample: true}
-    vms: {description: VMIDs of its guests., type: list, elements: int, sample: []}
-    pool: {description: Pool of its guests., type: str, sample: ''}
-    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [9000]}
-    node: {description: 'Node of its guests, empty for all nodes.', type: str, sample: ''}
-    storage: {description: Storage of its archives., type: str, sample: local}
-    mode: {description: 'Its mode, empty for the default.', type: str, sample: snapshot}
-    compress: {description: 'Its compression, empty for the default.', type: str, sample: zstd}
-    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {keep_daily:
-      7}}
-    remove: {description: Whether it removes old backups., type: bool, sample: true}
-    notes_template: {description: Template of the notes., type: str, sample: ''}
-    protected: {description: Whether new archives are protected., type: bool, sample: false}
-    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null, storage:
-      null}}
-    bwlimit: {description: Bandwidth limit in KiB/s., type: int, sample: 0}
-    ionice: {description: Priority of disk access., type: int, sample: 7}
-    zstd: {description: Threads of zstd., type: int, sample: 1}
-    performance: {description: Settings of performance., type: dict, sample: {max_workers: null,
-      pbs_entries_max: null}}
-    pbs_change_detection_mode: {description: Detection of changes., type: str, sample: ''}
-    exclude_path: {description: Patterns of files that are left out., type: list, elements: str,
-      sample: []}
-    notification_mode: {description: Way of its notifications., type: str, sample: ''}
-    mailto: {description: Receivers of mails., type: list, elements: str, sample: []}
-    mailnotification: {description: When mails are sent., type: str, sample: ''}
-    repeat_missed: {description: Whether a missed run is repeated., type: bool, sample: true}
-    comment: {description: Its comment., type: str, sample: ''}
-    next_run: {description: 'When it runs next in ISO 8601 format, UTC. Null if that is unknown.',
-      type: str, sample: '2026-11-21T02:30:00Z'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -102,19 +102,11 @@ guests:
     template: {description: Whether the guest is a template., type: bool, sample: false}
     jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
 uncovered:
-  description: The guests of RV(guests) that no enabled job backs up.
+  description: The guests of RV(guests) that no enabled job backs up. RV(guests) describes its
+    fields.
   returned: success
   type: list
   elements: dict
-  contains:
-    vmid: {description: VMID of the guest., type: int, sample: 15046}
-    type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
-    name: {description: Name of the guest., type: str, sample: web1}
-    node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
-      str, sample: acme}
-    template: {description: Whether the guest is a template., type: bool, sample: false}
-    jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.job.run_info import run_info

@@ -135,23 +135,9 @@ EXAMPLES = r"""
 RETURN = r"""
 ceph_pool:
   description: The pool as it is afterwards, or in check mode as it would be. It is null when the
-    pool is deleted.
+    pool is deleted. RV(pve.fleet.ceph_pool_info#module:ceph_pools) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: fast}
-    size: {description: Number of copies., type: int, sample: 3}
-    min_size: {description: Number of copies below which Ceph stops writing., type: int, sample: 2}
-    pg_num: {description: Number of placement groups., type: int, sample: 128}
-    pg_num_min: {description: 'Smallest number of placement groups, 0 if it is not set.', type: int,
-      sample: 0}
-    pg_autoscale_mode: {description: 'V(on), V(off) or V(warn).', type: str, sample: warn}
-    target_size: {description: 'Expected size in bytes, 0 if it is not set.', type: int, sample: 0}
-    target_size_ratio: {description: 'Expected share, 0 if it is not set.', type: float, sample: 0}
-    crush_rule: {description: Its CRUSH rule., type: str, sample: replicated_rule}
-    application: {description: 'Its use, several separated by commas.', type: str, sample: rbd}
-    type: {description: 'V(replicated), V(erasure) or V(unknown).', type: str, sample: replicated}
-    used: {description: Bytes in use., type: int, sample: 1073741824}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -80,18 +80,9 @@ EXAMPLES = r"""
 RETURN = r"""
 cpu_model:
   description: The model as it is afterwards, or in check mode as it would be. It is null when it is
-    deleted.
+    deleted. RV(pve.fleet.cpu_model_info#module:cpu_models) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: common}
-    reported_model: {description: The model of QEMU., type: str, sample: Skylake-Server}
-    flags: {description: Its flags., type: list, elements: str, sample: [+aes, -hle]}
-    hidden: {description: Whether KVM is hidden., type: bool, sample: false}
-    hv_vendor_id: {description: Vendor ID of Hyper-V., type: str, sample: ''}
-    phys_bits: {description: Bits of physical addresses., type: str, sample: ''}
-    guest_phys_bits: {description: Bits that the guest can use., type: str, sample: ''}
-    level: {description: Highest basic CPUID leaf., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

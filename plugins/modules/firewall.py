@@ -324,18 +324,9 @@ firewall:
     - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) has the
       parts that the task sets.
     - Null if the security group does not exist.
+    - RV(pve.fleet.firewall_info#module:firewall) describes its fields.
   returned: success
   type: dict
-  contains:
-    comment: {description: Comment of a security group., type: str, sample: Web servers}
-    options: {description: Options of the scope that are set., type: dict, sample: {enable: true,
-      policy_in: DROP}}
-    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in, action:
-      ACCEPT, enable: true, macro: SSH}]}
-    aliases: {description: Aliases of the cluster or of a guest., type: list, elements: dict,
-      sample: [{name: office, cidr: 192.0.2.0/24, comment: ''}]}
-    ip_sets: {description: IP sets of the cluster or of a guest., type: list, elements: dict,
-      sample: []}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

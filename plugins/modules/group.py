@@ -67,12 +67,9 @@ group:
   description:
     - The group as it is afterwards, or in check mode as it would be.
     - It is null when the group is deleted.
+    - RV(pve.fleet.group_info#module:groups) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: globex}
-    comment: {description: Its comment., type: str, sample: Globex Ltd.}
-    users: {description: The users in it., type: list, elements: str, sample: [alice@pve]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

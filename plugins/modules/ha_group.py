@@ -72,16 +72,9 @@ EXAMPLES = r"""
 RETURN = r"""
 ha_group:
   description: The group as it is afterwards, or in check mode as it would be. It is null when the
-    group is deleted.
+    group is deleted. RV(pve.fleet.ha_group_info#module:ha_groups) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: fast}
-    nodes: {description: 'Its nodes, with their priorities.', type: list, elements: str, sample:
-      ['pve1:2', pve2]}
-    restricted: {description: Whether other nodes are excluded., type: bool, sample: true}
-    nofailback: {description: Whether resources stay on their nodes., type: bool, sample: false}
-    comment: {description: Its comment., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -93,19 +93,9 @@ EXAMPLES = r"""
 RETURN = r"""
 ha_resource:
   description: The resource as it is afterwards, or in check mode as it would be. It is null when it
-    is removed.
+    is removed. RV(pve.fleet.ha_resource_info#module:ha_resources) describes its fields.
   returned: success
   type: dict
-  contains:
-    sid: {description: Its ID., type: str, sample: 'vm:100'}
-    request_state: {description: The state that the HA manager maintains., type: str, sample:
-      started}
-    max_restart: {description: Attempts to restart it on its node., type: int, sample: 1}
-    max_relocate: {description: Attempts to start it on another node., type: int, sample: 1}
-    failback: {description: Whether it moves back to a node of higher priority., type: bool, sample:
-      true}
-    group: {description: Its group., type: str, sample: ''}
-    comment: {description: Its comment., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

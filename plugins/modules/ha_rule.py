@@ -117,25 +117,9 @@ EXAMPLES = r"""
 RETURN = r"""
 ha_rule:
   description: The rule as it is afterwards, or in check mode as it would be. It is null when the
-    rule is deleted.
+    rule is deleted. RV(pve.fleet.ha_rule_info#module:ha_rules) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: apart}
-    type: {description: Its type., type: str, sample: resource-affinity}
-    resources: {description: Its HA resources., type: list, elements: str, sample: ['vm:100',
-      'vm:101']}
-    nodes: {description: Its nodes., type: list, elements: str, returned: with type
-      V(node-affinity)}
-    strict: {description: Whether other nodes are excluded., type: bool, returned: with type
-      V(node-affinity)}
-    affinity:
-      description: Together or apart.
-      type: str
-      returned: with type V(resource-affinity)
-      sample: negative
-    disable: {description: Whether it has no effect., type: bool, sample: false}
-    comment: {description: Its comment., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -160,37 +160,9 @@ EXAMPLES = r"""
 RETURN = r"""
 metric_server:
   description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+    is deleted. RV(pve.fleet.metric_server_info#module:metric_servers) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: graphite}
-    type: {description: Its type., type: str, sample: graphite}
-    server: {description: Its address., type: str, sample: 10.99.0.50}
-    server_port: {description: Its port., type: int, sample: 2003}
-    disable: {description: Whether nothing is sent., type: bool, sample: false}
-    mtu: {description: The MTU., type: int, sample: 1500, returned: of Graphite and InfluxDB}
-    timeout_seconds: {description: Seconds to wait., type: int, sample: 1, returned: of Graphite and
-      InfluxDB}
-    proto: {description: The protocol., type: str, sample: udp, returned: of Graphite}
-    path: {description: The root path., type: str, sample: proxmox, returned: of Graphite}
-    influxdb_proto: {description: The protocol., type: str, returned: of InfluxDB}
-    organization: {description: The organization., type: str, returned: of InfluxDB}
-    bucket: {description: The bucket., type: str, returned: of InfluxDB}
-    api_path_prefix: {description: The path before the API., type: str, returned: of InfluxDB}
-    max_body_size: {description: Most bytes in a request., type: int, returned: of InfluxDB}
-    verify_certificate: {description: Whether the certificate is verified., type: bool, returned: of
-      InfluxDB}
-    otel_protocol: {description: The protocol., type: str, returned: of OpenTelemetry}
-    otel_path: {description: The path., type: str, returned: of OpenTelemetry}
-    otel_timeout_seconds: {description: Seconds to wait., type: int, returned: of OpenTelemetry}
-    otel_max_body_size: {description: Most bytes in a request., type: int, returned: of
-      OpenTelemetry}
-    otel_compression: {description: The compression., type: str, returned: of OpenTelemetry}
-    otel_resource_attributes: {description: The resource attributes., type: str, returned: of
-      OpenTelemetry}
-    otel_verify_ssl: {description: Whether the certificate is verified., type: bool, returned: of
-      OpenTelemetry}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -73,22 +73,10 @@ RETURN = r"""
 node_certificate:
   description: The result as it is afterwards, or in check mode as it would be. It is null without
     an own certificate. Proxmox VE reads the subject, the names and the times, so that check mode
-    has those of the former certificate.
+    has those of the former certificate. RV(pve.fleet.node_certificate_info#module:certificates)
+    describes its fields.
   returned: success
   type: dict
-  contains:
-    node: {description: The node., type: str, sample: pve1}
-    certificates: {description: 'The certificate in PEM format, and in check mode its chain.', type:
-      str}
-    fingerprint: {description: Its SHA-256 fingerprint., type: str}
-    subject: {description: Its subject., type: str, sample: /CN=pve1.example.com}
-    issuer: {description: Its issuer., type: str, sample: /CN=Example CA}
-    names: {description: Its alternative names., type: list, elements: str, sample:
-      [pve1.example.com]}
-    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str, sample:
-      '2026-01-01T00:00:00Z'}
-    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str, sample:
-      '2027-01-01T00:00:00Z'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -141,19 +141,10 @@ EXAMPLES = r"""
 RETURN = r"""
 notification_endpoint:
   description: The endpoint as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+    is deleted. RV(pve.fleet.notification_endpoint_info#module:notification_endpoints) describes its
+    fields.
   returned: success
   type: dict
-  contains:
-    type: {description: Its type., type: str, sample: smtp}
-    name: {description: Its name., type: str, sample: company-mail}
-    comment: {description: Its comment., type: str, sample: ''}
-    disable: {description: Whether no messages are sent to it., type: bool, sample: false}
-    mailto: {description: Mail addresses., type: list, elements: str, sample: [ops@example.com],
-      returned: of type sendmail and smtp}
-    server: {description: Its server., type: str, sample: mail.example.com, returned: of type smtp
-      and gotify}
-    webhook_url: {description: Its URL., type: str, returned: of type webhook}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

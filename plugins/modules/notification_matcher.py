@@ -87,19 +87,10 @@ EXAMPLES = r"""
 RETURN = r"""
 notification_matcher:
   description: The matcher as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+    is deleted. RV(pve.fleet.notification_matcher_info#module:notification_matchers) describes its
+    fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: backups}
-    target: {description: Its endpoints., type: list, elements: str, sample: [mail-to-root]}
-    mode: {description: Whether all rules must match., type: str, sample: all}
-    invert_match: {description: Whether the match is inverted., type: bool, sample: false}
-    match_severity: {description: Severities., type: list, elements: str, sample: [error]}
-    match_field: {description: Fields., type: list, elements: str, sample: ['exact:type=vzdump']}
-    match_calendar: {description: Times., type: list, elements: str, sample: []}
-    disable: {description: Whether it has no effect., type: bool, sample: false}
-    comment: {description: Its comment., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -120,15 +120,9 @@ pool:
   description:
     - The pool as it is afterwards, or in check mode as it would be.
     - It is null when the pool is deleted.
+    - RV(pve.fleet.pool_info#module:pools) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: acme/web}
-    parent: {description: 'The pool it is in, null for none.', type: str, sample: acme}
-    comment: {description: Its comment., type: str, sample: ''}
-    vms: {description: The VMIDs of the VMs and containers in it., type: list, elements: int,
-      sample: [10000, 10001]}
-    storages: {description: The storages in it., type: list, elements: str, sample: [ceph]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

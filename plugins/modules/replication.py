@@ -68,18 +68,9 @@ EXAMPLES = r"""
 RETURN = r"""
 replication:
   description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+    is deleted. RV(pve.fleet.replication_info#module:replications) describes its fields.
   returned: success
   type: dict
-  contains:
-    id: {description: Its ID., type: str, sample: 100-0}
-    vmid: {description: The VMID of the guest., type: int, sample: 100}
-    target: {description: The node it replicates to., type: str, sample: pve2}
-    source: {description: The node of the guest., type: str, sample: pve1}
-    schedule: {description: When it runs., type: str, sample: '*/15'}
-    rate: {description: The limit in MB/s., type: str, sample: ''}
-    disable: {description: Whether it does not run., type: bool, sample: false}
-    comment: {description: Its comment., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

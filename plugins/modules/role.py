@@ -86,13 +86,9 @@ role:
   description:
     - The role as it is afterwards, or in check mode as it would be.
     - It is null when the role is deleted.
+    - RV(pve.fleet.role_info#module:roles) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: Its name., type: str, sample: operator}
-    built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
-    privileges: {description: Its privileges., type: list, elements: str, sample: [VM.Audit,
-      VM.PowerMgmt]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -61,22 +61,9 @@ EXAMPLES = r"""
 RETURN = r"""
 subscription:
   description: The result as it is afterwards, or in check mode as it would be. It is null without a
-    subscription.
+    subscription. RV(pve.fleet.subscription_info#module:subscriptions) describes its fields.
   returned: success
   type: dict
-  contains:
-    node: {description: The node., type: str, sample: pve1}
-    status: {description: 'Its status, such as V(active), V(expired) or V(invalid).', type: str,
-      sample: active}
-    level: {description: Its level., type: str, sample: s}
-    product_name: {description: The name of the product., type: str}
-    next_due_date:
-      description: The day on which it must be renewed.
-      type: str
-      sample: '2027-01-01'
-    sockets: {description: Number of sockets of the node., type: int, sample: 2}
-    server_id: {description: The ID of the node in the shop., type: str}
-    message: {description: The message of the shop., type: str, sample: ''}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

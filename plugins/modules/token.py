@@ -139,17 +139,9 @@ token:
     - The token as it is afterwards, or in check mode as it would be. Where a successor is made, the
       successor.
     - It is null when the token is deleted.
+    - RV(pve.fleet.token_info#module:tokens) describes its fields.
   returned: success
   type: dict
-  contains:
-    owner: {description: The user that it belongs to., type: str, sample: alice@pve}
-    name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: 'The whole name, with which it logs in.', type: str, sample:
-      alice@pve!deploy}
-    privilege_separation: {description: Whether it has rights of its own., type: bool, sample: true}
-    expire: {description: 'When it is no longer accepted, null for never.', type: str, sample:
-      '2027-01-31T00:00:00Z'}
-    comment: {description: Its comment., type: str, sample: ''}
 secret:
   description: The secret of a token that was created or rotated in this run, else null.
   returned: success

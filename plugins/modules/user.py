@@ -121,22 +121,9 @@ user:
   description:
     - The user as it is afterwards, or in check mode as it would be.
     - It is null when the user is deleted.
+    - RV(pve.fleet.user_info#module:users) describes its fields.
   returned: success
   type: dict
-  contains:
-    name: {description: The user with its realm., type: str, sample: alice@pve}
-    realm: {description: The realm., type: str, sample: pve}
-    enabled: {description: Whether the user can log in., type: bool, sample: true}
-    expire: {description: 'When the user can no longer log in, null for never.', type: str, sample:
-      '2027-01-31T00:00:00Z'}
-    firstname: {description: First name., type: str, sample: Alice}
-    lastname: {description: Last name., type: str, sample: Ott}
-    email: {description: E-mail address., type: str, sample: alice@example.com}
-    comment: {description: Comment., type: str, sample: ''}
-    groups: {description: The groups that the user is in., type: list, elements: str, sample:
-      [globex]}
-    tokens: {description: The names of the user's tokens., type: list, elements: str, sample:
-      [deploy]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

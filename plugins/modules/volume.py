@@ -246,19 +246,9 @@ volume:
     - The volume as it is afterwards, or in check mode as it would be; what only Proxmox VE knows is
       null then.
     - It is null when the volume is deleted.
+    - RV(pve.fleet.volume_info#module:volumes) describes its fields.
   returned: success
   type: dict
-  contains:
-    volid: {description: Its volume ID., type: str, sample: 'local:iso/debian.iso'}
-    storage: {description: Its storage., type: str, sample: local}
-    node: {description: The node that was asked., type: str, sample: pve1}
-    content: {description: Its content type., type: str, sample: iso}
-    format: {description: Its format., type: str, sample: iso}
-    size: {description: Its size in bytes., type: int, sample: 702545920}
-    ctime: {description: Time of its creation in seconds since 1970., type: int, sample: 1795213002}
-    vmid: {description: 'The guest it belongs to, null for none.', type: int, sample: null}
-    notes: {description: Its notes., type: str, sample: ''}
-    protected: {description: Whether it is protected., type: bool, sample: false}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -113,6 +113,7 @@ def render_module(
     declaration = declarations[file]
     module: Module = declaration["modules"][name]
     values = returned_values(module, declaration, returned, is_info=_is_info(name))
+    values = _without_repeated_fields(name, values, declaration["modules"])
     entry = Code()
     call = entry.call(name, file, declaration)
     return MODULE.format(
@@ -245,8 +246,47 @@ def returned_values(
         whole = {**common, **own}
         if isinstance(common.get("sample"), dict):
             whole["sample"] = {**common["sample"], **own.get("sample", {})}
-        found[name] = _shown(whole)
+        found[name] = whole
     return found
+
+
+def _without_repeated_fields(
+    name: str, values: Mapping[str, dict[str, Any]], modules: Mapping[str, Module]
+) -> dict[str, Any]:
+    """Return the returned values of a module as YAML shows them. If several values of a
+    declaration have the same fields, one has the table, in a module that reads, and the others
+    name it.
+    """
+    tables = _tables_of_fields(modules)
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        shown = dict(value)
+        place = next((place for place, fields in tables if fields == value.get("contains")), None)
+        if place not in (None, (name, key)):
+            del shown["contains"]
+            shown["description"] = _with_reference(value["description"], name, place)
+        found[key] = _shown(shown)
+    return found
+
+
+def _tables_of_fields(modules: Mapping[str, Module]) -> list[tuple[tuple[str, str], Any]]:
+    """Return the fields of each returned value of a declaration, first of modules that read."""
+    found: list[tuple[tuple[str, str], Any]] = []
+    for name in sorted(modules, key=lambda name: not _is_info(name)):
+        for key, value in modules[name].get("returns", {}).items():
+            if value and "contains" in value:
+                found.append(((name, key), value["contains"]))
+    return found
+
+
+def _with_reference(description: str | list[str], name: str, place: tuple[str, str]) -> Any:
+    """Return the description of a value whose fields another value describes."""
+    module, key = place
+    of_module = "" if module == name else f"pve.fleet.{module}#module:"
+    sentence = f"RV({of_module}{key}) describes its fields."
+    if isinstance(description, str):
+        return f"{description} {sentence}"
+    return [*description, sentence]
 
 
 def _shown(value: Mapping[str, Any]) -> dict[str, Any]:
