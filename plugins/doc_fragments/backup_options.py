@@ -2,12 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules backup and backup_info.
-
-Written by `make options` from backup.yml: do not edit.
-"""
-
-from __future__ import annotations
+# Written by `make options` from backup.yml: do not edit.
+"""The options of modules backup and backup_info."""
 
 
 class ModuleDocFragment:

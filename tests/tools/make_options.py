@@ -93,7 +93,7 @@ def render_specification(name: str, declarations: Declarations) -> str:
         if "specification" in content:
             _require_same(spec, f"{name}.{section}", declarations[content["specification"]])
             continue
-        functions.append(_function(section, content["summary"], spec))
+        functions.append(_function(section, content.get("summary", ""), spec))
         for option, items in _unchecked(content["options"]).items():
             summary = (
                 f"Return the options of one item of O({option}), which the module's work checks."
@@ -101,15 +101,16 @@ def render_specification(name: str, declarations: Declarations) -> str:
             functions.append(_function(f"{option}_item", summary, specification(items)))
     if not functions:
         return ""
-    text = (
-        f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
-        ' edit.\n"""\n\n'
-    )
-    text += "from __future__ import annotations\n\nfrom typing import Any\n\n"
-    if any(" limit(" in function for function in functions):
-        text += "from ..environment import limit\n\n"
-    text += "Spec = dict[str, dict[str, Any]]\n\n\n" + "\n\n".join(functions)
-    return text
+    whole = "\n\n".join(functions)
+    imports = "from ..form import Spec\n\n\n"
+    if " limit(" in whole:
+        imports = f"from ..environment import limit\n{imports}"
+    return f"{_head_of(name, declaration)}{imports}{whole}"
+
+
+def _head_of(name: str, declaration: Mapping[str, Any]) -> str:
+    """Return the first lines of a written file."""
+    return f'{LICENSE}# {MARK} from {name}.yml: do not edit.\n"""{declaration["summary"]}"""\n\n'
 
 
 def _require_same(spec: Options, where: str, other: Mapping[str, Any]) -> None:
@@ -123,9 +124,11 @@ def _require_same(spec: Options, where: str, other: Mapping[str, Any]) -> None:
 
 def _function(name: str, summary: str, spec: Options) -> str:
     shared = _repeated_rules(spec)
-    text = f'def {name}_spec() -> Spec:\n    """{summary}"""\n'
+    text = f"def {name}_spec() -> Spec:\n"
+    if summary:
+        text += f'    """{summary}"""\n'
     for rule, label in shared.items():
-        text += f"    {label}: dict[str, Any] = {rule}\n"
+        text += f"    {label} = {rule}\n"
     return f"{text}    return {_printed(_with_labels(spec, shared))}\n"
 
 
@@ -194,11 +197,7 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
     if not texts:
         return ""
     shared = {key: declaration[key] for key in ("requirements", "notes") if key in declaration}
-    text = (
-        f'{LICENSE}"""{declaration["summary"]}\n\nWritten by `make options` from {name}.yml: do not'
-        ' edit.\n"""\n\n'
-    )
-    text += "from __future__ import annotations\n\n\nclass ModuleDocFragment:\n"
+    text = f"{_head_of(name, declaration)}\nclass ModuleDocFragment:\n"
     parts = []
     for attribute, options in texts.items():
         whole = {"options": options}

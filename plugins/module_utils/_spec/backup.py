@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import backup as own_options
-from .generated.backup import Spec, choice_spec
+from .generated.backup import choice_spec
 
 
 def backup_spec() -> Spec:

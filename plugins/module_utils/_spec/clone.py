@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import clone as own_options
-from .generated.vm import Spec, identity_spec
+from .generated.vm import identity_spec
 from .vm import common_spec
 
 

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from .generated.container import Spec, hardware_spec, life_spec, safety_spec
+from .form import Spec
+from .generated.container import hardware_spec, life_spec, safety_spec
 from .generated.vm import behaviour_spec, guest_spec, identity_spec, owner_spec, place_spec
 from .generated.vm_info import filters_spec
 

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import drill as own_options
 from .generated.backup import choice_spec
-from .generated.drill import Spec, copies_spec, plan_spec
+from .generated.drill import copies_spec, plan_spec
 
 
 def drill_spec() -> Spec:

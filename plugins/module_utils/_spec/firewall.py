@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import firewall as own_options
-from .generated.firewall import Spec, info_spec, scope_spec
+from .generated.firewall import info_spec, scope_spec
 
 
 def firewall_spec() -> Spec:

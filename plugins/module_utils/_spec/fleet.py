@@ -12,9 +12,9 @@ from typing import Any
 
 from .._core.arguments.options import check_options
 from .container import container_spec
+from .form import Spec
 from .generated import container, vm
 from .generated import vms as own_options
-from .generated.vm import Spec
 from .vm import common_spec, vm_spec
 
 _OF_CLASSES = ("class", "classes")

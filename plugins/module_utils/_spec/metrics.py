@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import metrics as own_options
-from .generated.metrics import Spec, metrics_file_spec
+from .generated.metrics import metrics_file_spec
 
 
 def metrics_spec() -> Spec:

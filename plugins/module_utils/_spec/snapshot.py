@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from .form import Spec
 from .generated import snapshot as own_options
-from .generated.snapshot import Spec, choice_spec
+from .generated.snapshot import choice_spec
 
 
 def snapshot_spec() -> Spec:

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules acl and acl_info.
+# Written by `make options` from acl.yml: do not edit.
+"""The options of modules acl and acl_info."""
 
-Written by `make options` from acl.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def acl_spec() -> Spec:
-    """Return the options of module acl."""
     return {
         "path": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -37,5 +30,4 @@ def acl_spec() -> Spec:
 
 
 def acl_info_spec() -> Spec:
-    """Return the options of module acl_info."""
     return {"path": {"type": "str"}}

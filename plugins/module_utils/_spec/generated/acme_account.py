@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules acme_account and acme_account_info.
+# Written by `make options` from acme_account.yml: do not edit.
+"""The options of modules acme_account and acme_account_info."""
 
-Written by `make options` from acme_account.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def acme_account_spec() -> Spec:
-    """Return the options of module acme_account."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -28,5 +21,4 @@ def acme_account_spec() -> Spec:
 
 
 def acme_account_info_spec() -> Spec:
-    """Return the options of module acme_account_info."""
     return {"name": {"type": "str"}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules acme_plugin and acme_plugin_info.
+# Written by `make options` from acme_plugin.yml: do not edit.
+"""The options of modules acme_plugin and acme_plugin_info."""
 
-Written by `make options` from acme_plugin.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def acme_plugin_spec() -> Spec:
-    """Return the options of module acme_plugin."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -35,5 +28,4 @@ def acme_plugin_spec() -> Spec:
 
 
 def acme_plugin_info_spec() -> Spec:
-    """Return the options of module acme_plugin_info."""
     return {"name": {"type": "str"}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules apt_repository and apt_repository_info.
+# Written by `make options` from apt_repository.yml: do not edit.
+"""The options of modules apt_repository and apt_repository_info."""
 
-Written by `make options` from apt_repository.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def apt_repository_spec() -> Spec:
-    """Return the options of module apt_repository."""
     return {
         "node": {"type": "str", "required": True},
         "handle": {"type": "str", "required": True},
@@ -24,5 +17,4 @@ def apt_repository_spec() -> Spec:
 
 
 def apt_repository_info_spec() -> Spec:
-    """Return the options of module apt_repository_info."""
     return {"node": {"type": "str", "required": True}}

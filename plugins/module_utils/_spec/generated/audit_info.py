@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module audit_info.
+# Written by `make options` from audit_info.yml: do not edit.
+"""The options of module audit_info."""
 
-Written by `make options` from audit_info.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def audit_info_spec() -> Spec:
-    """Return the options of module audit_info."""
     return {
         "tenants": {"type": "dict", "default": {}},
         "tenant_prefix": {"type": "str", "default": "tenant_"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules backup_job and backup_job_info.
+# Written by `make options` from backup_job.yml: do not edit.
+"""The options of modules backup_job and backup_job_info."""
 
-Written by `make options` from backup_job.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def backup_job_spec() -> Spec:
-    """Return the options of module backup_job."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -69,7 +62,6 @@ def backup_job_spec() -> Spec:
 
 
 def backup_job_info_spec() -> Spec:
-    """Return the options of module backup_job_info."""
     return {
         "name": {"type": "str"},
         "tenant": {"type": "str"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules ceph_pool and ceph_pool_info.
+# Written by `make options` from ceph_pool.yml: do not edit.
+"""The options of modules ceph_pool and ceph_pool_info."""
 
-Written by `make options` from ceph_pool.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def ceph_pool_spec() -> Spec:
-    """Return the options of module ceph_pool."""
     return {
         "name": {"type": "str", "required": True},
         "node": {"type": "str"},
@@ -45,5 +38,4 @@ def ceph_pool_spec() -> Spec:
 
 
 def ceph_pool_info_spec() -> Spec:
-    """Return the options of module ceph_pool_info."""
     return {"name": {"type": "str"}, "node": {"type": "str"}}

@@ -2,18 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module clone except the options of a VM.
-
-Written by `make options` from clone.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from clone.yml: do not edit.
+"""The options of module clone except the options of a VM."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def clone_spec() -> Spec:

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules cluster and cluster_export_info.
+# Written by `make options` from cluster.yml: do not edit.
+"""The options of modules cluster and cluster_export_info."""
 
-Written by `make options` from cluster.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def cluster_spec() -> Spec:
-    """Return the options of module cluster."""
     return {
         "options": {"type": "dict"},
         "realms": {"type": "list", "elements": "dict"},
@@ -75,7 +68,6 @@ def cluster_spec() -> Spec:
 
 
 def cluster_export_info_spec() -> Spec:
-    """Return the options of module cluster_export_info."""
     return {
         "sections": {
             "type": "list",

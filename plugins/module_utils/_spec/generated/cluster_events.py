@@ -2,16 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of event source cluster_events, without the connection.
+# Written by `make options` from cluster_events.yml: do not edit.
+"""The options of event source cluster_events, without the connection."""
 
-Written by `make options` from cluster_events.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def cluster_events_spec() -> Spec:

@@ -2,21 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module cluster_options.
+# Written by `make options` from cluster_options.yml: do not edit.
+"""The options of module cluster_options."""
 
-Written by `make options` from cluster_options.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def cluster_options_spec() -> Spec:
-    """Return the options of module cluster_options."""
-    like_migration: dict[str, Any] = {
+    like_migration = {
         "type": "dict",
         "options": {
             "type": {"type": "str", "choices": ["", "secure", "insecure"]},

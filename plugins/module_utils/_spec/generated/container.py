@@ -2,18 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of a container.
-
-Written by `make options` from container.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from container.yml: do not edit.
+"""The options of a container."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def life_spec() -> Spec:

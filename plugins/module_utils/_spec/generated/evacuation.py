@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules evacuation and evacuation_info.
-
-Written by `make options` from evacuation.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from evacuation.yml: do not edit.
+"""The options of modules evacuation and evacuation_info."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def evacuation_spec() -> Spec:
-    """Return the options of module evacuation."""
     return {
         "node": {"type": "str", "required": True},
         "state": {
@@ -47,5 +39,4 @@ def evacuation_spec() -> Spec:
 
 
 def evacuation_info_spec() -> Spec:
-    """Return the options of module evacuation_info."""
     return {}

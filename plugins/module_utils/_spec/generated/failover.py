@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module failover.
-
-Written by `make options` from failover.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from failover.yml: do not edit.
+"""The options of module failover."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def failover_spec() -> Spec:
-    """Return the options of module failover."""
     return {
         "from_site": {"type": "str"},
         "lost": {"type": "bool", "default": False},

@@ -2,16 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules firewall, firewall_info and firewall_check.
+# Written by `make options` from firewall.yml: do not edit.
+"""The options of modules firewall, firewall_info and firewall_check."""
 
-Written by `make options` from firewall.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def scope_spec() -> Spec:
@@ -34,7 +28,7 @@ def scope_spec() -> Spec:
 
 def firewall_spec() -> Spec:
     """Return the options of module firewall without the choice of the scope."""
-    like_log_level_in: dict[str, Any] = {
+    like_log_level_in = {
         "type": "str",
         "choices": ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug", "nolog"],
     }
@@ -135,8 +129,7 @@ def info_spec() -> Spec:
 
 
 def firewall_check_spec() -> Spec:
-    """Return the options of module firewall_check."""
-    like_source: dict[str, Any] = {
+    like_source = {
         "type": "dict",
         "required": True,
         "options": {

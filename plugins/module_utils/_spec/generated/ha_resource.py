@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules ha_resource and ha_resource_info.
+# Written by `make options` from ha_resource.yml: do not edit.
+"""The options of modules ha_resource and ha_resource_info."""
 
-Written by `make options` from ha_resource.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def ha_resource_spec() -> Spec:
-    """Return the options of module ha_resource."""
     return {
         "sid": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -30,5 +23,4 @@ def ha_resource_spec() -> Spec:
 
 
 def ha_resource_info_spec() -> Spec:
-    """Return the options of module ha_resource_info."""
     return {"sid": {"type": "str"}}

@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module ha_state.
-
-Written by `make options` from ha_state.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from ha_state.yml: do not edit.
+"""The options of module ha_state."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def ha_state_spec() -> Spec:
-    """Return the options of module ha_state."""
     return {
         "armed_state": {"type": "str", "required": True, "choices": ["armed", "disarmed"]},
         "resource_mode": {"type": "str", "choices": ["freeze", "ignore"]},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules mapping and mapping_info.
+# Written by `make options` from mapping.yml: do not edit.
+"""The options of modules mapping and mapping_info."""
 
-Written by `make options` from mapping.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def mapping_spec() -> Spec:
-    """Return the options of module mapping."""
     return {
         "type": {"type": "str", "required": True, "choices": ["dir", "pci", "usb"]},
         "name": {"type": "str", "required": True},
@@ -40,7 +33,6 @@ def mapping_spec() -> Spec:
 
 
 def mapping_info_spec() -> Spec:
-    """Return the options of module mapping_info."""
     return {
         "type": {"type": "str", "choices": ["dir", "pci", "usb"]},
         "name": {"type": "str"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules metric_server and metric_server_info.
+# Written by `make options` from metric_server.yml: do not edit.
+"""The options of modules metric_server and metric_server_info."""
 
-Written by `make options` from metric_server.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def metric_server_spec() -> Spec:
-    """Return the options of module metric_server."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -52,5 +45,4 @@ def metric_server_spec() -> Spec:
 
 
 def metric_server_info_spec() -> Spec:
-    """Return the options of module metric_server_info."""
     return {"name": {"type": "str"}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules node and node_settings_info.
+# Written by `make options` from node.yml: do not edit.
+"""The options of modules node and node_settings_info."""
 
-Written by `make options` from node.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def node_spec() -> Spec:
-    """Return the options of module node."""
     return {
         "node": {"type": "str", "required": True},
         "description": {"type": "str"},
@@ -70,5 +63,4 @@ def node_spec() -> Spec:
 
 
 def node_settings_info_spec() -> Spec:
-    """Return the options of module node_settings_info."""
     return {"node": {"type": "str", "required": True}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules node_certificate and node_certificate_info.
+# Written by `make options` from node_certificate.yml: do not edit.
+"""The options of modules node_certificate and node_certificate_info."""
 
-Written by `make options` from node_certificate.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def node_certificate_spec() -> Spec:
-    """Return the options of module node_certificate."""
     return {
         "node": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -32,5 +25,4 @@ def node_certificate_spec() -> Spec:
 
 
 def node_certificate_info_spec() -> Spec:
-    """Return the options of module node_certificate_info."""
     return {"node": {"type": "str", "required": True}}

@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules node_network and node_network_info.
-
-Written by `make options` from node_network.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from node_network.yml: do not edit.
+"""The options of modules node_network and node_network_info."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def node_network_spec() -> Spec:
-    """Return the options of module node_network."""
     return {
         "node": {"type": "str", "required": True},
         "interfaces": {
@@ -90,5 +82,4 @@ def node_network_spec() -> Spec:
 
 
 def node_network_info_spec() -> Spec:
-    """Return the options of module node_network_info."""
     return {"node": {"type": "str", "required": True}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules notification_endpoint and notification_endpoint_info.
+# Written by `make options` from notify_endpoint.yml: do not edit.
+"""The options of modules notification_endpoint and notification_endpoint_info."""
 
-Written by `make options` from notify_endpoint.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def notification_endpoint_spec() -> Spec:
-    """Return the options of module notification_endpoint."""
     return {
         "type": {
             "type": "str",
@@ -51,7 +44,6 @@ def notification_endpoint_spec() -> Spec:
 
 
 def notification_endpoint_info_spec() -> Spec:
-    """Return the options of module notification_endpoint_info."""
     return {
         "type": {"type": "str", "choices": ["gotify", "sendmail", "smtp", "webhook"]},
         "name": {"type": "str"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules notification_matcher and notification_matcher_info.
+# Written by `make options` from notify_matcher.yml: do not edit.
+"""The options of modules notification_matcher and notification_matcher_info."""
 
-Written by `make options` from notify_matcher.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def notification_matcher_spec() -> Spec:
-    """Return the options of module notification_matcher."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -31,5 +24,4 @@ def notification_matcher_spec() -> Spec:
 
 
 def notification_matcher_info_spec() -> Spec:
-    """Return the options of module notification_matcher_info."""
     return {"name": {"type": "str"}}

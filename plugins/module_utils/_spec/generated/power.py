@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module power.
-
-Written by `make options` from power.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from power.yml: do not edit.
+"""The options of module power."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def power_spec() -> Spec:
-    """Return the options of module power."""
     return {
         "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
         "tenants": {"type": "list", "elements": "str", "required": True},

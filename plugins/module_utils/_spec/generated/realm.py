@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules realm_info and realm_sync.
-
-Written by `make options` from realm.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from realm.yml: do not edit.
+"""The options of modules realm_info and realm_sync."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def realm_sync_spec() -> Spec:
-    """Return the options of module realm_sync."""
     return {
         "name": {"type": "str", "required": True},
         "scope": {"type": "str", "choices": ["users", "groups", "both"]},
@@ -33,5 +25,4 @@ def realm_sync_spec() -> Spec:
 
 
 def realm_info_spec() -> Spec:
-    """Return the options of module realm_info."""
     return {"name": {"type": "str"}}

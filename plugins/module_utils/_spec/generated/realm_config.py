@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module realm.
+# Written by `make options` from realm_config.yml: do not edit.
+"""The options of module realm."""
 
-Written by `make options` from realm_config.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def realm_spec() -> Spec:
-    """Return the options of module realm."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module rebalance.
-
-Written by `make options` from rebalance.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from rebalance.yml: do not edit.
+"""The options of module rebalance."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def rebalance_spec() -> Spec:
-    """Return the options of module rebalance."""
     return {
         "max_moves": {"type": "int", "default": 5},
         "max_size": {"type": "str", "default": "100G"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of module report_info.
+# Written by `make options` from report_info.yml: do not edit.
+"""The options of module report_info."""
 
-Written by `make options` from report_info.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def report_info_spec() -> Spec:
-    """Return the options of module report_info."""
     return {
         "of_sites": {"type": "list", "elements": "str", "default": []},
         "estate": {"type": "dict"},

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules role and role_info.
+# Written by `make options` from role.yml: do not edit.
+"""The options of modules role and role_info."""
 
-Written by `make options` from role.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def role_spec() -> Spec:
-    """Return the options of module role."""
     return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -27,5 +20,4 @@ def role_spec() -> Spec:
 
 
 def role_info_spec() -> Spec:
-    """Return the options of module role_info."""
     return {"name": {"type": "str"}}

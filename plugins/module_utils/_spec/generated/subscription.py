@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules subscription and subscription_info.
+# Written by `make options` from subscription.yml: do not edit.
+"""The options of modules subscription and subscription_info."""
 
-Written by `make options` from subscription.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def subscription_spec() -> Spec:
-    """Return the options of module subscription."""
     return {
         "node": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -30,5 +23,4 @@ def subscription_spec() -> Spec:
 
 
 def subscription_info_spec() -> Spec:
-    """Return the options of module subscription_info."""
     return {"node": {"type": "str", "required": True}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules tenant and tenant_info.
+# Written by `make options` from tenant.yml: do not edit.
+"""The options of modules tenant and tenant_info."""
 
-Written by `make options` from tenant.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def tenant_spec() -> Spec:
-    """Return the options of module tenant."""
     return {
         "name": {"type": "str", "required": True},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
@@ -61,5 +54,4 @@ def tenant_spec() -> Spec:
 
 
 def tenant_info_spec() -> Spec:
-    """Return the options of module tenant_info."""
     return {"name": {"type": "str"}, "tenant_prefix": {"type": "str", "default": "tenant_"}}

@@ -2,20 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules token and token_info.
+# Written by `make options` from token.yml: do not edit.
+"""The options of modules token and token_info."""
 
-Written by `make options` from token.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def token_spec() -> Spec:
-    """Return the options of module token."""
     return {
         "owner": {"type": "str", "required": True},
         "name": {"type": "str", "required": True},
@@ -31,5 +24,4 @@ def token_spec() -> Spec:
 
 
 def token_info_spec() -> Spec:
-    """Return the options of module token_info."""
     return {"owner": {"type": "str"}, "name": {"type": "str"}}

@@ -2,22 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of modules volume and volume_info.
-
-Written by `make options` from volume.yml: do not edit.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+# Written by `make options` from volume.yml: do not edit.
+"""The options of modules volume and volume_info."""
 
 from ..environment import limit
-
-Spec = dict[str, dict[str, Any]]
+from ..form import Spec
 
 
 def volume_spec() -> Spec:
-    """Return the options of module volume."""
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "volume": {"type": "str"},
@@ -63,7 +55,6 @@ def volume_spec() -> Spec:
 
 
 def volume_info_spec() -> Spec:
-    """Return the options of module volume_info."""
     return {
         "storage": {"type": "str", "required": True},
         "node": {"type": "str"},
