@@ -38,7 +38,7 @@ from tests.tools.make_rows import (
     render_needs,
     task_names,
 )
-from tests.tools.written import LICENSE, LOADER, Source, dumped, formatted, in_one_line
+from tests.tools.written import LICENSE, LOADER, Source, dumped, formatted, in_one_line, with_words
 
 REPO = Path(__file__).resolve().parents[2]
 GENERATED = Path("plugins/module_utils/_spec/generated")
@@ -46,7 +46,7 @@ RULES = GENERATED / "vm_rules.py"
 # The declarations of guests, by the words for them.
 GUESTS = {"vm": "a VM", "container": "a container"}
 # Characters of an option's rule from which on it is written once, if several options have it.
-LONG_RULE = 100
+LONG_RULE = 90
 VARIABLES = Path("plugins/module_utils/_spec/generated/variables.py")
 # The variables of playbooks, and the families of variables.
 FAMILIES = Path(__file__).resolve().parent / "variables.yml"
@@ -122,7 +122,8 @@ def _require_same(spec: Options, where: str, other: Mapping[str, Any]) -> None:
         raise DeclarationError(f"{where}: its specification is not the one that it names")
 
 
-def _function(name: str, summary: str, spec: Options) -> str:
+def _function(name: str, summary: str, options: Options) -> str:
+    spec = with_words(options)
     shared = _repeated_rules(spec)
     text = f"def {name}_spec() -> Spec:\n"
     if summary:

@@ -19,6 +19,9 @@ import yaml
 
 # Columns of a written line; a fragment is indented when it is embedded.
 MAX_LINE = 100
+# Characters of a list that is written as words, and of a line with words.
+_LONG_LIST = 84
+_WORDS = 60
 # The place of an entry, behind the marks of lists, and its key if it has one.
 _START = re.compile(r"(?P<place> *(?:- )*)(?P<key>[^\s:]+:(?: |$))?")
 
@@ -52,6 +55,23 @@ class Source(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def with_words(value: Any) -> Any:
+    """Return data with long lists of words as texts that the code splits: ruff writes a list that
+    fits in no line with one word a line.
+    """
+    if isinstance(value, dict):
+        return {key: with_words(one) for key, one in value.items()}
+    if not isinstance(value, list) or len(repr(value)) < _LONG_LIST:
+        return value
+    if not all(isinstance(one, str) and re.fullmatch(r"\S+", one) for one in value):
+        return value
+    *lines, last = textwrap.wrap(" ".join(value), _WORDS, break_on_hyphens=False)
+    if not lines:
+        return Source(f"{last!r}.split()")
+    text = " ".join(repr(f"{line} ") for line in lines)
+    return Source(f"({text} {last!r}).split()")
 
 
 class _InOneLine(list[Any]):

@@ -43,26 +43,12 @@ def cluster_spec() -> Spec:
         "exact": {
             "type": "list",
             "elements": "str",
-            "choices": [
-                "realms",
-                "roles",
-                "groups",
-                "users",
-                "tokens",
-                "acme_plugins",
-                "storages",
-                "mappings",
-                "cpu_models",
-                "pools",
-                "metric_servers",
-                "notification_endpoints",
-                "notification_matchers",
-                "ha_groups",
-                "ha_resources",
-                "ha_rules",
-                "replications",
-                "backup_jobs",
-            ],
+            "choices": (
+                "realms roles groups users tokens acme_plugins storages "
+                "mappings cpu_models pools metric_servers "
+                "notification_endpoints notification_matchers ha_groups "
+                "ha_resources ha_rules replications backup_jobs"
+            ).split(),
         },
     }
 
@@ -72,36 +58,13 @@ def cluster_export_info_spec() -> Spec:
         "sections": {
             "type": "list",
             "elements": "str",
-            "choices": [
-                "options",
-                "realms",
-                "roles",
-                "groups",
-                "users",
-                "tokens",
-                "acme_accounts",
-                "acme_plugins",
-                "nodes",
-                "certificates",
-                "subscriptions",
-                "apt_repositories",
-                "networks",
-                "sdn",
-                "firewall",
-                "ceph_pools",
-                "storages",
-                "mappings",
-                "cpu_models",
-                "pools",
-                "acls",
-                "metric_servers",
-                "notification_endpoints",
-                "notification_matchers",
-                "ha_groups",
-                "ha_resources",
-                "ha_rules",
-                "replications",
-                "backup_jobs",
-            ],
+            "choices": (
+                "options realms roles groups users tokens acme_accounts "
+                "acme_plugins nodes certificates subscriptions "
+                "apt_repositories networks sdn firewall ceph_pools storages "
+                "mappings cpu_models pools acls metric_servers "
+                "notification_endpoints notification_matchers ha_groups "
+                "ha_resources ha_rules replications backup_jobs"
+            ).split(),
         }
     }

@@ -21,17 +21,9 @@ def node_network_spec() -> Spec:
                 "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
                 "type": {
                     "type": "str",
-                    "choices": [
-                        "bridge",
-                        "bond",
-                        "vlan",
-                        "eth",
-                        "alias",
-                        "OVSBridge",
-                        "OVSBond",
-                        "OVSPort",
-                        "OVSIntPort",
-                    ],
+                    "choices": (
+                        "bridge bond vlan eth alias OVSBridge OVSBond OVSPort OVSIntPort"
+                    ).split(),
                 },
                 "cidr": {"type": "str"},
                 "gateway": {"type": "str"},
@@ -45,18 +37,11 @@ def node_network_spec() -> Spec:
                 "slaves": {"type": "list", "elements": "str"},
                 "bond_mode": {
                     "type": "str",
-                    "choices": [
-                        "balance-rr",
-                        "active-backup",
-                        "balance-xor",
-                        "broadcast",
-                        "802.3ad",
-                        "balance-tlb",
-                        "balance-alb",
-                        "balance-slb",
-                        "lacp-balance-slb",
-                        "lacp-balance-tcp",
-                    ],
+                    "choices": (
+                        "balance-rr active-backup balance-xor broadcast 802.3ad "
+                        "balance-tlb balance-alb balance-slb lacp-balance-slb "
+                        "lacp-balance-tcp"
+                    ).split(),
                 },
                 "bond_primary": {"type": "str"},
                 "bond_xmit_hash_policy": {

@@ -13,129 +13,35 @@ def preflight_info_spec() -> Spec:
         "tasks": {
             "type": "list",
             "elements": "str",
-            "choices": [
-                "acl",
-                "acl_info",
-                "acme_account",
-                "acme_account_info",
-                "acme_certificate",
-                "acme_plugin",
-                "acme_plugin_info",
-                "apt_repository",
-                "apt_repository_info",
-                "audit_info",
-                "backup",
-                "backup_info",
-                "backup_job",
-                "backup_job_info",
-                "ceph_pool",
-                "ceph_pool_info",
-                "clone",
-                "cluster",
-                "cluster_export_info",
-                "cluster_info",
-                "cluster_options",
-                "cluster_options_info",
-                "container",
-                "container_clone",
-                "container_create",
-                "container_image",
-                "container_info",
-                "container_update",
-                "cpu_model",
-                "cpu_model_info",
-                "drift_info",
-                "drill",
-                "drill_info",
-                "estate_info",
-                "evacuation",
-                "evacuation_info",
-                "evacuation_node",
-                "failover",
-                "firewall",
-                "firewall_check",
-                "firewall_info",
-                "group",
-                "group_info",
-                "ha",
-                "ha_group",
-                "ha_group_info",
-                "ha_resource",
-                "ha_resource_info",
-                "ha_rule",
-                "ha_rule_info",
-                "ha_state",
-                "image_download",
-                "image_upload",
-                "mapping",
-                "mapping_info",
-                "metric_server",
-                "metric_server_info",
-                "metrics",
-                "metrics_info",
-                "network",
-                "node",
-                "node_certificate",
-                "node_certificate_info",
-                "node_info",
-                "node_network",
-                "node_network_info",
-                "node_settings_info",
-                "notification_endpoint",
-                "notification_endpoint_info",
-                "notification_matcher",
-                "notification_matcher_info",
-                "pool",
-                "pool_info",
-                "pool_members",
-                "power",
-                "realm",
-                "realm_info",
-                "realm_sync",
-                "rebalance",
-                "replication",
-                "replication_info",
-                "report_info",
-                "restore",
-                "role",
-                "role_info",
-                "rollback",
-                "sdn",
-                "sdn_fabric_nodes",
-                "sdn_info",
-                "snapshot",
-                "snapshot_info",
-                "storage",
-                "storage_download",
-                "storage_info",
-                "subscription",
-                "subscription_info",
-                "task_info",
-                "tenant",
-                "tenant_info",
-                "tidy",
-                "token",
-                "token_info",
-                "user",
-                "user_info",
-                "vm",
-                "vm_agent",
-                "vm_clone",
-                "vm_console",
-                "vm_create",
-                "vm_delete",
-                "vm_disks",
-                "vm_info",
-                "vm_mapping",
-                "vm_migrate",
-                "vm_power",
-                "vm_startup",
-                "vm_template",
-                "vm_update",
-                "vms",
-                "volume",
-                "volume_info",
-            ],
+            "choices": (
+                "acl acl_info acme_account acme_account_info acme_certificate "
+                "acme_plugin acme_plugin_info apt_repository "
+                "apt_repository_info audit_info backup backup_info backup_job "
+                "backup_job_info ceph_pool ceph_pool_info clone cluster "
+                "cluster_export_info cluster_info cluster_options "
+                "cluster_options_info container container_clone "
+                "container_create container_image container_info "
+                "container_update cpu_model cpu_model_info drift_info drill "
+                "drill_info estate_info evacuation evacuation_info "
+                "evacuation_node failover firewall firewall_check "
+                "firewall_info group group_info ha ha_group ha_group_info "
+                "ha_resource ha_resource_info ha_rule ha_rule_info ha_state "
+                "image_download image_upload mapping mapping_info "
+                "metric_server metric_server_info metrics metrics_info "
+                "network node node_certificate node_certificate_info "
+                "node_info node_network node_network_info node_settings_info "
+                "notification_endpoint notification_endpoint_info "
+                "notification_matcher notification_matcher_info pool "
+                "pool_info pool_members power realm realm_info realm_sync "
+                "rebalance replication replication_info report_info restore "
+                "role role_info rollback sdn sdn_fabric_nodes sdn_info "
+                "snapshot snapshot_info storage storage_download storage_info "
+                "subscription subscription_info task_info tenant tenant_info "
+                "tidy token token_info user user_info vm vm_agent vm_clone "
+                "vm_console vm_create vm_delete vm_disks vm_info vm_mapping "
+                "vm_migrate vm_power vm_startup vm_template vm_update vms "
+                "volume volume_info"
+            ).split(),
             "default": [],
         },
         "vms": {"type": "list", "elements": "str", "default": []},

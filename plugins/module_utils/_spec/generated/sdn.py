@@ -162,16 +162,7 @@ def sdn_spec() -> Spec:
         "exact": {
             "type": "list",
             "elements": "str",
-            "choices": [
-                "zones",
-                "vnets",
-                "subnets",
-                "fabrics",
-                "fabric_nodes",
-                "controllers",
-                "ipams",
-                "dns",
-            ],
+            "choices": ("zones vnets subnets fabrics fabric_nodes controllers ipams dns").split(),
         },
         "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
     }

@@ -14,22 +14,9 @@ def storage_spec() -> Spec:
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "type": {
             "type": "str",
-            "choices": [
-                "btrfs",
-                "cephfs",
-                "cifs",
-                "dir",
-                "esxi",
-                "iscsi",
-                "iscsidirect",
-                "lvm",
-                "lvmthin",
-                "nfs",
-                "pbs",
-                "rbd",
-                "zfs",
-                "zfspool",
-            ],
+            "choices": (
+                "btrfs cephfs cifs dir esxi iscsi iscsidirect lvm lvmthin nfs pbs rbd zfs zfspool"
+            ).split(),
         },
         "content": {"type": "list", "elements": "str"},
         "nodes": {"type": "list", "elements": "str"},

@@ -30,18 +30,9 @@ def life_spec() -> Spec:
         "pool": {"type": "str"},
         "state": {
             "type": "str",
-            "choices": [
-                "present",
-                "started",
-                "stopped",
-                "restarted",
-                "reset",
-                "paused",
-                "hibernated",
-                "resumed",
-                "template",
-                "absent",
-            ],
+            "choices": (
+                "present started stopped restarted reset paused hibernated resumed template absent"
+            ).split(),
             "default": "present",
         },
         "source": {"type": "str"},
