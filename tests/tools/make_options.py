@@ -260,7 +260,7 @@ def render_rules(kind: str, declaration: Mapping[str, Any]) -> str:
     text += f"# The checks of options (_{kind}/desired/values.py), and the ranges of numbers.\n"
     text += f"CHECKS: Mapping[str, Mapping[str, str]] = {checks!r}\n"
     text += f"# The options of {GUESTS[kind]} in the order in which a person reads them.\n"
-    text += f"ORDER: tuple[str, ...] = {order_of(declaration)!r}\n"
+    text += f"ORDER: tuple[str, ...] = tuple({with_words(list(order_of(declaration)))!r})\n"
     text += f"RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {ranges!r}\n"
     return text
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,13 +65,19 @@ def with_words(value: Any) -> Any:
         return {key: with_words(one) for key, one in value.items()}
     if not isinstance(value, list) or len(repr(value)) < _LONG_LIST:
         return value
+    if value[0] == "":
+        return Source(f"['', *{_words_of(value[1:])}]")
+    return Source(_words_of(value))
+
+
+def _words_of(value: Sequence[Any]) -> str:
     if not all(isinstance(one, str) and re.fullmatch(r"\S+", one) for one in value):
-        return value
+        return repr(value)
     *lines, last = textwrap.wrap(" ".join(value), _WORDS, break_on_hyphens=False)
     if not lines:
-        return Source(f"{last!r}.split()")
+        return f"{last!r}.split()"
     text = " ".join(repr(f"{line} ") for line in lines)
-    return Source(f"({text} {last!r}).split()")
+    return f"({text} {last!r}).split()"
 
 
 class _InOneLine(list[Any]):

@@ -130,76 +130,21 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
     "features": {"mount": "words"},
 }
 # The options of a container in the order in which a person reads them.
-ORDER: tuple[str, ...] = (
-    "name",
-    "vmid",
-    "tenant",
-    "tenant_prefix",
-    "adopt",
-    "pool",
-    "node",
-    "state",
-    "source",
-    "snapshot",
-    "full",
-    "unprivileged",
-    "root_password",
-    "ssh_keys",
-    "wait_for",
-    "wait_timeout",
-    "cores",
-    "cpulimit",
-    "cpuunits",
-    "memory",
-    "swap",
-    "rootfs",
-    "mounts",
-    "mounts_exact",
-    "nics",
-    "nics_exact",
-    "nameservers",
-    "search_domain",
-    "features",
-    "devices",
-    "ostype",
-    "arch",
-    "timezone",
-    "console",
-    "tty",
-    "cmode",
-    "entrypoint",
-    "environment",
-    "hookscript",
-    "debug",
-    "onboot",
-    "startup",
-    "protection",
-    "tags",
-    "tags_exact",
-    "description",
-    "options",
-    "networks",
-    "storage_classes",
-    "default_storage",
-    "vmid_choice",
-    "vmid_range",
-    "vmid_bands",
-    "placement",
-    "rebalance",
-    "shared_sources",
-    "quota",
-    "quotas",
-    "allow_privileged",
-    "migrate",
-    "reboot",
-    "graceful",
-    "force",
-    "shutdown_timeout",
-    "task_timeout",
-    "addresses",
-    "address_family",
-    "address_nics",
-    "address_subnets",
+ORDER: tuple[str, ...] = tuple(
+    (
+        "name vmid tenant tenant_prefix adopt pool node state source "
+        "snapshot full unprivileged root_password ssh_keys wait_for "
+        "wait_timeout cores cpulimit cpuunits memory swap rootfs "
+        "mounts mounts_exact nics nics_exact nameservers "
+        "search_domain features devices ostype arch timezone console "
+        "tty cmode entrypoint environment hookscript debug onboot "
+        "startup protection tags tags_exact description options "
+        "networks storage_classes default_storage vmid_choice "
+        "vmid_range vmid_bands placement rebalance shared_sources "
+        "quota quotas allow_privileged migrate reboot graceful force "
+        "shutdown_timeout task_timeout addresses address_family "
+        "address_nics address_subnets"
+    ).split()
 )
 RANGES: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "": {"tty": (0, 6), "shutdown_timeout": (0, 86400), "task_timeout": (1, 1000000)}
