@@ -22,7 +22,7 @@ MOST = 14
 # Classes that send requests, and contexts that have a client.
 CLIENTS = (
     *("Api", "Client", "ClusterView", "KnownBridges", "Reader", "Reads", "Sender", "Waiter"),
-    *("AnyContext", "BackupContext", "ContainerContext", "GuestContext", "RunContext"),
+    *("AnyContext", "BackupContext", "ContainerContext", "RunContext"),
     *("GuestReads", "SnapshotContext", "VmContext"),
 )
 

@@ -15,8 +15,8 @@ from .._cluster.state import ClusterState, fetch_cluster_state, with_names
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict
 from .._core.result import Result
+from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.context import RunContext
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.live.find import find
@@ -69,7 +69,7 @@ def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[
     guest = desired.guest
     flow = list_of(guest.kind.type).flow
     origin, cluster = source_number(client, guest, cluster)
-    actual, cluster = find(context.of_guest, cluster)
+    actual, cluster = find(context, cluster)
     if actual is None:
         if guest.source is not None and guest.source.name:
             # The listing can have a guest under the name of a removed one: its node knows better.

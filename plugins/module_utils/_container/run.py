@@ -16,8 +16,8 @@ from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._cluster.visible import look_for, require_no_other_kind, require_visible
 from .._core.result import Result
+from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.context import RunContext
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
 from .._guest.flow.place import choose_place

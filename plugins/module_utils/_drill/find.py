@@ -17,7 +17,7 @@ from .._core.errors import Conflict, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._fleet.items import removal_of
-from .._guest.flow.context import RunContext
+from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
 from .._guest.live.read import read_wherever
 from .._guest.model import Actual

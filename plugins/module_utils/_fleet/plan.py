@@ -20,7 +20,7 @@ from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._core.shown import counted, first_of
-from .._guest.flow.context import RunContext
+from .._guest.context import RunContext
 from .._guest.flow.flow import GuestPlan
 from .._guest.flow.placed import Numbered
 from .._guest.live.find import find
@@ -242,7 +242,7 @@ class Planner:
             return planned.error
         context = self._context(planned.item)
         try:
-            actual, seen = find(context.of_guest, self._cluster_of(planned.item))
+            actual, seen = find(context, self._cluster_of(planned.item))
         except FleetError as error:
             return error
         if actual is not None:

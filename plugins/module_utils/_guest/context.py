@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of a run's context that is about its guest. Data only."""
+"""The context that the run of one guest passes through its stages. Data only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .._cluster.placement import Choice
 from .._cluster.view import ClusterView
+from .hardware import AnyDesired
 from .model import Guest
 from .settings import Settings
 
@@ -17,16 +19,30 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
+AnyContext = TypeVar("AnyContext", bound="RunContext[Any]")
+
+
 @dataclass(frozen=True)
-class GuestContext:
-    """The guest that a task means, and how the run looks for it."""
+class RunContext(Generic[AnyDesired]):
+    """The context that one run passes through its stages."""
 
     client: Client
-    guest: Guest
+    desired: AnyDesired
     settings: Settings
     check_mode: bool
     cluster_view: ClusterView
+    choice: Choice | None = None  # the node of the guest, and the reasons
+    unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
-    def direct(self) -> GuestContext:
+    def with_desired(self: AnyContext, desired: Any) -> AnyContext:
+        """Return it with another desired guest."""
+        return replace(self, desired=desired)
+
+    def direct(self: AnyContext) -> AnyContext:
         """Return it with a client that uses no answer again."""
         return replace(self, client=self.client.direct())
+
+    @property
+    def guest(self) -> Guest:
+        """The desired guest without its hardware."""
+        return self.desired.guest

@@ -14,7 +14,7 @@ from .._firewall.plan import plan_firewall
 from .._firewall.read import groups_of, read_firewall
 from .._firewall.resource import FirewallOfScope
 from .._firewall.scope import GUEST, ROOT, FirewallScope
-from .._guest.flow.context import AnyContext
+from .._guest.context import AnyContext
 from .._guest.flow.flow import Flow
 from .._guest.model import Actual, Isolation
 from .._resource.engine import apply_plan

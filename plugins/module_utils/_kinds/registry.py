@@ -18,8 +18,8 @@ from .._container.exporter import CONTAINER_EXPORTER
 from .._container.kind import CONTAINER
 from .._container.model import DesiredContainer
 from .._container.run import CONTAINER_FLOW, ContainerContext, read_container_options
+from .._guest.context import RunContext
 from .._guest.export.exporter import Exporter
-from .._guest.flow.context import RunContext
 from .._guest.flow.flow import Flow, with_connection
 from .._guest.kind import Kind
 from .._spec.fleet import CONTAINER_SPECS, VM_SPECS, GuestSpecs

@@ -113,7 +113,7 @@ def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], A
     """Return the function that plans the new guest from a reading of the cluster."""
 
     def plan(context: Any, cluster: ClusterState) -> AnyPlan:
-        actual, searched = find(context.of_guest, cluster)
+        actual, searched = find(context, cluster)
         if actual is None:
             return flow.plan_missing(context, cluster, searched)
         require_restored_from(actual, chosen)

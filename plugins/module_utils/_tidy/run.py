@@ -25,7 +25,7 @@ from .._core.poll import poll
 from .._core.result import Result
 from .._drill.find import find_copies, remove_copy
 from .._fleet.items import removal_of
-from .._guest.flow.context import RunContext
+from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
 from .._guest.live.creation import (
     CREATION_LOCKS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._guest.flow.context import RunContext
+from .._guest.context import RunContext
 from .model import DesiredVm
 
 

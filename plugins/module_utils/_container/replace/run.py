@@ -56,7 +56,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """
     goal = str(params["state"])
     context = _context(params, client, check_mode)
-    actual, cluster = find(context.of_guest, context.cluster_view.now())
+    actual, cluster = find(context, context.cluster_view.now())
     if actual is None:
         raise UnknownVm(
             attempted=f"The root of {context.desired.guest.label} was not changed",

@@ -16,13 +16,13 @@ from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, DigestChanged
 from ..._core.result import Result
 from ..._resource.execute import after_writes
+from ..context import AnyContext
 from ..create.vmid_race import AlreadyCreated
 from ..live.creation import is_unfinished
 from ..live.find import require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
-from .context import AnyContext
 from .existing import Basis, ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestPlan
 from .make import create_guest

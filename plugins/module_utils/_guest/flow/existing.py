@@ -17,6 +17,7 @@ from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import REPEATS, Execution
 from ..._resource.plan import Plan, Step
+from ..context import AnyContext
 from ..create.quota_race import Growth, require_grown_within, usage_of_others
 from ..describe import pending_keys
 from ..live.existing import ExistingGuest, status_before_end
@@ -24,7 +25,6 @@ from ..live.steps import GuestSteps
 from ..model import Actual
 from ..plan import power
 from ..plan.removal import plan_absent
-from .context import AnyContext
 from .flow import Flow
 from .report import report
 

@@ -18,6 +18,7 @@ from ..._cluster.state import ClusterState, with_other_names
 from ..._cluster.visible import look_for, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
+from ..context import AnyContext
 from ..hardware import AnyDesired
 from ..live.find import find, still_nameless
 from ..live.linked_clones import linked_clones
@@ -28,7 +29,6 @@ from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_name_free
 from ..plan.removal import plan_removal, require_named_so
-from .context import AnyContext
 from .placed import AnyAim, Numbered, Placed, with_vmid
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Flow(Generic[AnyContext]):
         """Return the plan for the guest, after every check that needs no write. Raises
         FleetError.
         """
-        actual, cluster = find(context.of_guest, cluster)
+        actual, cluster = find(context, cluster)
         if actual is None:
             return self.plan_missing(context, cluster, cluster)
         return self.plan_found(context, actual, cluster)

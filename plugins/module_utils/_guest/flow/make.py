@@ -18,6 +18,7 @@ from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, 
 from ..._resource.execute import Sent, execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import Rule, resolve_race
+from ..context import AnyContext
 from ..create.leftover import has_task_failed, remove_left, with_remainder
 from ..create.name_race import NameRule, is_name_contested
 from ..create.new_guest import NewGuest
@@ -31,7 +32,6 @@ from ..model import Actual
 from ..plan.creation import starts_at_once
 from ..plan.planner import Creating
 from ..plan.steps import writes_notes_only
-from .context import AnyContext
 from .flow import Flow
 from .place import choose_place
 from .placed import Numbered, can_be_placed_again

@@ -16,9 +16,9 @@ from ..._core.result import Result
 from ..._core.times import iso
 from ..._resource.plan import Plan
 from ..._resource.result import result_of
+from ..context import AnyContext
 from ..describe import NO_GUEST_REPORT, PENDING, WAITS_FOR_STOP, conditions, describe
 from ..model import Actual
-from .context import AnyContext
 from .flow import Flow
 
 # Keys of a diff beside the options of the guest's configuration.

@@ -31,7 +31,7 @@ from ..._core.errors import (
     TaskTimeout,
     UnknownVm,
 )
-from ..context import GuestContext
+from ..context import RunContext
 from ..marker import split_notes
 from ..model import Actual, Guest
 from ..unread import require_readable_vm
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _LOOKS = 3
 
 
-def find(context: GuestContext, cluster: ClusterState) -> tuple[Actual | None, ClusterState]:
+def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None, ClusterState]:
     """Return the present state of the task's VM, or None, and the cluster state that was searched.
 
     If a VM is being created or restored, this waits for it. If None is returned for a name, the
@@ -75,7 +75,7 @@ def find(context: GuestContext, cluster: ClusterState) -> tuple[Actual | None, C
 
 
 def _corrected(
-    context: GuestContext, row: VmRow, actual: Actual | None, cluster: ClusterState
+    context: RunContext[Any], row: VmRow, actual: Actual | None, cluster: ClusterState
 ) -> ClusterState:
     """Return the cluster state after a reading that did not find the task's VM in this row."""
     if actual is not None and actual.name == context.guest.name:
@@ -88,7 +88,7 @@ def _corrected(
 
 
 def _find_unclear(
-    context: GuestContext, cluster: ClusterState
+    context: RunContext[Any], cluster: ClusterState
 ) -> tuple[Actual | None, ClusterState]:
     """Return the same for a name that the listing does not have: the VMs whose name it does not
     show are read.
@@ -106,7 +106,7 @@ def _find_unclear(
 
 
 def _read_unclear(
-    context: GuestContext, row: VmRow, cluster: ClusterState
+    context: RunContext[Any], row: VmRow, cluster: ClusterState
 ) -> tuple[Actual | None, VmRow | None]:
     """Return the present VM of a row if it is the VM of the task, else its row with its name, None
     if it is gone.
@@ -124,7 +124,7 @@ def _read_unclear(
     return actual, None
 
 
-def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
+def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | None:
     """Return the configuration of a VM that is being created once it has a name; None if it is
     gone.
 
@@ -155,7 +155,7 @@ def _await_name(context: GuestContext, row: VmRow) -> Mapping[str, Any] | None:
         return {}
 
 
-def _patience(context: GuestContext) -> float:
+def _patience(context: RunContext[Any]) -> float:
     """Return how many seconds a restore is waited for: one takes as long as its disks are large."""
     if context.check_mode:
         return 0.0
@@ -207,7 +207,7 @@ def still_nameless(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _read_found(context: GuestContext, row: VmRow, cluster: ClusterState) -> Actual | None:
+def _read_found(context: RunContext[Any], row: VmRow, cluster: ClusterState) -> Actual | None:
     """Return the present VM, complete; None if it is gone.
 
     Raises NodeUnhealthy if its node is down.
@@ -240,7 +240,7 @@ def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
     )
 
 
-def _read_complete(context: GuestContext, row: VmRow) -> Actual | None:
+def _read_complete(context: RunContext[Any], row: VmRow) -> Actual | None:
     """Return the present VM once nothing creates or restores it; None if it is gone. Raises
     BeingRestored.
     """
