@@ -107,7 +107,7 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
             growth=intent.growth,
             config=intent.after,
             written=frozenset(intent.change.keys),
-            taken=intent.takes(intent.room(facts.cluster)),
+            taken=intent.takes(intent.room({}, facts.cluster)),
         )
 
     def new(self, context: ContainerContext, cluster: ClusterState) -> ContainerPlan:

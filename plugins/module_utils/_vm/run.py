@@ -139,7 +139,7 @@ class VmFlow(IsolatingFlow[VmContext]):
         cluster = with_free_name(client, desired.guest, cluster)
         aim = read_aim(reads, desired, cluster)
         require_allowed(aim, cluster, client.connection)
-        choice = choose_place(reads, aim, aim.needs(), cluster)
+        choice = choose_place(reads, aim, aim.needs({}), cluster)
         aim, choice = at_nearest_copy(reads, desired, aim, choice, cluster)
         require_usable(aim, choice.node, cluster, client.connection)
         facts = gather_new(reads, aim, choice.node, cluster)

@@ -150,7 +150,7 @@ def gather_existing(
 ) -> GuestFacts:
     """Return the facts for the plan of a change; each is read only if the change needs it."""
     facts = GuestFacts(
-        with_allocations(reads.client, cluster, intent.room(cluster), CONTAINER.content),
+        with_allocations(reads.client, cluster, intent.room({}, cluster), CONTAINER.content),
         definitions=_definitions(reads, intent.desired, intent.actual.target, cluster),
         release=_release(reads, is_disputed(intent.change)),
         bridges=reads.bridges_on(intent.node, intent.bridges),

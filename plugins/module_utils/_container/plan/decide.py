@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
@@ -23,7 +23,7 @@ from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual, Guest, Source
 from ..._guest.plan.allocation import require_allocation
-from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
+from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.creation import Creation, Restore, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
@@ -60,9 +60,8 @@ class Aim(GuestAim[Origin]):
         return figures_of(self.config, template=self.desired.guest.state == "template")
 
     def needs(self, sizes: Mapping[str, int]) -> Needs:
-        is_copied = self.origin.is_archive or (self.template is not None and self.origin.full)
-        room = new_bytes(CONTAINER, self.origin.config, self.config, sizes, copied=is_copied)
-        return replace(needs_of(self.desired, self.config), only=self.nodes, room=room)
+        needs = needs_of(self.desired, self.config)
+        return replace(needs, only=self.nodes, room=self.room(sizes))
 
     def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
         needs, source = self.needs(sizes), self.template
@@ -111,7 +110,7 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
     guest = origin.desired.guest
     source = Actual(CONTAINER, vmid, node, "stopped", live=origin.config, target=origin.config)
     data: dict[str, Any] = {"description": description, "hostname": guest.name}
-    if origin.is_archive:
+    if origin.archived is not None:
         data |= {"hostname": guest.name or source.name, "storage": restore_storage(origin.desired)}
     return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
 
@@ -165,7 +164,7 @@ def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
         full, shared = origin.full, placed.shared
         return plan_clone(planner, desired, origin.template, creation, full=full, shared=shared)
     data: dict[str, Any] = {"ostemplate": origin.volume}
-    if not origin.is_archive:
+    if origin.archived is None:
         if desired.hardware.password:
             data["password"] = desired.hardware.password
         if desired.hardware.ssh_keys:
@@ -195,28 +194,7 @@ def _require_oci(origin: Origin, release: Release | None) -> None:
 # -- existing ones
 
 
-@dataclass(frozen=True)
-class ContainerIntent(Intent[DesiredContainer]):
-    """The change of an existing container, and the configuration that it leads to."""
-
-    def room(self, cluster: ClusterState) -> dict[str, int]:
-        """Return the bytes that the container takes of storages."""
-        room = new_bytes(CONTAINER, self.actual.target, self.after)
-        if self.moves:
-            shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
-            room = added(shared, moved_bytes(CONTAINER, self.after, cluster.shared_storages))
-        return room
-
-    def takes(self, room: Mapping[str, int]) -> Capacity:
-        """Return the room that it takes of its node beyond its room in the listing."""
-        return Capacity(self.node, memory_of(self.after) if self.needs_memory else 0, room)
-
-    def needs_room(self, room: Mapping[str, int]) -> Needs:
-        """Return the room that the node must have."""
-        memory = memory_of(self.after)
-        grows = self.actual.running and memory > memory_of(self.actual.target)
-        running = memory if self.needs_memory or grows else 0
-        return Needs(running_memory=running, room=room, label=self.actual.label)
+ContainerIntent: TypeAlias = Intent[DesiredContainer]
 
 
 def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> ContainerIntent:
@@ -279,7 +257,7 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
         require_quota(
             desired.guest, actual.label, intent.growth, facts.usage, facts.cluster, actual.vmid
         )
-    needs = intent.needs_room(intent.room(facts.cluster))
+    needs = intent.needs_room(intent.room({}, facts.cluster))
     require_room(facts.cluster, intent.node, needs, desired.guest.rules, actual.label)
     plan = CONTAINER_PLANNER.plan_change(
         desired, actual, intent.change, shared=facts.cluster.shared_storages

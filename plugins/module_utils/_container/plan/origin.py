@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
 
 from ..._cluster.lookup import namesakes, templates_for
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
+from ..._guest.flow.placed import GuestOrigin
 from ..._guest.model import Actual, Source
 from ..._guest.plan.copies import cloneable, is_shared, require_own
 from ..._guest.plan.creation import spread_storage
@@ -28,28 +30,7 @@ _LINKS_SNAPSHOT = frozenset(("lvmthin", "rbd"))
 _TEMPLATES = "vztmpl"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The source of a new container."""
-
-    desired: DesiredContainer
-    template: Actual | None = None  # the container to clone
-    volume: str = ""  # the file of a template, or an archive
-    archived: Mapping[str, str] | None = None  # the configuration in an archive
-    full: bool = True
-    nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
-    copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
-
-    @property
-    def is_archive(self) -> bool:
-        return self.archived is not None
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The configuration that is copied, empty for the file of a template."""
-        if self.template is not None:
-            return self.template.target
-        return self.archived or {}
+Origin: TypeAlias = GuestOrigin[DesiredContainer]
 
 
 def is_oci(volume: str) -> bool:

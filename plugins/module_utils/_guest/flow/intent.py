@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ..._cluster.placement import Choice
+from ..._cluster.placement import Choice, Needs
 from ..._cluster.state import ClusterState
 from ..config.change import Change
 from ..create.quota_race import Growth, Usage
@@ -18,6 +18,7 @@ from ..hardware import AnyDesired
 from ..model import Actual, Guest
 from ..plan import power
 from ..plan.allocation import Definitions
+from ..plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..plan.steps import changes_pool, moves_node
 
 AnyIntent = TypeVar("AnyIntent", bound="Intent[Any]")
@@ -103,6 +104,32 @@ class Intent(Generic[AnyDesired]):
     def needs_memory(self) -> bool:
         """Whether it takes memory of its node that it has not taken yet."""
         return self.starts or (self.moves and self.actual.running)
+
+    def room(self, sizes: Mapping[str, int], cluster: ClusterState) -> dict[str, int]:
+        """Return the bytes that the guest takes of storages; `sizes` are those of images, by
+        slot.
+        """
+        kind = self.actual.kind
+        room = new_bytes(kind, self.actual.target, self.after, sizes)
+        if not self.moves:
+            return room
+        shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
+        return added(shared, moved_bytes(kind, self.after, cluster.shared_storages))
+
+    def takes(self, room: Mapping[str, int]) -> Capacity:
+        """Return the room that it takes of its node beyond its room in the listing."""
+        return Capacity(self.node, self._memory if self.needs_memory else 0, room)
+
+    def needs_room(self, room: Mapping[str, int]) -> Needs:
+        """Return the room that the node must have."""
+        before = self.actual.kind.figures_of(self.actual.target).memory
+        grows = self.actual.running and self._memory > before
+        running = self._memory if self.needs_memory or grows else 0
+        return Needs(running_memory=running, room=room, label=self.actual.label)
+
+    @property
+    def _memory(self) -> int:
+        return self.actual.kind.figures_of(self.after).memory
 
     def at(self: AnyIntent, choice: Choice | None) -> AnyIntent:
         """Return the intent with the node that was chosen."""

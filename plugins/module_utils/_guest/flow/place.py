@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import choose_with_bridges
 from ..._cluster.placement import Choice, Needs
@@ -18,8 +18,8 @@ from ..create.quota_race import Growth, Usage, gather_usage
 from ..model import Actual, Guest
 from ..plan.copies import nearest, why_copy
 from .placed import (
-    Aim,
     AnyAim,
+    GuestAim,
     Numbered,
     Placed,
     fixed_place,
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-def choose_place(reads: GuestReads, aim: Aim, needs: Needs, cluster: ClusterState) -> Choice:
+def choose_place(
+    reads: GuestReads, aim: GuestAim[Any], needs: Needs, cluster: ClusterState
+) -> Choice:
     """Return the node of a new guest: the named node, or the chosen one."""
     connection = reads.client.connection
     choice = fixed_place(aim, cluster, connection)

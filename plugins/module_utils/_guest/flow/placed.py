@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, why_not
@@ -22,67 +22,37 @@ from ..config.change import Change
 from ..create.name_race import is_name_contested
 from ..create.placement_race import shared_rules
 from ..create.quota_race import Growth, Usage, require_quota
+from ..hardware import AnyDesired
 from ..model import Actual
+from ..plan.capacity import new_bytes
 from ..plan.creation import Creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Aim(Protocol):
-    """The configuration that a new guest will have on any node."""
+@dataclass(frozen=True)
+class GuestOrigin(Generic[AnyDesired]):
+    """The source of a new guest: the part that kinds share."""
+
+    desired: AnyDesired  # with the additions of the source
+    template: Actual | None = None  # the guest to clone
+    volume: str = ""  # the archive that is restored, or the file of a template
+    archived: Mapping[str, str] | None = None  # the configuration in an archive
+    full: bool = True
+    nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
+    copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
 
     @property
-    def desired(self) -> Any:
-        """The desired guest, with the additions of its source."""
-
-    @property
-    def label(self) -> str:
-        """How messages call the guest."""
-
-    @property
-    def nodes(self) -> frozenset[str] | None:
-        """The nodes on which its source can be used, None for any."""
-
-    @property
-    def template(self) -> Actual | None:
-        """The guest that it is a clone of."""
-
-    @property
-    def copies(self) -> tuple[Actual, ...]:
-        """The templates that it can be a clone of, if there are several."""
-
-    def needs(self, sizes: Mapping[str, int]) -> Needs:
-        """Return its needs on its node; `sizes` are the bytes of images, by slot."""
-
-    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
-        """Return the same for a node; a linked clone is copied when it leaves its template's."""
+    def config(self) -> Mapping[str, str]:
+        """The configuration that is copied, empty without a template and an archive."""
+        if self.template is not None:
+            return self.template.target
+        return self.archived or {}
 
 
-AnyAim = TypeVar("AnyAim", bound=Aim)
-
-
-class GuestOrigin(Protocol):
-    """The origin of a new guest, as far as every aim has it."""
-
-    @property
-    def desired(self) -> Any:
-        """The desired guest, with the additions of its source."""
-
-    @property
-    def nodes(self) -> frozenset[str] | None:
-        """The nodes on which the source can be used, None for any."""
-
-    @property
-    def template(self) -> Actual | None:
-        """The guest that it is a clone of."""
-
-    @property
-    def copies(self) -> tuple[Actual, ...]:
-        """The templates that it can be a clone of, if there are several."""
-
-
-AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin)
+AnyAim = TypeVar("AnyAim", bound="GuestAim[Any]")
+AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin[Any])
 
 
 @dataclass(frozen=True)
@@ -121,6 +91,23 @@ class GuestAim(Generic[AnyOrigin]):
     def bridges(self) -> frozenset[str]:
         """The bridges that its node must have."""
         return frozenset(self.desired.guest.kind.bridges_in(self.config).values())
+
+    def room(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the bytes that its creation allocates, by storage.
+
+        A linked clone allocates its new disks only. `sizes` are the bytes of images, by slot.
+        """
+        kind, origin = self.desired.guest.kind, self.origin
+        copied = origin.archived is not None or (origin.template is not None and origin.full)
+        return new_bytes(kind, origin.config, self.config, sizes, copied=copied)
+
+    def needs(self, sizes: Mapping[str, int]) -> Needs:
+        """Return its needs on its node."""
+        raise NotImplementedError
+
+    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+        """Return the same for a node; a linked clone is copied when it leaves its template's."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -209,7 +196,7 @@ def with_vmid(
     return Numbered(placed, vmid, plan, run, identity, plan_of)
 
 
-def fixed_place(aim: Aim, cluster: ClusterState, connection: Connection) -> Choice | None:
+def fixed_place(aim: GuestAim[Any], cluster: ClusterState, connection: Connection) -> Choice | None:
     """Return the node that the task or the connection names, None if one must be chosen."""
     if aim.desired.guest.node:
         return Choice(aim.desired.guest.node, reasons=("node names it",))
@@ -223,7 +210,7 @@ def fixed_place(aim: Aim, cluster: ClusterState, connection: Connection) -> Choi
     return Choice(default, reasons=("it is the default node of the connection",))
 
 
-def rules_of(aim: Aim, connection: Connection) -> Rules:
+def rules_of(aim: GuestAim[Any], connection: Connection) -> Rules:
     """Return the rules by which the node is chosen, with the nodes that the connection names."""
     rules: Rules = aim.desired.guest.rules
     if rules.nodes:
@@ -235,7 +222,9 @@ def rules_of(aim: Aim, connection: Connection) -> Rules:
     return rules
 
 
-def require_room_for(aim: Aim, node: str, sizes: Mapping[str, int], cluster: ClusterState) -> None:
+def require_room_for(
+    aim: GuestAim[Any], node: str, sizes: Mapping[str, int], cluster: ClusterState
+) -> None:
     """Raise QuotaExceeded if a node has no room for the guest.
 
     A clone that goes to another node needs room on the template's node before that.

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..._cluster.placement import Needs
 from ..._cluster.state import ClusterState
 from ..._core.propstring import parse
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import growth_of
 from ..._guest.flow.intent import Intent as GuestIntent
 from ..._guest.model import Actual, Guest
-from ..._guest.plan.capacity import Capacity, added, moved_bytes, new_bytes
+from ..._guest.plan.capacity import added
 from ..._guest.plan.origin import require_origin
 from ..._schema.formats import sub_keys_of
 from ..config.changes import changes
-from ..config.memory import memory_of, state_volume
+from ..config.memory import state_volume
 from ..kind import VM
 from ..model import DesiredVm
 
@@ -56,33 +55,11 @@ class Intent(GuestIntent[DesiredVm]):
         return snippets_of(self.after)
 
     def room(self, sizes: Mapping[str, int], cluster: ClusterState) -> dict[str, int]:
-        """Return the bytes that the VM takes of storages; `sizes` are the bytes of images, by
-        slot.
-        """
-        room = new_bytes(VM, self.actual.target, self.after, sizes)
-        if self.moves:
-            shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
-            room = added(shared, moved_bytes(VM, self.after, cluster.shared_storages))
+        room = super().room(sizes, cluster)
         if self.desired.guest.state == "hibernated" and self.actual.running:
             storage, size = state_volume(self.after, cluster, self.node)
             room = added(room, {storage: size})
         return room
-
-    def takes(self, room: Mapping[str, int]) -> Capacity:
-        """Return the room that the VM takes of its node beyond its room in the listing."""
-        memory = 0
-        if self.needs_memory:
-            memory = memory_of(self.after)
-        return Capacity(self.node, memory, room)
-
-    def needs_room(self, room: Mapping[str, int]) -> Needs:
-        """Return the room that the node must have."""
-        memory = memory_of(self.after)
-        grows = self.actual.running and memory > memory_of(self.actual.target)
-        needed = 0
-        if self.needs_memory or grows:
-            needed = memory
-        return Needs(running_memory=needed, room=room, label=self.actual.label)
 
 
 def intent_of(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node
@@ -22,7 +21,7 @@ from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.plan.allocation import require_allocation
-from ..._guest.plan.capacity import added, moved_bytes, new_bytes
+from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.refusals import require_bridges, require_pool
 from ..config.changes import changes, with_images
 from ..config.figures import figures_of
@@ -44,9 +43,6 @@ from .refusals.options import require_rights_of_root, require_version
 from .refusals.place import require_cpus, require_snippet_storages, require_storages
 from .restore import archived_vm, restored_of
 
-# The sizes of images before they were read.
-NO_SIZES: Mapping[str, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True)
 class Aim(GuestAim[Origin]):
@@ -64,26 +60,15 @@ class Aim(GuestAim[Origin]):
         """The options that its server must know: PVE leaves others out when it restores a VM."""
         return {**(self.origin.archived or {}), **self.change.sets}
 
-    def room(self, sizes: Mapping[str, int] = NO_SIZES) -> dict[str, int]:
-        """Return the bytes that the creation of the VM allocates, by storage.
-
-        A linked clone allocates its new disks only. `sizes` are the bytes of images, by slot.
-        """
-        origin = self.origin
-        copied = origin.archived is not None or (origin.template is not None and origin.full)
-        return new_bytes(VM, origin.config, self.config, sizes, copied=copied)
-
     def figures(self, sizes: Mapping[str, int]) -> Figures:
         """Return the figures of the VM for a quota."""
         return figures_of(self.config, sizes, template=self.desired.guest.state == "template")
 
-    def needs(self, sizes: Mapping[str, int] = NO_SIZES) -> Needs:
-        """Return the needs of the VM on its node."""
+    def needs(self, sizes: Mapping[str, int]) -> Needs:
         needs = needs_of(self.desired, self.config, self.change)
         return replace(needs, only=self.origin.nodes, room=self.room(sizes))
 
     def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
-        """Return the same for a node; a linked clone is copied when it leaves its template's."""
         needs, template = self.needs(sizes), self.origin.template
         if template is None or template.node == node or self.origin.full:
             return needs
@@ -143,7 +128,7 @@ def _restored_aim(origin: Origin) -> Aim:
 def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
     require_own_drives(aim.desired, aim.change.sets, aim.origin.config, cluster)
-    needs = aim.needs()
+    needs = aim.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
 

@@ -15,6 +15,7 @@ from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.tenant import parse_tags
 from ..._cluster.visible import Sight, require_visible
 from ..._core.errors import ConfigurationError, Conflict
+from ..._guest.flow.placed import GuestOrigin
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import require_kind, require_own_archive
@@ -31,24 +32,10 @@ _ISO_ENDINGS = (".iso", ".img.iso")
 
 
 @dataclass(frozen=True)
-class Origin:
+class Origin(GuestOrigin[DesiredVm]):
     """The source of a new VM. In `desired`, an image or ISO has become one of the disks."""
 
-    desired: DesiredVm
-    template: Actual | None = None
-    full: bool = True
-    nodes: frozenset[str] | None = None  # nodes on which the source can be used, None: any
-    copies: tuple[Actual, ...] = ()  # templates of the same name, if there are several
-    volume: str = ""  # the archive that is restored
-    archived: Mapping[str, str] | None = None  # the configuration in it
-    storage: str | None = None  # the storage that it is restored to, None: each disk to its own
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The configuration of the template or in the archive, empty without one."""
-        if self.template is None:
-            return self.archived or {}
-        return self.template.target
+    storage: str | None = None  # where an archive is restored to, None: each disk to its own
 
 
 @dataclass(frozen=True)
