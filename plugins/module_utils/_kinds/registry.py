@@ -23,14 +23,13 @@ from .._guest.export.exporter import Exporter
 from .._guest.flow.flow import Flow, with_connection
 from .._guest.kind import Kind
 from .._spec.fleet import CONTAINER_SPECS, VM_SPECS, GuestSpecs
-from .._vm.context import VmContext
 from .._vm.desired import values as vm_values
 from .._vm.exporter import VM_EXPORTER
 from .._vm.gather.reads import release_for_names
 from .._vm.kind import VM
 from .._vm.model import DesiredVm
 from .._vm.plan.refusals.options import require_names
-from .._vm.run import VM_FLOW, prepared, read_vm_options
+from .._vm.run import VM_FLOW, VmContext, prepared, read_vm_options
 
 if TYPE_CHECKING:
     from .._api.client import Client

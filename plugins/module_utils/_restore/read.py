@@ -16,7 +16,7 @@ from .._cluster.restoring import seems_bare
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import UnknownVm
 from .._core.parallel import side_by_side
-from .._guest.flow.archives import read_archive
+from .._guest.flow.reads import read_archive
 from .._guest.plan.archive import require_listed
 from .._tasks.read import read_removals
 from .choose import Chosen, choose, choose_by_name, is_ordinary, require_usable

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._cluster.rules import require_not_kept
@@ -15,6 +15,7 @@ from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._cluster.visible import look_for
 from .._core.result import Result
+from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
 from .._guest.flow.gather import choose_home, with_current_power
@@ -26,12 +27,10 @@ from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
 from .config.memory import memory_of
-from .context import VmContext
 from .desired.parse import VmOptions, read_options
-from .gather.existing import gather_existing
-from .gather.new import at_nearest_copy, gather_new, read_aim
-from .gather.newer_image import with_newer_image
+from .gather.facts import at_nearest_copy, gather_existing, gather_new, read_aim
 from .gather.reads import Reads, release_for_names
+from .gather.source import with_newer_image
 from .kind import VM
 from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
@@ -47,6 +46,14 @@ from .plan.update import VM_PLANNER
 
 if TYPE_CHECKING:
     from .._api.client import Client
+
+
+@dataclass(frozen=True)
+class VmContext(RunContext[DesiredVm]):
+    """The context that one run of a VM passes through its stages."""
+
+    snippet_now: str | None = None  # the present content of the file of the desired user data
+
 
 VmPlan: TypeAlias = GuestPlan[VmContext]
 

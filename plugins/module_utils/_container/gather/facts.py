@@ -15,11 +15,10 @@ from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.visible import look_for, require_visible
-from ..._guest.flow.archives import find_file, read_archive
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for, with_nearest_copy
-from ..._guest.flow.reads import GuestReads
+from ..._guest.flow.reads import GuestReads, find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions, needs_definitions

@@ -21,7 +21,7 @@ from ..._core.errors import (
 from ..._resource.execute import Sent, Steps, Verdict, attempted
 from ..._resource.plan import Plan, Step
 from ..kind import Kind
-from ..plan.isolation import FIREWALL
+from ..plan.steps import FIREWALL
 from .conversion import Conversion
 from .ha import await_manager
 from .read import is_elsewhere

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One template name on several nodes: copies of one template, and versions of an image (pure).
+"""The guest that is cloned: a copy of a template, a version of an image, a snapshot (pure).
 
 The copy on the node of the new guest is cloned: of an image, its newest version there. Without
 versions, it may be the nearest copy that can get there.
@@ -11,14 +11,15 @@ versions, it may be the nearest copy that can get there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from ..._cluster.lookup import require_own_source, templates_named
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.images import Image, VersionKey, version_key, version_of, with_version
 from ..._cluster.tenant import parse_tags
-from ..._core.errors import Conflict, NotFound
+from ..._core.errors import Conflict, NotFound, UnknownSnapshot
 from ..model import Actual, Guest, Source
 
 Nodes: TypeAlias = "frozenset[str] | None"  # None for every node
@@ -233,3 +234,32 @@ def _ambiguous(name: str, copies: Sequence[Actual], why: str, facts: str) -> Con
         reason="ambiguous template",
         details={"templates": sorted(copy.vmid for copy in copies)},
     )
+
+
+# Options of a snapshot that a guest does not have.
+_OF_SNAPSHOT = frozenset(
+    "snaptime snapstate vmstate parent runningmachine runningcpu running-nets-host-mtu".split()
+)
+
+
+def in_snapshot(
+    source: Actual, snapshot: str, names: Collection[str], answer: Mapping[str, Any] | None
+) -> Actual:
+    """Return the guest in the state of the snapshot, whose configuration is `answer`.
+
+    Raises NotFound for a snapshot that is not among `names`, which has no configuration.
+    """
+    if answer is None:
+        existing = ", ".join(sorted(names))
+        raise UnknownSnapshot(
+            attempted=f"Snapshot '{snapshot}' of {source.label} was not cloned",
+            answer=f"its snapshots are {existing or 'none'}",
+            next_step="Check the snapshot's name",
+            reason="unknown snapshot",
+        )
+    config: dict[str, str] = {}
+    for key, value in answer.items():
+        if key == "digest" or key in _OF_SNAPSHOT:
+            continue
+        config[key] = str(value).strip("\n")
+    return replace(source, live=config, target=config)

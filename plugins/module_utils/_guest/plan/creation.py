@@ -19,9 +19,8 @@ from ..model import Actual, Guest, Source
 from . import power
 from .archive import archived_vmid
 from .copies import image_of_clone, is_shared
-from .isolation import isolate
 from .planner import Creating, GuestPlanner, require_valid_data
-from .steps import AnyUpdate, complete, grow
+from .steps import AnyUpdate, complete, grow, isolate
 
 LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are restored
 

@@ -23,8 +23,7 @@ from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Actual
 from . import power
-from .isolation import isolate
-from .steps import AnyUpdate, Update, changes_pool, grow, to_pool, write_notes_last
+from .steps import AnyUpdate, Update, changes_pool, grow, isolate, to_pool, write_notes_last
 
 # Parameters of a request to create a guest that are not options of its configuration.
 _NOT_OPTIONS = ("vmid", "pool", "digest")

@@ -261,3 +261,24 @@ def writes_notes_only(step: Step) -> bool:
     if written == {"delete"}:
         return step.data["delete"] == "description"
     return written == {"description"}
+
+
+FIREWALL = "FIREWALL"
+"""The method of a step that stands for the writes of a guest's firewall."""
+
+
+def isolate(desired: Guest, actual: Actual) -> list[Step]:
+    """Return the step that writes the firewall of a guest; none if nothing is left to do.
+
+    The step stands for several requests, which are planned from the firewall of the guest when it
+    is sent: a clone has the firewall of its source (qemu-server: PVE/API2/Qemu.pm, clone_vm).
+    """
+    isolation = desired.isolation
+    if isolation is None:
+        return []
+    moved = replace(actual, node=desired.node or actual.node)
+    nics = ", ".join(sorted(isolation.members))
+    summary = f"Isolate {nics} of {moved.label} with security group '{isolation.group}'"
+    data = {"label": moved.label, "group": isolation.group, "members": isolation.members}
+    path = (*moved.path, "firewall")
+    return [Step("isolate", summary, FIREWALL, path, data, is_task=False)]

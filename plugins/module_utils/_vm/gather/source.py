@@ -2,23 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the source of a new VM: its templates, or the images of its name."""
+"""Reads the source of a new VM, and the image that replaces the system disk of an existing one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..._cluster.state import ClusterState, StorageRow, VmRow, with_names
 from ..._cluster.visible import look_for
 from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
 from ..._core.retry import TimeBudget
-from ..._guest.flow.archives import find_file, read_archive
+from ..._guest.flow.reads import find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, require_alike
+from ..._guest.plan.older_image import find_newer_copy
 from ..kind import VM
 from ..model import DesiredVm
 from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain
@@ -34,6 +36,7 @@ from ..plan.origin import (
     require_source,
     rows_of,
 )
+from ..plan.replacement import replaced
 from .reads import Reads
 
 _READERS = 8  # copies of a template that are read at once
@@ -154,3 +157,17 @@ def _of_copies(
     )
     origin = clone_origin(reads, desired, copy, cluster)
     return replace(origin, nodes=nodes, copies=tuple(copies))
+
+
+def with_newer_image(
+    reads: Reads, desired: DesiredVm, actual: Actual, cluster: ClusterState
+) -> DesiredVm:
+    """Return the desired VM with the system disk of the image that its source means now.
+
+    Unchanged if the task does not ask for it, or if the VM comes from that image.
+    """
+    source = desired.guest.source
+    if not desired.guest.replace_image or source is None or not source.name:
+        return desired
+    copy = find_newer_copy(desired.guest, actual, cluster, partial(read_templates, reads))
+    return desired if copy is None else replaced(desired, actual, copy)

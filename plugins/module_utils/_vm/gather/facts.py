@@ -2,28 +2,53 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the facts that the plan of a new VM needs, and chooses its node."""
+"""Reads the facts that the plan of a VM needs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..._cluster.placement import Choice
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
+from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.place import usage_for, with_nearest_copy
 from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import needs_definitions
 from ..model import DesiredVm
 from ..plan.facts import Facts
+from ..plan.intent import Intent
 from ..plan.new import Aim, aim_of
-from ..plan.refusals.disks import image_sizes
+from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
 from .source import clone_origin, origin_of
 
-if TYPE_CHECKING:
-    pass
+
+def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Facts:
+    """Return the facts for the plan; each is read only if the change needs it."""
+    desired, actual, change = intent.desired, intent.actual, intent.change
+    new = with_new_volumes(desired, actual.target)
+    facts = Facts(
+        cluster,
+        release=reads.release_for(change.sets),
+        bridges=reads.bridges_on(intent.node, intent.bridges),
+        images=reads.images(new, actual.node),
+    )
+    if needs_definitions(desired, actual.target, cluster):
+        facts = replace(facts, definitions=reads.definitions())
+    if intent.asks_for_move:
+        facts = replace(facts, migration=reads.migration(actual, intent.node))
+    lost = lost_volumes(actual, change)
+    if converts(desired, actual) or lost:
+        facts = replace(facts, snapshots=reads.snapshots(actual, with_volumes=bool(lost)))
+    facts = gather_shared(reads, intent, facts)
+    known = {row.storage for row in cluster.storages}
+    room = intent.room(image_sizes(new, facts.images), cluster)
+    return replace(
+        facts,
+        cluster=with_allocations(reads.client, cluster, room),
+        snippets=reads.snippets(intent.snippets, intent.node, known, desired.hardware.snippet),
+    )
 
 
 def read_aim(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Aim:
