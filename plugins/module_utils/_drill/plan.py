@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.state import ClusterState
+from .._cluster.drill.copies import is_marked
+from .._cluster.state import ClusterState, VmRow
 from .._core.errors import Conflict, FleetError, NodeUnhealthy, QuotaExceeded
 from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
@@ -18,6 +19,7 @@ from .._guest.flow.flow import GuestPlan
 from .._restore.choose import Chosen
 from .._restore.desired import DesiredRestore
 from .._restore.run import context_of
+from .record import GuestKey, Proof
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -116,3 +118,34 @@ def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
     storages = sorted(kind.storages_in(draft.placed.aim.config))
     steps = tuple(plan.plan.summaries)
     return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), steps)
+
+
+@dataclass(frozen=True)
+class Due:
+    """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
+    most `sample` of them, the longest unproven first.
+    """
+
+    now: float
+    unproven_for: int | None = None
+    sample: int | None = None
+
+
+def key_of_row(row: VmRow) -> GuestKey:
+    """Return the key of a guest in the record."""
+    return row.type, row.vmid, row.own_name
+
+
+def choose_due(rows: Iterable[VmRow], proofs: Mapping[GuestKey, Proof], due: Due) -> list[VmRow]:
+    """Return the guests to restore, by VMID; no templates, and no copies of drills."""
+    ages: dict[int, float] = {}
+    known: dict[int, VmRow] = {}
+    for row in rows:
+        if row.template or is_marked(row.tags):
+            continue
+        proof = proofs.get(key_of_row(row))
+        age = float("inf") if proof is None else due.now - proof.time
+        if due.unproven_for is None or age > due.unproven_for:
+            ages[row.vmid], known[row.vmid] = age, row
+    oldest_first = sorted(ages, key=lambda vmid: (-ages[vmid], vmid))
+    return [known[vmid] for vmid in sorted(oldest_first[: due.sample])]

@@ -28,11 +28,10 @@ from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import with_config
 from .._snapshot.select import Owner, owner_of
 from .._tasks.read import read_removals
-from .choose import Due, choose_due
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
 from .isolate import find_obstacle, restore_of
-from .plan import Copying, PlannedCopy, plan_rounds
+from .plan import Copying, Due, PlannedCopy, choose_due, plan_rounds
 from .record import FAILED, SKIPPED, read_record
 
 if TYPE_CHECKING:

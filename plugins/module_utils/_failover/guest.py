@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,7 +21,6 @@ from .._restore.desired import read_desired as read_restore
 from .choose import label_of, tags_of
 from .desired import ONBOOT, DesiredFailover
 from .mapping import bridges_after, mapped_nameservers, mapped_nics
-from .source import with_source
 
 
 @dataclass(frozen=True)
@@ -173,3 +173,19 @@ def _numbered(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
 def in_start_order(guests: Sequence[AnyIncoming]) -> list[AnyIncoming]:
     """Return the guests in the order in which they come up."""
     return sorted(guests, key=lambda one: (one.order, one.vmid))
+
+
+_LINE = re.compile(r"\n*^Failover from (\S+)\.$", re.MULTILINE)
+
+
+def with_source(notes: str, volume: str) -> str:
+    """Return notes with the line about this archive, in place of any earlier one."""
+    before = _LINE.sub("", notes).strip()
+    line = f"Failover from {volume}."
+    return f"{before}\n\n{line}" if before else line
+
+
+def source_of(notes: str) -> str | None:
+    """Return the archive in the notes of a guest, None if no failover has restored it."""
+    found = _LINE.search(notes)
+    return None if found is None else found[1]

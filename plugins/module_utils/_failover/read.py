@@ -31,8 +31,7 @@ from .._restore.leftover import find_leftovers, find_locked
 from .._restore.read import with_config
 from .choose import newest_archives
 from .desired import DesiredFailover
-from .guest import Place, Restoring
-from .source import source_of
+from .guest import Place, Restoring, source_of
 
 if TYPE_CHECKING:
     from .._api.client import Client

@@ -30,9 +30,7 @@ from .._guest.flow.apply import apply_plan, preview, with_view
 from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
 from .._resource.execute import after_writes
-from .pace.progress import RunProgress
-from .pace.reboots import RebootCandidate, RebootQueue, takes_down
-from .pace.resources import resources_of
+from .pace import RebootCandidate, RebootQueue, RunProgress, resources_of, takes_down
 from .plan import READERS, Planned
 from .reservations import LiveView, Reservations
 

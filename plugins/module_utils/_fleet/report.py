@@ -16,11 +16,11 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
-from .._guest.plan.older_image import find_older_image
+from .._guest.plan.origin import find_older_image
 from .._kinds.registry import LISTS, ListKind
 from .execute import VmOutcome
 from .listed import read_tenants
-from .pace.reboots import restarts
+from .pace import restarts
 from .placement_rules import RulesOutcome
 from .plan import Planned
 from .summary import ACTIONS, lines_of

@@ -12,7 +12,7 @@ from typing import Any
 from .._core.errors import FleetError
 from .._core.failures.several import Failed, by_cause
 from .._core.shown import first_of
-from .._guest.plan.older_image import origins
+from .._guest.plan.origin import origins
 from .._kinds.registry import list_of_key
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")

@@ -20,8 +20,7 @@ from .._core.errors import ConfigurationError, Conflict, UnknownVm
 from .._core.quantities import whole_number
 from .._guest.describe import describe_row
 from .._kinds.words import VM
-from .listing import Rows, listed
-from .names import listed_on, with_figures
+from .names import Rows, listed, listed_on, with_figures
 
 
 class Answers(Protocol):

@@ -15,11 +15,36 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._api.client import Client
-from .._core.errors import NetworkError, NodeUnhealthy
+from .._core.errors import ApiError, NetworkError, NodeUnhealthy
 from .._guest.kind import Kind
-from .._kinds.words import GUESTS
+from .._kinds.words import GUESTS, VM
 from .kinds import is_guest, kind_of
-from .listing import Rows, checked_rows
+
+Rows = list[dict[str, Any]]
+
+
+def listed(client: Client) -> Rows:
+    """Return the VMs of `/cluster/resources`. Raises FleetError."""
+    attempted = "Could not list the VMs"
+    answer = client.get("cluster", "resources", type="vm", attempted=attempted)
+    rows = checked_rows(answer, attempted)
+    return [dict(row) for row in rows if row.get("type") == VM.type]
+
+
+def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a listing.
+
+    Raises ApiError for an answer that is not a listing: it must not count as an empty one.
+    """
+    if not isinstance(answer, list):
+        raise ApiError(
+            attempted=attempted,
+            answer="the answer is not a list",
+            next_step="Check that host and port lead to Proxmox VE, and the proxies on the way",
+            reason="not a listing",
+        )
+    return [row for row in answer if isinstance(row, Mapping)]
+
 
 # Locks of a guest that is being made.
 _CREATION_LOCKS = frozenset(("create", "clone"))

@@ -15,8 +15,7 @@ from .._cluster.state import NODES_AT_ONCE
 from .._core.errors import ConfigurationError, FleetError
 from .._core.parallel import side_by_side
 from .._kinds.words import GUESTS
-from .listing import Rows, checked_rows
-from .names import listed_on, lists_to_ask, with_figures
+from .names import Rows, checked_rows, listed_on, lists_to_ask, with_figures
 
 MAX_SITES_AT_ONCE = 16
 

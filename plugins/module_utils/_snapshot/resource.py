@@ -17,8 +17,7 @@ from .._resource.execute import REPEATS, Execution, Sent, Verdict
 from .._resource.plan import Plan, Step
 from .model import ACTION_OF_LOCK, REMOVE, ROLL_BACK, TAG, TAKE, SnapshotVm
 from .read import all_tasks, new_task, running_task, tree_of
-from .restart import wait_for_start
-from .untracked import LOCK, is_rolled_back, with_restart_step
+from .restart import LOCK, is_rolled_back, wait_for_start, with_restart_step
 
 if TYPE_CHECKING:
     from .._api.client import Client

@@ -23,17 +23,15 @@ from .._guest.identity import require_name, require_same_creation, require_same_
 from .._kinds.words import TYPES, kind_of_row
 from .._resource.engine import apply_plan
 from .._resource.result import diff_of
-from .describe import describe_vm
+from .describe import describe_vm, lines_of
 from .desired import read_desired
 from .model import ACTION_OF_LOCK, ROLL_BACK, START, TAKE, DesiredSnapshots, SnapshotVm, Tree
 from .plan import plan_snapshots
 from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
-from .restart import require_same_power, runs_or_starts
+from .restart import locked, require_same_power, runs_or_starts, wait_for_unlocked
 from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
 from .storages import require_snapshots, require_state_room
-from .summary import lines_of
-from .untracked import locked, wait_for_unlocked
 
 if TYPE_CHECKING:
     from .._api.client import Client
