@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.older_image import origin_of
+from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.origin import origin_of
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from tests.modules.access_lab import ROOT, do, limited
 from tests.modules.container_lab import add_container

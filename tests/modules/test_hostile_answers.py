@@ -77,8 +77,8 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_ha/checks.py", "_read_groups"): (),  # of Proxmox VE 8 only
     ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
-    ("module_utils/_snapshot/untracked.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_snapshot/untracked.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_snapshot/restart.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/usage.py", "read_users_of_file"): (
         "cluster/resources",
         "nodes/*/qemu/*/config",
@@ -123,7 +123,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),
     ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
     ("module_utils/_guest/live/conversion.py", "await_config"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/create/name_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
     ("module_utils/_storage/snippets/seen.py", "list_snippets"): (

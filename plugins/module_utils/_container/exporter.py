@@ -25,8 +25,7 @@ from .._resource.plan import Step
 from .._schema.formats import LXC, format_of, parse_option, rule_of, sub_keys_of
 from .._spec.container import container_spec
 from .._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
-from .config.actual import is_privileged, is_volume, mounts, storage_of
-from .config.environment import read_environment
+from .config.actual import is_privileged, is_volume, mounts, read_environment, storage_of
 from .plan.planner import CONTAINER_PLANNER
 from .run import read_container_options
 

@@ -18,8 +18,15 @@ from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._guest.nics import bridges_by_nic
 from .._schema.formats import LXC, Schema
-from .config.actual import VOLUME, is_privileged, mounts, nics, storage_of, volumes_in
-from .config.addresses import configured_addresses
+from .config.actual import (
+    VOLUME,
+    configured_addresses,
+    is_privileged,
+    mounts,
+    nics,
+    storage_of,
+    volumes_in,
+)
 from .config.figures import figures_of
 from .config.view import HIDDEN, show
 

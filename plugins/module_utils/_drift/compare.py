@@ -25,8 +25,7 @@ from .._fleet.plan import Planned
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
-from .._guest.plan.older_image import find_older_image
-from .._guest.plan.origin import require_origin
+from .._guest.plan.origin import find_older_image, require_origin
 from .._kinds.words import word_of
 from .model import (
     DRIFTED,

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._cluster.quota import shown_figures
 from .._core.quantities import MIB, read_size, readable_sizes
-from .._guest.plan.older_image import origins
+from .._guest.plan.origin import origins
 from .._kinds.words import CT
 from .model import IN_SYNC, SOURCE
 

@@ -18,8 +18,7 @@ from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
 from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
-from .config.figures import figures_of
-from .config.memory import state_volume
+from .config.figures import figures_of, state_volume
 from .config.view import HIDDEN, macs, show
 
 _MEMORY_OBSTACLE = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")

@@ -26,7 +26,7 @@ from .._guest.model import Actual
 from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
-from .config.memory import memory_of
+from .config.figures import memory_of
 from .desired.parse import VmOptions, read_options
 from .gather.facts import at_nearest_copy, gather_existing, gather_new, read_aim
 from .gather.reads import Reads, release_for_names
@@ -36,10 +36,16 @@ from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
 from .model import DesiredVm
 from .plan.create import plan_creation
-from .plan.existing import decide, require_possible
 from .plan.intent import intent_of, may_migrate
-from .plan.needs import needs_of
-from .plan.new import placed, require_allowed, require_creatable, require_usable
+from .plan.new import (
+    decide,
+    needs_of,
+    placed,
+    require_allowed,
+    require_creatable,
+    require_possible,
+    require_usable,
+)
 from .plan.refusals.options import require_names
 from .plan.snippets import with_snippet
 from .plan.update import VM_PLANNER

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The volumes and NICs of a container's configuration (pure)."""
+"""The volumes, NICs, addresses and variables of a container's configuration (pure)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 
 from ..._core.propstring import parse
+from ..._core.quantities import whole_number
+from ..._guest.addresses import Address, is_useful
 
 _MOUNT = re.compile(r"^(?:rootfs|mp\d+)$")
 # A mount, or a volume that no mount uses.
@@ -63,3 +65,43 @@ def storage_of(volume: str) -> str | None:
 def nics(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the NICs of a configuration with their sub-keys, by key."""
     return {key: parse(config[key], {}) for key in filter(_NIC.match, config)}
+
+
+_VARIABLE = re.compile(r"(\w+)=(.*)", re.DOTALL)
+_SEPARATOR = "\0"
+
+
+def read_environment(text: str) -> dict[str, str]:
+    """Return the variables of option C(env) by name."""
+    variables: dict[str, str] = {}
+    for item in filter(None, text.split(_SEPARATOR)):
+        # the name is a word, the value can have equals signs
+        found = _VARIABLE.match(item)
+        if found:
+            variables[found.group(1)] = found.group(2)
+    return variables
+
+
+def render_environment(variables: Mapping[str, str]) -> str:
+    """Return option C(env) with these variables."""
+    return _SEPARATOR.join(f"{name}={value}" for name, value in variables.items())
+
+
+# The source of addresses in results.
+_CONFIGURED = "config"
+
+
+def configured_addresses(config: Mapping[str, str]) -> list[Address]:
+    """Return the static addresses of C(netN), in the order of the NICs."""
+    found: list[Address] = []
+    cards = nics(config)
+    for key in sorted(cards, key=lambda slot: int(slot.removeprefix("net"))):
+        nic = cards[key]
+        for family in ("ip", "ip6"):
+            text, _slash, prefix = nic.get(family, "").partition("/")
+            if not is_useful(text):
+                continue
+            mac = nic.get("hwaddr", "").lower()
+            interface = nic.get("name", key)
+            found.append(Address(text, whole_number(prefix), interface, mac, _CONFIGURED))
+    return found

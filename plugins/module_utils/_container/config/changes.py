@@ -21,7 +21,7 @@ from ..._guest.config.change import Change, replace_refused
 from ..._guest.config.update import SubKeys, Update
 from ..._schema.formats import LXC, Schema
 from ..model import DesiredContainer
-from .environment import read_environment, render_environment
+from .actual import read_environment, render_environment
 from .volumes import change_volumes
 
 # Defaults of a new container that is not cloned. PVE's own would be a privileged one.

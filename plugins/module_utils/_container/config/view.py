@@ -18,8 +18,7 @@ from ..._guest.config.view import show_options
 from ..._guest.marker import split_notes
 from ..._schema.formats import LXC
 from ..._schema.values import typed_option, typed_sub_keys
-from .actual import VOLUME, mounts, storage_of, volumes_in
-from .environment import read_environment
+from .actual import VOLUME, mounts, read_environment, storage_of, volumes_in
 
 # Not part of a user's configuration: PVE generates them, or they are state.
 HIDDEN = frozenset("digest lock snapstate parent".split())

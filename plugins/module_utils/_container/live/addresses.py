@@ -21,7 +21,7 @@ from ..._core.poll import poll
 from ..._guest.addresses import Address, agent_addresses, nic_macs, report_of
 from ..._guest.model import Actual
 from ..._guest.settings import GuestRequest
-from ..config.addresses import configured_addresses
+from ..config.actual import configured_addresses
 
 if TYPE_CHECKING:
     from ..._api.client import Client

@@ -22,7 +22,7 @@ from ..._guest.live.read import read_wherever, require_same
 from ..._guest.live.steps import GuestSteps
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.copies import cloneable, image_of
-from ..._guest.plan.older_image import find_newer_copy
+from ..._guest.plan.origin import find_newer_copy
 from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step

@@ -2,25 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A new VM's place as a rule that VMs of other runs can break
-(docs/decisions/0010-places-of-several-runs.md).
+"""The name and the place of a new guest as rules that guests of other runs can break
+(docs/decisions/0010-places-of-several-runs.md and 0014-one-number-for-one-name.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._cluster.placement import Needs, why_not
 from ..._cluster.rules import Rules
-from ..._cluster.state import ClusterState, with_names
+from ..._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
+from ..._cluster.tenant import owns
 from ..._cluster.view import ClusterView
-from ..._core.errors import FleetError, PlaceTaken
+from ..._core.errors import Conflict, FleetError, NotFound, PlaceTaken
 from ..._resource.race import RaceReading
 from ..kind import Kind
-from ..live.creation import is_finished
+from ..live.creation import is_finished, owner_tags
 from ..model import Guest
+
+if TYPE_CHECKING:
+    from ..._api.client import Client
 
 
 def shared_rules(desired: Guest) -> Rules | None:
@@ -98,3 +102,89 @@ class PlacementRule:
             ),
             next_step="Remove it by hand, or move it: another run took its place",
         )
+
+
+def is_name_contested(desired: Guest) -> bool:
+    """Return whether another run can create a guest of this name with another VMID at the same
+    time (pure). If VMIDs follow from names, both runs try the same one.
+    """
+    if not desired.name or desired.tenant_tag is None:
+        return False
+    return desired.vmid is not None or desired.vmid_choice != "by_name"
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """A tenant has one VM or container of a name. `known` are the guests that existed before."""
+
+    client: Client
+    desired: Guest
+    label: str
+    vmid: int
+    known: frozenset[int]
+
+    def read(self) -> RaceReading:
+        cluster = self._with_names(self._read_all())
+        namesakes = {row.vmid: row for row in cluster.vms.values() if self._is_namesake(row)}
+
+        def find_breach(guests: Mapping[int, VmRow]) -> VmRow | None:
+            return next(iter(guests.values()), None)
+
+        return RaceReading(
+            namesakes,
+            find_breach,
+            lambda vmid: is_finished(self.client, self.desired.kind, namesakes[vmid]),
+        )
+
+    def _read_all(self) -> ClusterState:
+        """Return the cluster state with the guests of both kinds as one."""
+        cluster = fetch_cluster_state(self.client, {self.desired.kind.type})
+        types = frozenset(row.type for row in cluster.guests)
+        return replace(cluster, vms={**cluster.vms, **cluster.others}, others={}, types=types)
+
+    def _with_names(self, cluster: ClusterState) -> ClusterState:
+        """Return the cluster state with the names of the guests that are new, from their nodes."""
+        nodes: set[str] = set()
+        for row in cluster.vms.values():
+            is_new = row.vmid not in self.known or not row.own_name
+            if is_new and row.vmid != self.vmid:
+                nodes.add(row.node)
+        return ask_nodes(self.client, cluster, nodes)
+
+    def _is_namesake(self, row: VmRow) -> bool:
+        """Return whether a guest of the tenant has the name, and this run does not remove it."""
+        if row.vmid == self.vmid or row.vmid in self.desired.leaving:
+            return False
+        if row.name != self.desired.name:
+            return False
+        return owns(self.desired.tenant_tag, self._owners_of(row), self.desired.tenant_prefix)
+
+    def _owners_of(self, row: VmRow) -> tuple[str, ...]:
+        """Return the tags of a guest; until a run has finished it, its notes name the tenant."""
+        try:
+            config = self.client.get(*row.path, "config")
+        except NotFound:
+            return row.tags
+        return owner_tags(config, self.desired.tenant_prefix)
+
+    def removed(self, breach: VmRow) -> FleetError:
+        return Conflict(
+            attempted=f"{self.label} was removed again",
+            answer=f"another run created a {self._noun(breach)} of that name:"
+            f" {breach.vmid} on node {breach.node}",
+            next_step="Both kinds share the names of a tenant: choose another name, or leave vmid"
+            " out",
+            reason="name taken",
+            details={"removed": self.vmid},
+        )
+
+    def not_removed(self, breach: VmRow, failure: FleetError) -> FleetError:
+        return failure.on(
+            attempted=f"{self.label} could not be removed again, and {self._noun(breach)}"
+            f" {breach.vmid} has the same name",
+            next_step="Remove one of them by hand",
+        )
+
+    def _noun(self, row: VmRow) -> str:
+        kind = self.desired.kind
+        return kind.noun if row.type == kind.type else kind.other.noun

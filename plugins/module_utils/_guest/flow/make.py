@@ -20,9 +20,8 @@ from ..._resource.plan import Plan, Step
 from ..._resource.race import Rule, resolve_race
 from ..context import AnyContext
 from ..create.leftover import has_task_failed, remove_left, with_remainder
-from ..create.name_race import NameRule, is_name_contested
 from ..create.new_guest import NewGuest
-from ..create.placement_race import PlacementRule, shared_rules
+from ..create.placement_race import NameRule, PlacementRule, is_name_contested, shared_rules
 from ..create.quota_race import QuotaRule
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
 from ..identity import require_same_creation

@@ -19,8 +19,7 @@ from ..._cluster.state import ClusterState
 from ..._cluster.vmids import advice
 from ..._resource.plan import Plan
 from ..config.change import Change
-from ..create.name_race import is_name_contested
-from ..create.placement_race import shared_rules
+from ..create.placement_race import is_name_contested, shared_rules
 from ..create.quota_race import Growth, Usage, require_quota
 from ..hardware import AnyDesired
 from ..model import Actual

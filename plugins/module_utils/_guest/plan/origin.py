@@ -2,14 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses to change a guest that does not come from the source of the task (pure)."""
+"""Whether a guest comes from the source of its task, and the template that replaces it (pure)."""
 
 from __future__ import annotations
 
-from ..._cluster.state import ClusterState
-from ..._core.errors import Conflict
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..._cluster.lookup import templates_named
+from ..._cluster.state import ClusterState, VmRow
+from ..._cluster.storages.images import Image, image_of, newest_for, with_version
+from ..._core.errors import Conflict, NotFound
 from ..model import Actual, Guest, Source
 from .archive import archived_vmid
+from .copies import choose_copy, cloneable, place_of, require_alike
 
 
 def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> None:
@@ -58,3 +66,109 @@ def _other_origin(actual: Actual, answer: str) -> Conflict:
         next_step="Choose another vmid, or leave source out to change the VM that has this one",
         reason="other origin",
     )
+
+
+# A volume based on a volume of a template: store:base-9000-disk-0/vm-101-disk-0, and in directories
+# store:9000/base-9000-disk-0.qcow2/101/vm-101-disk-0.qcow2 (pve-storage: PVE/Storage/Plugin.pm,
+# RBDPlugin.pm and ZFSPoolPlugin.pm, parse_volname). LVM-thin names no base.
+_BASE = re.compile(r"[:/]base-(\d+)-[^/]+/")
+
+
+# An image, such as `debian-13@2026.11.20`, a VMID, or the VMIDs of copies of one template.
+Origin: TypeAlias = "str | int | list[int]"
+
+
+@dataclass(frozen=True)
+class OlderImage:
+    """`actual` is the origin of a guest, `wanted` is the origin that its source means now."""
+
+    wanted: Origin
+    actual: Origin
+
+
+def find_older_image(
+    source: Source | None, actual: Actual, cluster: ClusterState
+) -> OlderImage | None:
+    """Return the origin of a guest and the present origin of its source, None if they are equal.
+
+    An image means its newest version on the node of the guest. None also if the origin is unknown:
+    for a guest that was created from a file, for a full clone of another tool, and if no template
+    with the name is visible.
+    """
+    if source is None:
+        return None
+    rows = _templates(source, cluster)
+    origin = origin_of(actual)
+    wanted = newest_for(rows, actual.node)
+    if wanted is not None:
+        return _of_image(wanted, actual.marker.image or _image_of(origin, cluster) or origin)
+    vmids = [source.vmid] if source.vmid is not None else [row.vmid for row in rows]
+    if origin is None or not vmids or origin in vmids:
+        return None
+    return OlderImage(vmids[0] if len(vmids) == 1 else vmids, origin)
+
+
+def find_newer_copy(
+    guest: Guest,
+    actual: Actual,
+    cluster: ClusterState,
+    read: Callable[[Sequence[VmRow]], Sequence[Actual]],
+) -> Actual | None:
+    """Return the template on the node of a guest that its source means now, None if the guest comes
+    from it. `read` returns the templates of rows.
+    """
+    source = guest.source
+    if source is None or find_older_image(source, actual, cluster) is None:
+        return None
+    copies = read(cloneable(guest, source, cluster))
+    require_alike(source.name or "", copies)
+    shared = cluster.shared_storages
+    there = replace(guest, node=actual.node)
+    copy, _nodes = choose_copy(copies, there, "", shared, lambda one: place_of(one, shared))
+    return copy
+
+
+def origins(value: Origin) -> str:
+    """Return an origin as a message shows it."""
+    if isinstance(value, list):
+        return " or ".join(map(str, value))
+    return str(value)
+
+
+def _of_image(wanted: Image, found: Image | int | None) -> OlderImage | None:
+    """Return the difference of an image and the origin of a guest, None if there is none."""
+    if found is None or found == wanted:
+        return None
+    return OlderImage(wanted.label, found.label if isinstance(found, Image) else found)
+
+
+def _image_of(origin: int | None, cluster: ClusterState) -> Image | None:
+    """Return the image that the template with that VMID is."""
+    row = cluster.vms.get(origin or 0)
+    if row is None or not image_of(row).version:
+        return None
+    return image_of(row)
+
+
+def origin_of(actual: Actual) -> int | None:
+    """Return the VMID that a VM was cloned from: from its marker, or from a linked volume."""
+    if actual.marker.origin is not None:
+        return actual.marker.origin
+    bases: set[int] = set()
+    for drive in actual.kind.disks_in(actual.target).values():
+        found = _BASE.search(drive.get("file", ""))
+        if found is not None:
+            bases.add(int(found[1]))
+    if len(bases) != 1:
+        return None
+    return bases.pop()
+
+
+def _templates(source: Source, cluster: ClusterState) -> Sequence[VmRow]:
+    """Return the templates that a source means: several if there are copies or versions."""
+    if not source.name:
+        return ()
+    try:
+        return with_version(templates_named(cluster, source.name), source.version, source.name)
+    except NotFound:
+        return ()

@@ -13,15 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from ..._core import validate
+from ..._guest.desired.classes import class_options
 from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_guest
+from ..._guest.desired.layers import lay_over
+from ..._guest.desired.presets import name_presets
 from ..._guest.desired.values import is_blank
+from ..._spec.fleet import VM_SPECS
+from ..._spec.generated.vm import hardware_spec
 from ..kind import VM
 from ..model import DesiredVm, Hardware
 from .devices import read_disks
 from .hardware import read_hardware
-from .presets import resolve
 from .userdata import read_snippet
-from .values import checked
+from .values import checked, without_left_out
 
 VmOptions: TypeAlias = GuestOptions[DesiredVm]
 
@@ -57,3 +62,49 @@ def _desired(options: Mapping[str, Any]) -> DesiredVm:
         default_storage=options["default_storage"],
     )
     return DesiredVm(read_guest(VM, options), hardware)
+
+
+_CLOUD_INIT = hardware_spec()["cloud_init"]["options"]
+_CLOUD_INIT_DEFAULTS = {
+    name: rule["default"] for name, rule in _CLOUD_INIT.items() if "default" in rule
+}
+
+
+def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the module's params with class, network and storage class names replaced by their
+    options.
+
+    The VM's own options win over its class, the options of a NIC or disk over its network or
+    storage class. Raises ConfigurationError for a name that no map has, ValidationFailed for a map
+    of the wrong shape.
+    """
+    options = _with_class(without_left_out(params))
+    name_presets(options, "disks")
+    return options
+
+
+def _with_class(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options over the options of their class.
+
+    Defaults of Ansible within cloud_init do not count as given.
+    """
+    label = options.get("class")
+    if not label:
+        return options
+    own = dict(options)
+    cloud_init = own.get("cloud_init")
+    if isinstance(cloud_init, Mapping):
+        own["cloud_init"] = {
+            key: value
+            for key, value in cloud_init.items()
+            if value != _CLOUD_INIT_DEFAULTS.get(key)
+        }
+    named = class_options(label, own.get("classes") or {}, VM_SPECS)
+    if named.get("backup") is not None:
+        raise validate.refused(
+            f"classes.{label}.backup",
+            named["backup"],
+            "is about backup jobs, which a task on one VM does not change",
+            "Use module vms, or a class without backup",
+        )
+    return {**own, **lay_over(without_left_out(named), own)}

@@ -20,7 +20,7 @@ from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, require_alike
-from ..._guest.plan.older_image import find_newer_copy
+from ..._guest.plan.origin import find_newer_copy
 from ..kind import VM
 from ..model import DesiredVm
 from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain

@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The copy of a VM as PVE makes it (pure)."""
+"""A VM as PVE clones it, or restores it from an archive, and the storages of its disks (pure).
+
+The rules come from qemu-server: API2/Qemu.pm, clone_vm; PVE/QemuServer.pm,
+restore_update_config_line and parse_backup_hints.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core.quantities import read_size
 from ..._guest.model import Actual
 from ..._schema.formats import parse_option, render_option
 from ..config.actual import drives, is_cloud_init, is_disk, storage_of
 from ..kind import VM
+from ..model import DesiredVm
 
 _NIC = re.compile(r"^net\d+$")
 # Options that a clone does not take over from its source (qemu-server, clone_vm).
@@ -58,3 +64,82 @@ def without_mac(key: str, text: str) -> str:
     values = parse_option(key, text)
     values.pop("macaddr", None)
     return render_option(key, values)
+
+
+# Options that the restored VM does not take over; with `unique` it gets another uuid.
+_NOT_RESTORED = frozenset("lock digest parent snapstate vmgenid".split())
+
+
+def archived_vm(config: Mapping[str, str], node: str = "") -> Actual:
+    """Return the VM in an archive."""
+    return Actual(VM, 0, node, "stopped", live=config, target=config)
+
+
+def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
+    """Return the expected state of a VM that was restored from the archive of `source`.
+
+    A disk that is left out of backups is not restored. The restored VM keeps its name and its tags
+    unless `data` has others.
+    """
+    config: dict[str, str] = {}
+    unique = bool(data.get("unique"))
+    for key, value in source.target.items():
+        if key in _NOT_RESTORED or key.startswith("unused"):
+            continue
+        config[key] = value
+        if key.startswith("net") and unique:
+            config[key] = without_mac(key, value)
+        elif key == "smbios1" and unique:
+            config[key] = _without_uuid(value)
+    for slot, drive in drives(config).items():
+        if drive.get("backup") == "0":
+            del config[slot]
+    config |= _new_drives(config, data.get("storage"))
+    config["description"] = str(data["description"])
+    for key in ("name", "tags"):
+        if data.get(key):
+            config[key] = str(data[key])
+    return Actual(VM, vmid, node, "stopped", live=config, target=config, pool=data.get("pool"))
+
+
+def _new_drives(config: Mapping[str, str], storage: str | None) -> dict[str, str]:
+    """Return the drives as the restore makes them: on one storage, or each on its own."""
+    if storage:
+        return drives_on(storage, config)
+    made: dict[str, str] = {}
+    for slot, drive in drives(config).items():
+        home = storage_of(drive)
+        if home and is_disk(drive):
+            _volume, _comma, options = config[slot].partition(",")
+            made[slot] = f"{home}:new,{options}"
+    return made
+
+
+def _without_uuid(text: str) -> str:
+    values = parse_option("smbios1", text)
+    values.pop("uuid", None)
+    return render_option("smbios1", values)
+
+
+def restore_storage(desired: DesiredVm, archived: Mapping[str, str]) -> str | None:
+    """Return the storage for the disks of a restore, None to restore each disk to its own storage.
+
+    PVE restores all disks to one storage if one is given. Disks that belong elsewhere are moved
+    afterwards, so the storage that gets the most bytes is chosen.
+    """
+    wanted = {disk.slot: disk.storage for disk in desired.hardware.disks if disk.storage}
+    sizes: dict[str, int] = {}
+    differs = False
+    for slot, drive in drives(archived).items():
+        home = storage_of(drive)
+        is_restored = is_disk(drive) or is_cloud_init(drive)
+        if home is None or not is_restored or drive.get("backup") == "0":
+            continue
+        target = wanted.get(slot)
+        differs = differs or target not in (None, home)
+        target = target or home
+        if is_disk(drive):
+            sizes[target] = sizes.get(target, 0) + (read_size(drive.get("size")) or 0)
+    if not differs:
+        return None
+    return max(sorted(sizes), key=lambda name: sizes[name])

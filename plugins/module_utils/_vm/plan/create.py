@@ -17,9 +17,9 @@ from ..._guest.plan.creation import LIVE, Creation, Restore
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
 from ..model import DesiredVm
+from .clone import archived_vm
 from .new import Aim
 from .origin import Origin
-from .restore import archived_vm
 from .update import VM_PLANNER
 
 

@@ -19,7 +19,7 @@ from ..._guest.plan.capacity import added
 from ..._guest.plan.origin import require_origin
 from ..._schema.formats import sub_keys_of
 from ..config.changes import changes
-from ..config.memory import state_volume
+from ..config.figures import state_volume
 from ..kind import VM
 from ..model import DesiredVm
 

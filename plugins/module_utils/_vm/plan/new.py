@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..._api.settings import Connection
-from ..._cluster.placement import Choice, Needs, require_node
+from ..._cluster.placement import Choice, Needs, require_node, require_room
 from ..._cluster.quota import Figures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
@@ -19,29 +19,69 @@ from ..._cluster.visible import Sight, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
+from ..._guest.flow.intent import hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.plan.allocation import require_allocation
-from ..._guest.plan.capacity import added, moved_bytes
-from ..._guest.plan.refusals import require_bridges, require_pool
-from ..config.changes import changes, with_images
-from ..config.figures import figures_of
+from ..._guest.plan.capacity import Capacity, added, moved_bytes
+from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
+from ..._resource.plan import Plan
+from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
+from ..config.changes import Change, changes, with_images
+from ..config.figures import cores_of, cpus_of, figures_of, memory_of
 from ..kind import VM
 from ..model import DesiredVm
-from .clone import clone_of
+from .clone import archived_vm, clone_of, restored_of
 from .facts import Facts
-from .intent import snippets_of
-from .needs import needs_of
+from .intent import Intent, snippets_of
 from .origin import Origin
 from .refusals.disks import (
     image_sizes,
     require_images,
+    require_no_snapshots,
     require_own_drives,
     require_own_volumes,
     require_snippets,
+    with_new_volumes,
 )
+from .refusals.move import require_movable
 from .refusals.options import require_rights_of_root, require_version
 from .refusals.place import require_cpus, require_snippet_storages, require_storages
-from .restore import archived_vm, restored_of
+from .snippets import with_snippet
+from .update import plan_change
+
+
+def needs_of(
+    desired: DesiredVm, config: Mapping[str, str], change: Change, *, vmid: int | None = None
+) -> Needs:
+    """Return the needs of a VM with this configuration on its node."""
+    storages: dict[str, str] = {}
+    for slot, drive in drives(config).items():
+        if slot in change.gone:
+            continue
+        is_allocated = is_disk(drive) or is_cloud_init(drive)
+        storage = storage_of(drive) or "/"
+        is_path = storage.startswith("/")
+        if is_allocated and not is_path:
+            storages[storage] = "images"
+    storages.update(change.drives.storages)
+    memory = memory_of(config)
+    cpus = 0
+    running_memory = 0
+    if desired.guest.state == "started":
+        cpus = cpus_of(config)
+        running_memory = memory
+    return Needs(
+        storages=storages,
+        memory=memory,
+        cores=cores_of(config),
+        cpus=cpus,
+        running_memory=running_memory,
+        bridges=frozenset(bridges_of(config).values()),
+        vmid=vmid,
+        tenant_tag=desired.guest.tenant_tag,
+        prefix=desired.guest.tenant_prefix,
+        label=desired.guest.name or str(vmid or ""),
+    )
 
 
 @dataclass(frozen=True)
@@ -170,3 +210,60 @@ def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Pl
         siblings=siblings,
         warnings=unknown,
     )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The plan of an existing VM, and the room that it takes."""
+
+    plan: Plan
+    images: Mapping[str, int]  # bytes of the images that new disks import, by slot
+    taken: Capacity
+
+
+def require_possible(intent: Intent, cluster: ClusterState, connection: Connection) -> None:
+    """Raise FleetError for changes that the listing alone shows to be impossible."""
+    desired, actual, change = intent.desired, intent.actual, intent.change
+    require_own_drives(desired, change.sets, actual.target, cluster, actual.vmid)
+    if intent.uses_node:
+        require_storages(change, intent.node, cluster, connection)
+    require_snippet_storages(intent.snippets, intent.node, cluster)
+
+
+def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
+    """Return the plan that makes the VM the desired one. Raises FleetError for each refusal."""
+    desired, actual, change = intent.desired, intent.actual, intent.change
+    require_version(actual.label, change.sets, facts.release)
+    require_rights_of_root(actual.label, change, actual.target, connection)
+    require_allocation(desired, actual.target, facts.cluster, facts.definitions)
+    require_bridges(intent.bridges, facts.bridges, intent.node, connection)
+    if intent.counts_cpus:
+        require_cpus(actual.label, intent.after, intent.node, facts.cluster)
+    kinds = {row.storage: row.kind for row in facts.cluster.storages}
+    require_movable(actual, intent.node, kinds, facts.migration, intent.after)
+    require_no_snapshots(desired, actual, change, facts.snapshots)
+    new = with_new_volumes(desired, actual.target)
+    require_images(new, actual.node, facts.images)
+    require_pool(intent.new_pool, facts.pools)
+    sizes = image_sizes(new, facts.images)
+    if intent.growth is not None:
+        require_quota(
+            desired.guest, actual.label, intent.growth, facts.usage, facts.cluster, actual.vmid
+        )
+    room = intent.room(sizes, facts.cluster)
+    require_room(
+        facts.cluster, intent.node, intent.needs_room(room), desired.guest.rules, actual.label
+    )
+    plan = _plan(intent, facts, sizes)
+    require_template_wanted(desired.guest, actual, plan)
+    return Decision(plan, sizes, intent.takes(room))
+
+
+def _plan(intent: Intent, facts: Facts, sizes: Mapping[str, int]) -> Plan:
+    desired, actual = intent.desired, intent.actual
+    change = with_images(intent.change, desired, actual.target, sizes)
+    storages = facts.cluster.shared_storages
+    plan = plan_change(desired, actual, change, shared=storages, bases=base_storages(facts.cluster))
+    plan = with_snippet(plan, desired.hardware.snippet, intent.snippet_now, actual, intent.node)
+    unknown = require_snippets(facts.snippets, intent.node)
+    return replace(plan, warnings=(*plan.warnings, *unknown, *hidden_pool(intent, facts)))

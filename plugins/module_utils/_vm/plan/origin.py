@@ -23,8 +23,8 @@ from ..._guest.plan.copies import cloneable, require_own
 from ..._guest.plan.creation import spread_storage
 from ..kind import VM
 from ..model import DesiredVm
+from .clone import restore_storage
 from .cloning import decide_full, nodes_for, require_unlocked
-from .restore import restore_storage
 
 # The contents of a storage that a VM can be made from.
 IMAGES = frozenset(("iso", "import"))

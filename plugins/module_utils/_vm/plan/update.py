@@ -22,10 +22,9 @@ from ..config.changes import all_changes, with_images
 from ..config.hotplug import waits_for_stop
 from ..kind import VM
 from ..model import DesiredVm
-from .clone import clone_of
+from .clone import clone_of, restore_storage, restored_of
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
-from .restore import restore_storage, restored_of
 from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.

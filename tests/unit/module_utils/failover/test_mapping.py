@@ -11,16 +11,16 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
+    source_of,
+    with_source,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._failover.mapping import (
     NicMap,
     bridges_after,
     mapped_nameservers,
     mapped_nics,
     read_addresses,
-)
-from ansible_collections.pve.fleet.plugins.module_utils._failover.source import (
-    source_of,
-    with_source,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 

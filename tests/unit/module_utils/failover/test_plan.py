@@ -20,9 +20,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
     Restoring,
     find_missing,
     incoming_of,
+    with_source,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.read import find_conflict
-from ansible_collections.pve.fleet.plugins.module_utils._failover.source import with_source
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import Chosen
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
