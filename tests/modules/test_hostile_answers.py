@@ -122,7 +122,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
     ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),
     ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
-    ("module_utils/_guest/live/conversion.py", "await_config"): ("nodes/*/qemu/*/config",),
+    ("module_utils/_guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet

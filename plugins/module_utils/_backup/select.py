@@ -32,9 +32,7 @@ def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
 def select(
     client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
 ) -> list[Target]:
-    """Return the guests of the task, each once; a guest that is not found or belongs to another
-    tenant has its error.
-    """
+    """Return the guests of the task, each once; one that is missing or foreign has its error."""
     if is_named(params):
         return [_owned(target, owner) for target in targets(client, cluster, params)]
     return [Target(f"{row.name} ({row.vmid})", row) for row in matching(cluster, params, owner)]

@@ -137,17 +137,13 @@ def copies(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
 
 
 def depends_on_node(wanted: Guest, cluster: ClusterState) -> bool:
-    """Return whether the node decides about the template: there are copies, or it is an image
-    (pure).
-    """
+    """Return whether the node decides about the template: copies or an image (pure)."""
     found = copies(wanted, cluster)
     return len(found) > 1 or any(image_of(row).version for row in found)
 
 
 def is_copy(marker: Marker, wanted: Guest, cluster: ClusterState) -> bool:
-    """Return whether a guest was cloned from a template that the source means, or did mean
-    (pure).
-    """
+    """Return whether a guest was cloned from a template that the source means or meant (pure)."""
     source = wanted.source
     if marker.image is not None and source is not None and source.name == marker.image.name:
         return source.version in (None, marker.image.version)

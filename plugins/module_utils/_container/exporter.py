@@ -46,9 +46,7 @@ _SECRET = "environment"
 
 def _by_number(key: str) -> tuple[str, int]:
     numbered = _NUMBERED.match(key)
-    if numbered is None:
-        return key, 0
-    return numbered[1], int(numbered[2])
+    return (key, 0) if numbered is None else (numbered[1], int(numbered[2]))
 
 
 def _mebibytes(key: str, config: Config) -> Iterator[SettingGroup]:

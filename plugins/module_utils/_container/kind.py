@@ -92,9 +92,7 @@ class ContainerKind(Kind):
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
     ) -> Identity:
-        """Return the fingerprint without uuid and time of creation: PVE stores neither of a
-        container.
-        """
+        """Return the fingerprint: PVE stores neither uuid nor creation of a container."""
         return Identity(name, "", "", volumes)
 
     def figures_of(

@@ -107,9 +107,7 @@ class CopyResult:
 
 
 def find_archive(context: DrillContext, order: CopyOrder) -> Chosen:
-    """Return the archive of a guest. Raises FleetError if it is of another guest, or if its copy
-    would not be isolated.
-    """
+    """Return the archive of a guest. Raises FleetError if it is another's or not isolated."""
     wanted = {"archive": order.archive, "new_name": "copy", "keep": "none"}
     desired = read_desired({**wanted, "tenant_prefix": context.prefix})
     chosen = find_chosen(context.client, context.cluster, desired, context.archives)
@@ -183,9 +181,7 @@ def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
     result.restore_seconds = _duration(client, node, vmid, _RESTORES[kind.type])
     actual = read_wherever(client, kind, vmid, node)
     result.proof = _await(context, actual)
-    waited = 0.0
-    if result.proof == AGENT:
-        waited = client.clock.monotonic() - began
+    waited = client.clock.monotonic() - began if result.proof == AGENT else 0.0
     start = _duration(client, node, vmid, _STARTS[kind.type])
     if start is not None:
         result.boot_seconds = start + round(waited)

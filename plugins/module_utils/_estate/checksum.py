@@ -32,9 +32,7 @@ def find_edit(content: bytes) -> str:
     if found is None:
         return NO_CHECKSUM
     rest = lines[: found.start()] + lines[found.end() :]
-    if _digest(rest) != found[1].decode("ascii"):
-        return EDITED
-    return ""
+    return EDITED if _digest(rest) != found[1].decode("ascii") else ""
 
 
 def _digest(content: bytes) -> str:

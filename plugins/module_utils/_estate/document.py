@@ -37,9 +37,7 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
         if vm.is_listed:
             group = containers if vm.is_container else items
             group.append(copy.deepcopy(vm.item))
-    state = PRESENT
-    if choices.power:
-        state = "started"
+    state = "started" if choices.power else PRESENT
     for item in (*items, *containers):
         if item["state"] == state:
             del item["state"]
@@ -144,6 +142,4 @@ def quota_of(figures: Figures) -> Mapping[str, Any]:
 
 
 def _size(size: int) -> Any:
-    if size == 0:
-        return 0
-    return render_size(size)
+    return 0 if size == 0 else render_size(size)

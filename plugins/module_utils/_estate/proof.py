@@ -48,9 +48,7 @@ class Proof:
     @property
     def steps_of_any_run(self) -> tuple[str, ...]:
         """The steps of a run on the VM that no option causes."""
-        if isinstance(self._base, str):
-            return (self._base,)
-        return _summaries(self._base)
+        return (self._base,) if isinstance(self._base, str) else _summaries(self._base)
 
     def keep(self, pieces: Sequence[SettingGroup]) -> ProvenOptions:
         """Return the options of the pieces with which a run does not change the VM."""
@@ -84,9 +82,7 @@ class Proof:
     def _first_that_holds(
         self, kept: Sequence[Options], piece: SettingGroup
     ) -> tuple[Alternative | None, str]:
-        """Return the first alternative without changes, or None, and the reason why the best one is
-        not.
-        """
+        """Return the first alternative without changes or None, and why the best is not."""
         reason = ""
         for way in piece.ways:
             options = combined([*kept, way.options])
@@ -105,9 +101,7 @@ class Proof:
         written: set[str] = set()
         for step in steps:
             written.update(step.data)
-        if written <= _OF_ADOPTION:
-            return ""
-        return _reason(steps)
+        return "" if written <= _OF_ADOPTION else _reason(steps)
 
     def _steps(self, options: Options) -> tuple[Step, ...] | str:
         """Return the steps of a run with these options, or the reason of its refusal."""

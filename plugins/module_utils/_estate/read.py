@@ -82,9 +82,7 @@ def read_all(
         node = cluster.nodes.get(row.node)
         if node is not None and not node.online:
             return _missing(row, prefix, f"node {row.node} is offline")
-        status = None
-        if row.fresh:
-            status = row.status
+        status = row.status if row.fresh else None
         try:
             kind = kind_of_row(row)
             return read_wherever(client, kind, row.vmid, row.node, status=status, pool=row.pool)
@@ -105,9 +103,7 @@ def read_all(
 def _missing(row: VmRow, prefix: str, reason: str, privilege: str = "") -> UnreadVm:
     """Return a VM that the listing has and that could not be read."""
     tenant, _why = tenant_of(row.tags, prefix)
-    acl_path = ""
-    if privilege:
-        acl_path = f"{_ALL_VMS}/{row.vmid}"
+    acl_path = f"{_ALL_VMS}/{row.vmid}" if privilege else ""
     return UnreadVm(
         vmid=row.vmid,
         name=row.own_name,
@@ -126,9 +122,7 @@ def silent_nodes(cluster: ClusterState, scope: ExportScope, rows: list[VmRow]) -
     The listing has the VMs of such a node without their names, so that each may be a named VM
     (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
     """
-    concerned = {row.node for row in rows}
-    if scope.names:
-        concerned = set(cluster.nodes)
+    concerned = set(cluster.nodes) if scope.names else {row.node for row in rows}
     silent: list[UnreadNode] = []
     for name in sorted(concerned & cluster.nodes.keys()):
         if not cluster.nodes[name].online:

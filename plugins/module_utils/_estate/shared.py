@@ -69,9 +69,7 @@ def take_defaults(vms: Sequence[Values], of_both: Collection[str] = ()) -> Value
 
 
 def take_tenants(vms: Sequence[Values], of_both: Collection[str] = ()) -> dict[str, Values]:
-    """Return the settings of each tenant: its pool, and the settings common to its VMs, without
-    options `of_both`.
-    """
+    """Return the settings of each tenant: pool and common settings, without options `of_both`."""
     tenants: dict[str, Values] = {}
     shared = () if "pool" in of_both else ("pool",)
     for name, members in _groups(vms, _tenant_name, minimum=1).items():
@@ -116,11 +114,7 @@ def _groups(
         name = name_of(item)
         groups[name].append(item)
     groups.pop("", None)
-    found: dict[str, list[Values]] = {}
-    for name in sorted(groups):
-        if len(groups[name]) >= minimum:
-            found[name] = groups[name]
-    return found
+    return {name: groups[name] for name in sorted(groups) if len(groups[name]) >= minimum}
 
 
 def _tenant_name(vm: Values) -> str:
@@ -142,10 +136,7 @@ def _network_name(nic: Values) -> str:
 
 def _storage_name(disk: Values) -> str:
     """Return the name of a storage class: its storage and its options, at least one."""
-    parts: list[str] = []
-    for key in _OF_STORAGE:
-        if key in disk:
-            parts.append(_storage_part(key, disk[key]))
+    parts = [_storage_part(key, disk[key]) for key in _OF_STORAGE if key in disk]
     if "storage" not in disk or not parts:
         return ""
     parts.insert(0, disk["storage"])
@@ -183,10 +174,7 @@ def _gateways(nics: Sequence[Values]) -> Values:
     """Return the gateways that all NICs with a static address share; it holds for these alone."""
     found: Values = {}
     for gateway, address in _GATEWAYS:
-        static: list[Values] = []
-        for nic in nics:
-            if nic.get(address) not in NOT_STATIC:
-                static.append(nic)
+        static = [nic for nic in nics if nic.get(address) not in NOT_STATIC]
         if static:
             found.update(_common(static, (gateway,)))
     return found
@@ -199,11 +187,7 @@ def _canonical(value: Any) -> str:
 
 def _common(items: Sequence[Options], keys: Iterable[str]) -> Values:
     """Return the options that all items have with the same value, each taken whole."""
-    found: Values = {}
-    for key in keys:
-        if _is_common(items, key):
-            found[key] = items[0][key]
-    return found
+    return {key: items[0][key] for key in keys if _is_common(items, key)}
 
 
 def _is_common(items: Sequence[Options], key: str) -> bool:
@@ -228,27 +212,20 @@ def _replace(items: Iterable[Values], shared: Options, named: Options) -> None:
 
 def _common_disks(members: Sequence[Values]) -> list[Values]:
     """Return the disks that all members have in exactly the same form, and take them out."""
-    shared: dict[str, Values] = {}
-    for disk in members[0].get("disks", ()):
-        shared[_canonical(disk)] = dict(disk)
+    shared = {_canonical(disk): dict(disk) for disk in members[0].get("disks", ())}
     for vm in members:
         own = set(map(_canonical, vm.get("disks", ())))
         for text in shared.keys() - own:
             del shared[text]
     for vm in members:
-        rest: list[Values] = []
-        for disk in vm.pop("disks", ()):
-            if _canonical(disk) not in shared:
-                rest.append(disk)
+        rest = [disk for disk in vm.pop("disks", ()) if _canonical(disk) not in shared]
         if rest:
             vm["disks"] = rest
     return list(shared.values())
 
 
 def _taken(members: Sequence[Values], kept: Iterable[str]) -> Values:
-    """Return the settings that all members have in common except some options, and take them
-    out.
-    """
+    """Take out and return the settings that all members share, except some options."""
     keys = members[0].keys() - set(kept)
     shared = _intersection(members, sorted(keys))
     _take_out(members, shared)
@@ -256,9 +233,7 @@ def _taken(members: Sequence[Values], kept: Iterable[str]) -> Values:
 
 
 def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Values:
-    """Return the settings that all items have with the same value, within dictionaries key by
-    key.
-    """
+    """Return the settings with the same value in all items, within dictionaries by key."""
     shared: Values = {}
     for key in keys:
         nested = [item.get(key) for item in items]

@@ -96,9 +96,7 @@ def _secrets(estate: ExportedEstate) -> Iterator[str]:
 
 
 def _tenants(settings: Mapping[str, Options], estate: ExportedEstate) -> Iterator[str]:
-    """Yield the tenants, each with comments: its usage, unless that is its quota, and the steps of
-    role tenant.
-    """
+    """Yield the tenants with comments: usage if it differs from the quota, steps of role tenant."""
     use, networks = estate.use, estate.networks
     yield "tenants:"
     for name, content in settings.items():
@@ -113,9 +111,7 @@ def _tenants(settings: Mapping[str, Options], estate: ExportedEstate) -> Iterato
 
 def _guests(estate: ExportedEstate, variable: str) -> Iterator[str]:
     """Yield a list of guests, each with comments about settings that its options lack."""
-    about: dict[int, ExportItem] = {}
-    for vm in (*estate.exported, *estate.missing):
-        about[vm.vmid] = vm
+    about = {vm.vmid: vm for vm in (*estate.exported, *estate.missing)}
     items = estate.variables[variable]
     if not items:
         yield f"{variable}: []"

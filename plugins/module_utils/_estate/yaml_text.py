@@ -72,9 +72,7 @@ def one_line(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    return _visible(char)
+    return _ESCAPES[char] if char in _ESCAPES else _visible(char)
 
 
 def _visible(char: str) -> str:
@@ -134,9 +132,7 @@ def _entry(head: str, value: Any, note: str, depth: int) -> Iterator[str]:
 
 def _block(head: str, text: str, note: str, depth: int) -> Iterator[str]:
     """Yield a text of several lines as such."""
-    tag = ""
-    if _TEMPLATE.search(text):
-        tag = " !unsafe"
+    tag = " !unsafe" if _TEMPLATE.search(text) else ""
     yield f"{head}{tag} |-{note}"
     indent = _INDENT * (depth + 1)
     for line in text.split("\n"):

@@ -25,9 +25,7 @@ from .mapping import bridges_after, mapped_nameservers, mapped_nics
 
 @dataclass(frozen=True)
 class Incoming:
-    """A guest that comes up. `wait` is in seconds, after its start; `starts` is whether it is
-    started.
-    """
+    """A guest that comes up; `wait` is in seconds after its start, `starts` whether it starts."""
 
     chosen: Chosen
     tenant: str | None

@@ -83,9 +83,7 @@ def _network(text: Any, option: str) -> Network:
 def mapped_nics(
     kind: Kind, config: Mapping[str, str], table: NicMap
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the NICs as options of module vm or container, and the addresses that the table
-    lacks.
-    """
+    """Return the NICs as options of a module, and the addresses that the table lacks."""
     nics: list[dict[str, Any]] = []
     problems: list[str] = []
     macs = kind.macs_in(config) if table.keeps_macs else {}
@@ -142,9 +140,7 @@ def _addresses_of(key: str) -> str:
 def _translated(
     present: Mapping[str, str], table: AddressTable
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the changed addresses of a NIC as options, and the static addresses that the table
-    lacks.
-    """
+    """Return the changed addresses as options, and static addresses that the table lacks."""
     changed: dict[str, str] = {}
     missing: list[str] = []
     if not table.pairs:

@@ -144,9 +144,7 @@ class RebootSlot:
         if not self._reboots.is_down(self._actual.vmid):
             return
         runs = False
-        timeout: float = self._timeout
-        if error is not None:
-            timeout = 0
+        timeout = self._timeout if error is None else 0
         try:
             waited_in_vain = isinstance(error, GuestNotReady)
             runs = not waited_in_vain and self._runs(timeout)
@@ -324,9 +322,7 @@ def _storages(vm_plan: GuestPlan[Any]) -> frozenset[Resource]:
     draft = vm_plan.draft
     found: set[Resource] = set()
     for name in draft.placed.needs.storages:
-        place = name
-        if name not in draft.placed.shared:
-            place = f"{draft.node}/{name}"
+        place = name if name in draft.placed.shared else f"{draft.node}/{name}"
         found.add(("storage", place))
     return frozenset(found)
 

@@ -42,9 +42,7 @@ _OF_LISTED_REMOVAL = (*_OF_REMOVAL, "protection")
 
 @dataclass(frozen=True)
 class VmItem:
-    """One guest of a list: its place, and its own options merged over its class and the
-    defaults.
-    """
+    """One guest of a list: its place, and its options merged over its class and the defaults."""
 
     index: int
     options: Any

@@ -102,9 +102,7 @@ def _listed(
 ) -> ListEntry:
     tenant = str(own.get("tenant") or params.get("tenant") or "")
     prefix = own.get("tenant_prefix") or params.get("tenant_prefix") or PREFIX
-    tag = ""
-    if tenant:
-        tag = tenant_tag(tenant, prefix)
+    tag = tenant_tag(tenant, prefix) if tenant else ""
     of_tenant = settings_of(settings, tenant)
     return ListEntry(
         index=index,
@@ -235,9 +233,7 @@ def require_one_tenant(tenants: Sequence[str]) -> str:
 
 
 def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) -> None:
-    """Raise ValidationFailed for entries with a tenant's tag, but another spelling of the
-    tenant.
-    """
+    """Raise ValidationFailed for entries with the tag of a tenant that spell it otherwise."""
     misspelt = [entry.label for entry in others if entry.tag == tag.lower()]
     if not misspelt:
         return

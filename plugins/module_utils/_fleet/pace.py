@@ -36,9 +36,7 @@ class RebootCandidate:
     apart_from: tuple[VmSelector, ...] = ()
 
     def excludes(self, other: RebootCandidate) -> bool:
-        """Return whether the two must not be down at once: they are kept apart, or both from a
-        third.
-        """
+        """Return whether both must not be down at once: apart, or both apart from a third."""
         if set(self.apart_from) & set(other.apart_from):
             return True
         return self._keeps_away(other) or other._keeps_away(self)

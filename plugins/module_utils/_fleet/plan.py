@@ -57,16 +57,12 @@ class Planned:
     @property
     def actual(self) -> Actual | None:
         """The VM as read for its plan."""
-        if self.vm_plan is None:
-            return None
-        return self.vm_plan.actual
+        return None if self.vm_plan is None else self.vm_plan.actual
 
     @property
     def draft(self) -> Numbered[Any] | None:
         """The VM that the plan creates."""
-        if self.vm_plan is None:
-            return None
-        return self.vm_plan.draft
+        return None if self.vm_plan is None else self.vm_plan.draft
 
     @property
     def is_removal(self) -> bool:
@@ -185,9 +181,7 @@ class Planner:
 
     def current_row(self, planned: Planned) -> VmRow | None:
         """Return the VM that an item means, with name and tags from its node, or None."""
-        if planned.found is None:
-            return None
-        return self._planned.row(planned.found.vmid)
+        return None if planned.found is None else self._planned.row(planned.found.vmid)
 
     def _cluster_of(self, item: VmItem) -> ClusterState:
         """Return the cluster as planned so far, for work on guests of the item's kind."""
@@ -316,9 +310,7 @@ class Planner:
             raise _same(item, other, row_of_actual(actual))
 
     def _why_without(self, item: VmItem, error: FleetError) -> FleetError:
-        """Return the error of a VM, with a next step if its source is a template that this run
-        creates.
-        """
+        """Return the error, with a next step if the source is a new template of this run."""
         source = item.desired.guest.source
         if source is None or not isinstance(error, NotFound):
             return error
@@ -352,9 +344,7 @@ def _is_template(planned: Planned) -> bool:
 
 
 def _row_in(cluster: ClusterState, desired: Guest) -> VmRow | None:
-    """Return the row of the desired VM, or None if it is missing or its name is ambiguous
-    (pure).
-    """
+    """Return the row of the desired VM, None if it is missing or its name ambiguous (pure)."""
     try:
         return find_vm(
             cluster,
@@ -390,9 +380,7 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
         config = {**config, kind.name_option: desired.guest.name or ""}
         if desired.guest.state == "template":
             config["template"] = "1"
-        status = "stopped"
-        if desired.guest.state == "started":
-            status = "running"
+        status = "running" if desired.guest.state == "started" else "stopped"
         row = row_of(
             kind, config, vmid=draft.vmid, node=draft.node, pool=desired.guest.pool, status=status
         )
@@ -435,14 +423,8 @@ def after_plan(client: Client, cluster: ClusterState, plan: GuestPlan[Any]) -> C
 
 
 def vmids_of(planned: Planned) -> set[int]:
-    """Return the VMIDs of an item: of the VM that was read, and of its row in the listing
-    (pure).
-    """
-    found: set[int] = set()
-    for known in (planned.found, planned.actual):
-        if known is not None:
-            found.add(known.vmid)
-    return found
+    """Return the VMIDs of an item: of the VM as read, and of its row in the listing (pure)."""
+    return {known.vmid for known in (planned.found, planned.actual) if known is not None}
 
 
 def all_vmids_of(planned: Iterable[Planned]) -> set[int]:

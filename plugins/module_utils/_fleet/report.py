@@ -77,9 +77,7 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     counts = Counter(row["action"] for row in rows)
     lines = lines_of(rows, failures, check_mode=check_mode)
     warnings = _warnings(outcomes, rows, counts["kept"])
-    failure = None
-    if failures:
-        failure = _failure(list(failures.values()), labels)
+    failure = _failure(list(failures.values()), labels) if failures else None
     changed = any(row["changed"] for row in rows)
     if not details:
         rows = [short(row) for row in rows]
@@ -170,9 +168,7 @@ def _refused_rows(
 
 def _refused_row(of: ListKind, item: Any, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the identity of an item that nothing has checked, None if the run is not about it."""
-    given: Mapping[str, Any] = {}
-    if isinstance(item, Mapping):
-        given = item
+    given: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
     tenant = _tenant_of(given, arguments)
     if not _is_chosen(tenant, arguments):
         return None
@@ -252,9 +248,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
 
 
 def _older_image(planned: Planned) -> dict[str, Any] | None:
-    """Return the image of an existing guest and the image that its source means now, None if they
-    are equal.
-    """
+    """Return the image of a guest and the present one of its source, None if they are equal."""
     actual, vm_plan = planned.actual, planned.vm_plan
     guest = planned.item.desired.guest
     if actual is None or vm_plan is None or guest.state == "absent":

@@ -68,9 +68,7 @@ class KindView(ClusterView):
 
 
 class PlanningView:
-    """The cluster while a run is planned, by kind of guests: as read, plus the guests planned so
-    far.
-    """
+    """The cluster while a run is planned, by kind: as read, plus the guests planned so far."""
 
     def __init__(self, client: Client, cluster: ClusterState) -> None:
         rows: dict[str, dict[int, VmRow]] = {kind: {} for kind in cluster.types}

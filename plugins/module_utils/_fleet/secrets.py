@@ -15,9 +15,7 @@ from .._spec.fleet import CONTAINER_SPECS, VM_SPECS
 
 
 def fleet_secrets(arguments: Mapping[str, Any]) -> set[str]:
-    """Return the secrets in the lists, in O(defaults) and all classes, before anything is
-    checked.
-    """
+    """Return the secrets in lists, O(defaults) and classes, before anything is checked."""
     defaults = arguments.get("defaults")
     layers: list[Any] = [arguments, defaults]
     for one in _dictionaries(arguments.get("tenant_settings")):
@@ -36,8 +34,4 @@ def _dictionaries(given: Any) -> list[Mapping[str, Any]]:
     """Return the values of a dictionary that are dictionaries."""
     if not isinstance(given, Mapping):
         return []
-    found: list[Mapping[str, Any]] = []
-    for one in given.values():
-        if isinstance(one, Mapping):
-            found.append(one)
-    return found
+    return [one for one in given.values() if isinstance(one, Mapping)]

@@ -19,9 +19,7 @@ from .._spec.tenants import OF_VMS, read_estate_tenants
 
 @dataclass(frozen=True)
 class TenantSettings:
-    """The settings of one tenant: the site of its VMs (empty: the task's site) and their
-    options.
-    """
+    """The settings of a tenant: the site of its VMs (empty: the task's) and their options."""
 
     site: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -79,9 +77,7 @@ def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSe
 def inherited(
     params: Mapping[str, Any], settings: TenantSettings, kind: ListKind = VMS
 ) -> Mapping[str, Any]:
-    """Return the options for the guests of one tenant: its own settings override the shared
-    options.
-    """
+    """Return the options for a tenant's guests: its own settings override the shared ones."""
     if not settings.options:
         return params
     shared = {name: params.get(name) for name in kind.specs.shared}

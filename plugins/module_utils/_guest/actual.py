@@ -92,6 +92,4 @@ def _text(value: Any) -> str:
         return str(int(value))
     text = str(value)
     is_blank = not text.strip()
-    if is_blank:
-        return ""
-    return text.strip("\n")
+    return "" if is_blank else text.strip("\n")

@@ -39,9 +39,7 @@ class Address:
     @property
     def family(self) -> str:
         """`ipv4` or `ipv6`."""
-        if ":" in self.address:
-            return "ipv6"
-        return "ipv4"
+        return "ipv6" if ":" in self.address else "ipv4"
 
     def as_list(self) -> list[Any]:
         """Return the fields in their order, as the cache keeps them."""
@@ -78,9 +76,7 @@ def parse_subnets(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def agent_is_on(option: str) -> bool:
-    """Return whether the option C(agent), such as C(type=virtio,enabled=1), switches the
-    agent on.
-    """
+    """Return whether option C(agent), such as C(enabled=1), switches the agent on."""
     try:
         values = parse(option, _ENABLED)
     except ValidationFailed:
@@ -94,9 +90,7 @@ def agent_addresses(answer: Any, source: str = "agent") -> list[Address]:
     """Return the addresses in an answer of `agent/network-get-interfaces`, or of `interfaces` of a
     container, without loopback and link-local addresses.
     """
-    interfaces = answer
-    if isinstance(answer, Mapping):
-        interfaces = answer.get("result")
+    interfaces = answer.get("result") if isinstance(answer, Mapping) else answer
     found: list[Address] = []
     for interface in _dictionaries(interfaces):
         name = _text(interface, "name")

@@ -89,9 +89,7 @@ def describe(
 
 def _tenant(owners: Sequence[str], prefix: str) -> str | None:
     """Return the tenant of a VM; None if it has none, or several."""
-    if len(owners) != 1:
-        return None
-    return owners[0][len(prefix) :]
+    return owners[0][len(prefix) :] if len(owners) == 1 else None
 
 
 def pending_keys(actual: Actual) -> list[str]:
@@ -164,9 +162,7 @@ def _ready(actual: Actual, plan: Plan, *, settled: bool) -> dict[str, Any]:
 
 
 def _in_sync(name: str, pending: list[str], *, settled: bool) -> dict[str, Any]:
-    """Return whether the VM is in the desired state; `pending` are the options that wait for a
-    stop.
-    """
+    """Return a condition that holds if no option is pending and the plan is settled."""
     if pending:
         return _condition(name, False, "NeedsReboot")
     return _condition(name, settled, "InSync" if settled else "Planned")
@@ -194,9 +190,7 @@ def _condition(name: str, status: bool | None, reason: str) -> dict[str, Any]:
 def describe_row(
     kind: Kind, row: VmRow, *, checked: float = 0.0, prefix: str = "tenant_", url: str = ""
 ) -> dict[str, Any]:
-    """Return a VM with the same keys, from the cluster's listing alone; a key that the listing
-    lacks is null.
-    """
+    """Return a VM with the same keys from the listing alone; a key that it lacks is null."""
     owners = tenants_of(row.tags, prefix)
     return {
         "vmid": row.vmid,

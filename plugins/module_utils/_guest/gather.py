@@ -139,9 +139,7 @@ class _Reader:
             return self._row(row)
 
     def _read(self, row: VmRow) -> dict[str, Any] | None:
-        """Return the guest with its configuration; None if it does not match the filters any
-        more.
-        """
+        """Return the guest with its configuration; None if it does not match any more."""
         client = self._client
         actual = read_wherever(client, self._listing.kind, row.vmid, row.node, pool=row.pool)
         tags = parse_tags(actual.target.get("tags"))

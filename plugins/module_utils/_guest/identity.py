@@ -63,11 +63,7 @@ def require_same_disks(
 
 def _slots_beyond(known: Mapping[str, str], volumes: Mapping[str, str]) -> set[str]:
     """Return the slots of the volumes that are not among the known ones."""
-    slots: set[str] = set()
-    for slot, volume in volumes.items():
-        if volume not in known.values():
-            slots.add(slot)
-    return slots
+    return {slot for slot, volume in volumes.items() if volume not in known.values()}
 
 
 def replaced(label: str, answer: str) -> Conflict:

@@ -73,9 +73,7 @@ class Kind(Protocol):
     volume_option: ClassVar[re.Pattern[str]]
 
     def path(self, node: str, *below: str | int) -> tuple[str | int, ...]:
-        """Return the segments of the path of its guests on a node, such as
-        `path("pve1", 100, "config")`.
-        """
+        """Return the path of its guests on a node, such as `path("pve1", 100, "config")`."""
         return ("nodes", node, self.type, *below)
 
     def name_in(self, config: Mapping[str, Any]) -> str:
@@ -85,9 +83,7 @@ class Kind(Protocol):
     def formatted(
         self, config: Mapping[str, str], keys: Iterable[str] | None = None
     ) -> dict[str, Any]:
-        """Return a configuration, or only `keys` of it, as results show it: plain data, without
-        secrets.
-        """
+        """Return a configuration, or only `keys` of it, as plain data without secrets."""
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """Return the MAC address of each NIC that has one, by the key of the NIC."""
@@ -96,9 +92,7 @@ class Kind(Protocol):
         """Return the volumes of its disks by slot, unused disks included."""
 
     def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-        """Return its disks with data by slot, without drives for media. The volume of a disk is
-        its C(file).
-        """
+        """Return its disks by slot, without drives for media; the volume is C(file)."""
 
     def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
         """Return the storages of its disks, of drives for media and of its other volumes; a disk

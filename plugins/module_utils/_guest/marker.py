@@ -70,9 +70,7 @@ class Marker:
 
 
 def split_notes(notes: str | None) -> tuple[str, Marker]:
-    """Return a VM's notes without the blanks at their end, which PVE does not keep, and the
-    marker.
-    """
+    """Return a VM's notes without the blanks at their end, which PVE drops, and the marker."""
     text = notes or ""
     found = _COMMENT.search(text)
     if not found:

@@ -151,9 +151,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class Actual:
-    """The present state of a guest: `live` is its running configuration, `target` its configuration
-    after the next stop.
-    """
+    """The present state of a guest: `live` is the running configuration, `target` the next one."""
 
     kind: Kind
     vmid: int

@@ -16,9 +16,7 @@ LAST = 1 << 31  # the place of guests without an order
 
 
 def start_order(config: Mapping[str, str]) -> tuple[int, int]:
-    """Return the place of a guest with this configuration, and the seconds to wait before the next
-    one is started.
-    """
+    """Return the place of a guest in the order, and the seconds to wait after its start."""
     values = parse(str(config.get("startup") or ""), _STARTUP)
     order, wait = values.get("order", ""), values.get("up", "")
     return int(order) if order.isdigit() else LAST, int(wait) if wait.isdigit() else 0

@@ -31,9 +31,7 @@ class AddressSource:
 
 def _agent_obstacle(config: Mapping[str, Any]) -> str:
     agent = str(config.get("agent") or "0")
-    if agent_is_on(agent):
-        return ""
-    return "agent not configured"
+    return "" if agent_is_on(agent) else "agent not configured"
 
 
 def _no_obstacle(_config: Mapping[str, Any]) -> str:

@@ -105,9 +105,7 @@ def _name(text: str) -> str:
 
 def _status(guest: InventoryGuest) -> str:
     """Return whether the VM has a process, which is the status that a node lists."""
-    if guest.status in _OFF:
-        return guest.status
-    return "running"
+    return guest.status if guest.status in _OFF else "running"
 
 
 def _parsed(key: str, value: Any) -> Any:
@@ -120,9 +118,7 @@ def _parsed(key: str, value: Any) -> Any:
     if is_plain or not isinstance(value, str):
         return value
     parts = propstring.keyed_parts(value)
-    if parts is None:
-        return value
-    return parts
+    return value if parts is None else parts
 
 
 def _agent_interfaces(

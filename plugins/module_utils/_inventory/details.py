@@ -164,9 +164,7 @@ class _GuestRequest(_Request):
 
     def _addresses(self, config: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the addresses, unless the configuration says that there is no agent."""
-        obstacle = ""
-        if config is not None:
-            obstacle = self._source.find_obstacle(config)
+        obstacle = self._source.find_obstacle(config) if config is not None else ""
         if obstacle:
             self.errors["addresses"] = obstacle
             return {}

@@ -68,9 +68,7 @@ class InventoryGuest:
     @property
     def type(self) -> str:
         """PVE's word for its kind."""
-        if self.kind == NODE:
-            return NODE
-        return GUESTS[self.kind].type
+        return NODE if self.kind == NODE else GUESTS[self.kind].type
 
     @property
     def substitute(self) -> str:
@@ -82,9 +80,7 @@ class InventoryGuest:
     @property
     def number(self) -> str:
         """Its VMID as the end of a name, or `node` of a node."""
-        if self.kind == NODE:
-            return NODE
-        return str(self.vmid)
+        return NODE if self.kind == NODE else str(self.vmid)
 
     def with_variables(self, more: Mapping[str, Any]) -> InventoryGuest:
         """Return the guest with these variables added; a name among them is its name."""
@@ -363,10 +359,7 @@ def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[
     values.append(("pool", guest.pool))
     values.append(("site", guest.site))
     values.append(("kind", guest.kind))
-    pairs: list[Pair] = []
-    for kind, value in values:
-        if value and kind in kinds:
-            pairs.append((kind, str(value)))
+    pairs = [(kind, str(value)) for kind, value in values if value and kind in kinds]
     if guest.template and "template" in kinds:
         pairs.append(("template", ""))
     if config.get("ostype") and "os" in kinds:

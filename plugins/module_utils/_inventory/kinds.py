@@ -16,9 +16,7 @@ KINDS = (VIRTUAL_MACHINE, CT, NODE)
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
-    """Return the kind of the host of a row of C(/cluster/resources), an empty text for other
-    rows.
-    """
+    """Return the kind of the host of a row of C(/cluster/resources), empty for other rows."""
     pve_type = row.get("type")
     if pve_type == NODE and row.get("node"):
         return NODE
@@ -46,6 +44,4 @@ def listed_name(kind: str, name: str, vmid: int) -> str:
     its VMID (pve-manager: API2/Cluster.pm; pve-container: LXC.pm, vmstatus).
     """
     placeholder = f"CT{vmid}" if kind == CT else f"VM {vmid}"
-    if name == placeholder:
-        return ""
-    return name
+    return "" if name == placeholder else name

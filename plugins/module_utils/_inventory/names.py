@@ -110,9 +110,7 @@ def _is_doubtful(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) 
 def with_figures(
     rows: Sequence[Mapping[str, Any]], of_nodes: Iterable[tuple[str, Rows]]
 ) -> list[dict[str, Any]]:
-    """Return the rows of the listing, with the figures that these nodes report of their guests
-    (pure).
-    """
+    """Return the rows of the listing with the figures that nodes report of guests (pure)."""
     known: dict[tuple[str, int], Mapping[str, Any]] = {}
     for node, guests in of_nodes:
         for one in guests:

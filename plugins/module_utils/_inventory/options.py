@@ -75,9 +75,7 @@ Trust = Callable[[Value], Value]
 
 @dataclass(frozen=True)
 class Expressions:
-    """The options in Jinja: the options of a constructed inventory, the filters, and
-    `ansible_host`.
-    """
+    """The options in Jinja: of a constructed inventory, the filters, and `ansible_host`."""
 
     filters: tuple[str, ...] = ()
     ansible_host: str = ADDRESS
@@ -199,9 +197,7 @@ class _Reader:
             return value, f"option {name}"
         variable = ENVIRONMENT[name]
         text = self._environ.get(variable, "").strip()
-        if not text:
-            return None, ""
-        return self._trust(text), variable
+        return (self._trust(text), variable) if text else (None, "")
 
     def owner(self, name: str) -> str:
         """Return an option that names the owner of the shown VMs, or an empty text if it is not

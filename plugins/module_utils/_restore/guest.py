@@ -24,9 +24,7 @@ from .desired import DesiredRestore
 
 
 def read_guest(desired: DesiredRestore, chosen: Chosen, name: str) -> Any:
-    """Return the options of the desired guest of that name. Raises ValidationFailed for options
-    that its kind does not have.
-    """
+    """Return the options of the guest of that name. Raises ValidationFailed."""
     of = list_of(chosen.kind.type)
     options = of.read(_params(of.specs.whole, desired, chosen, name))
     disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)

@@ -57,9 +57,7 @@ def find_completion(
 
 
 def failed_restore(restores: Sequence[Task], removals: Mapping[int, int]) -> Task | None:
-    """Return the newest of the restores of a VMID if it has failed, and if no guest of the VMID was
-    removed afterwards (pure).
-    """
+    """Return the newest restore if it failed and no guest was removed after it (pure)."""
     newest = newest_first(restores)[:1]
     if not has_failed(newest):
         return None

@@ -123,9 +123,7 @@ def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], A
 
 
 def require_restored_from(actual: Actual, chosen: Chosen) -> None:
-    """Raise Conflict for an existing guest that was not restored from an archive of the guest
-    (pure).
-    """
+    """Raise Conflict for a guest that was not restored from an archive of the guest (pure)."""
     is_same = chosen.row is not None and actual.vmid == chosen.archive.vmid
     if not is_same and actual.marker.origin == chosen.archive.vmid:
         return

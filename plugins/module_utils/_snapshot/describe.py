@@ -54,9 +54,7 @@ _STEPS = 50
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]], *, check_mode: bool) -> list[str]:
-    """Return the number of VMs by outcome, and the executed steps; in check mode the planned
-    steps.
-    """
+    """Return the number of VMs by outcome, and the executed steps; in check mode the planned."""
     lines = [_headline(rows, check_mode)]
     steps: list[str] = []
     for row in rows:

@@ -182,9 +182,7 @@ def _newer_removed(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Cha
 def _retained(
     desired: DesiredSnapshots, vm: SnapshotVm, tree: Tree, spare: str | None = None
 ) -> _Change:
-    """Return the deletions of the retention, and warnings about unfinished snapshots that match
-    it.
-    """
+    """Return the deletions of the retention, and warnings about unfinished matches."""
     rule = desired.retention
     if rule is None:
         return _Change(tree, [], [])

@@ -77,9 +77,7 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         self.check(step.action in (REMOVE, ROLL_BACK))
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the check after a lost answer: it returns the task's UPID, True when done, or
-        None.
-        """
+        """Return the look after a lost answer: the task's UPID, True when done, or None."""
         if not step.is_task:
             return lambda: None
         if step.action == ROLL_BACK:
@@ -171,9 +169,7 @@ def with_unlock_step(error: Locked, vm: SnapshotVm) -> FleetError:
     """
     if vm.lock not in ACTION_OF_LOCK:
         return error
-    more = ""
-    if vm.lock == LOCK:
-        more = ". Then start it if it ran before the rollback"
+    more = ". Then start it if it ran before the rollback" if vm.lock == LOCK else ""
     unlock = f"'{vm.kind.tool} unlock {vm.vmid}' on node {vm.node}"
     repair = f"repair what it says, and remove the lock with {unlock}"
     step = f"No task that holds the lock is visible. If one has failed, {repair}{more}"

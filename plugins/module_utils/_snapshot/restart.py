@@ -47,9 +47,7 @@ def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) 
 
 
 def _raise_timeout(attempted: str, timeout: int, upid: str) -> NoReturn:
-    """Raise TaskTimeout for a VM that does not run in time; `upid` is the task of its start
-    (pure).
-    """
+    """Raise TaskTimeout for a VM that does not run in time; `upid` started it (pure)."""
     raise TaskTimeout(
         attempted=attempted,
         answer=f"it does not run after {timeout} s",

@@ -151,9 +151,7 @@ def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotO
 
 
 def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
-    """Return the outcome for one VM, with its error; a VM that another run moves, starts or stops
-    is tried again once.
-    """
+    """Return the outcome for one VM; it is tried again once if another run changes it first."""
     row = target.row
     if row is None:
         return SnapshotOutcome(target.label, error=target.error)
@@ -175,9 +173,7 @@ def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
 
 
 def _row_to_try_again(context: SnapshotContext, row: VmRow, error: FleetError) -> VmRow | None:
-    """Return the present row of a VM that another run moved, started or stopped before anything was
-    done, else None.
-    """
+    """Return the present row of a VM that another run moved or switched first, else None."""
     if error.details.get("done"):
         return None
     if isinstance(error, PowerChanged):

@@ -81,9 +81,7 @@ def owner_of(params: Mapping[str, Any]) -> Owner:
     """Return whose VMs the task may touch."""
     prefix = params.get("tenant_prefix") or PREFIX
     tenant = params.get("tenant")
-    tag = None
-    if tenant:
-        tag = tenant_tag(tenant, prefix)
+    tag = tenant_tag(tenant, prefix) if tenant else None
     return Owner(tag, prefix)
 
 

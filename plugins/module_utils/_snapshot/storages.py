@@ -69,9 +69,7 @@ def can_snapshot(disk: SnapshotDisk) -> bool | None:
     if disk.kind in _NEVER:
         return False
     formats = _FORMATS.get(disk.kind)
-    if formats is None:
-        return None
-    return disk.format in formats
+    return None if formats is None else disk.format in formats
 
 
 def newest_only(disk: SnapshotDisk) -> bool:
@@ -146,9 +144,7 @@ def _format(volume: str) -> str:
     """Return the format in a volume's name; a name without an ending is of a raw volume."""
     filename = volume.rpartition("/")[2]
     ending = filename.rpartition(".")[2].lower()
-    if ending in ("qcow2", "vmdk", "raw"):
-        return ending
-    return "raw"
+    return ending if ending in ("qcow2", "vmdk", "raw") else "raw"
 
 
 def _label(disk: SnapshotDisk) -> str:

@@ -28,9 +28,9 @@ from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
 from .config.figures import memory_of
 from .desired.parse import VmOptions, read_options
-from .gather.facts import at_nearest_copy, gather_existing, gather_new, read_aim
+from .gather.facts import at_nearest_copy, gather_existing, gather_new
 from .gather.reads import Reads, release_for_names
-from .gather.source import with_newer_image
+from .gather.source import origin_of, with_newer_image
 from .kind import VM
 from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
@@ -38,6 +38,7 @@ from .model import DesiredVm
 from .plan.create import plan_creation
 from .plan.intent import intent_of, may_migrate
 from .plan.new import (
+    aim_of,
     decide,
     needs_of,
     placed,
@@ -150,7 +151,7 @@ class VmFlow(IsolatingFlow[VmContext]):
         reads = Reads(client)
         require_creatable(desired, cluster, look_for(client, cluster, desired.guest.vmid))
         cluster = with_free_name(client, desired.guest, cluster)
-        aim = read_aim(reads, desired, cluster)
+        aim = aim_of(origin_of(reads, desired, cluster))
         require_allowed(aim, cluster, client.connection)
         choice = choose_place(reads, aim, aim.needs({}), cluster)
         aim, choice = at_nearest_copy(reads, desired, aim, choice, cluster)

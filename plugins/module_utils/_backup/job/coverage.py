@@ -44,9 +44,7 @@ def _is_chosen(job: Mapping[str, Any], row: VmRow) -> bool:
 
 
 def other_jobs(jobs: Jobs, guests: Iterable[VmRow]) -> dict[str, list[int]]:
-    """Return the VMIDs of guests that are in enabled jobs without the mark of estates, by the ID of
-    the job.
-    """
+    """Return the VMIDs of guests in enabled jobs without the mark of estates, by ID of the job."""
     rows = list(guests)
     found: dict[str, list[int]] = {}
     for name in sorted(jobs):

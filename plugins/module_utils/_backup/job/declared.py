@@ -210,9 +210,7 @@ def difference(guest: DeclaredGuest, jobs: Jobs) -> tuple[Any, Any] | None:
     """
     actual = shown_of(guest.vmid, jobs)
     wanted = [] if guest.declaration == NO_JOB else [guest.declaration.shown()]
-    if actual == wanted:
-        return None
-    return _one(wanted), _one(actual)
+    return None if actual == wanted else (_one(wanted), _one(actual))
 
 
 def shown_of(vmid: int, jobs: Jobs) -> list[dict[str, Any]]:

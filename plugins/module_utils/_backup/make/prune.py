@@ -89,9 +89,7 @@ def local_time(one: Archive, offset: float) -> datetime:
 
 
 def offset_of(archives: Iterable[Archive]) -> float:
-    """Return the difference of local time to UTC in seconds, by the newest name of a file; 0 if
-    there is none.
-    """
+    """Return the seconds from UTC to local time, by the newest name of a file; 0 without one."""
     files = [one for one in archives if _FILE.search(one.volume)]
     if not files:
         return 0.0

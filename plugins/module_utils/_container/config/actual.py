@@ -23,10 +23,7 @@ _FORMAT_OF_MOUNT = {"volume": {"default_key": 1}}
 
 def mounts(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the root file system and the mount points with their sub-keys, by slot."""
-    found: dict[str, dict[str, str]] = {}
-    for slot in filter(_MOUNT.match, config):
-        found[slot] = parse(config[slot], _FORMAT_OF_MOUNT)
-    return found
+    return {slot: parse(config[slot], _FORMAT_OF_MOUNT) for slot in filter(_MOUNT.match, config)}
 
 
 def volumes_in(config: Mapping[str, str]) -> dict[str, str]:

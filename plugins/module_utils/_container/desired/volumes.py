@@ -38,9 +38,7 @@ def read_volumes(
 
 
 def _require_mount(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a name that is not a mount point, and for options that exclude
-    each other.
-    """
+    """Raise ValidationFailed for a name of no mount point, or options that exclude each other."""
     is_slot = _SLOT.match(slot) is not None
     if not is_slot or not rule_of(slot, schema=LXC):
         raise validate.refused(

@@ -116,9 +116,7 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
 
 
 def require_allowed(aim: Aim, connection: Connection) -> None:
-    """Raise FleetError for storages and bridges that the site may not use, and for changes that
-    only root may make.
-    """
+    """Raise FleetError for storages and bridges of other sites, and for changes of root alone."""
     needs = aim.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
@@ -244,9 +242,7 @@ def require_possible(
 
 
 def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Plan:
-    """Return the plan that makes the container the desired one. Raises FleetError for each
-    refusal.
-    """
+    """Return the plan to the desired container. Raises FleetError for each refusal."""
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)

@@ -51,9 +51,7 @@ class Facts:
 
 
 def plan_replaced(facts: Facts) -> Plan:
-    """Return the steps after which the container has the image; the holder remembers its old root
-    file system.
-    """
+    """Return the steps after which the container has the image, and the holder its old root."""
     template = facts.template
     if template is None:
         return Plan()

@@ -32,9 +32,7 @@ def require_image(desired: Guest) -> Source:
 
 
 def is_of_version(container: Actual, source: Source) -> bool:
-    """Return whether a container comes from the version that a source names, whose template may be
-    gone.
-    """
+    """Return whether a container is of the version of a source, whose template may be gone."""
     return container.marker.image == Image(source.name or "", source.version or "")
 
 

@@ -51,9 +51,7 @@ _WRITTEN = frozenset(("rootfs", "description", "ostype"))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Replace the root file system of a container, and return the outcome; in check mode write
-    nothing.
-    """
+    """Replace the root of a container, and return the outcome; in check mode write nothing."""
     goal = str(params["state"])
     context = _context(params, client, check_mode)
     actual, cluster = find(context, context.cluster_view.now())
@@ -115,9 +113,7 @@ class Replacement(GuestSteps, Resource[Result]):
         return [read_wherever(self.client, CONTAINER, row.vmid, row.node) for row in rows]
 
     def _vmid_of_holder(self, actual: Actual) -> int:
-        """Return the VMID of the holder, or a free one for it. Raises Conflict if several
-        containers have its name.
-        """
+        """Return the VMID of the holder, or a free one. Raises Conflict for several holders."""
         name = name_of_holder(actual.vmid)
         vmids = [row.vmid for row in self._cluster.vms.values() if row.name == name]
         if len(vmids) > 1:
@@ -181,9 +177,7 @@ class Replacement(GuestSteps, Resource[Result]):
         return container
 
     def guard(self, step: Step) -> None:
-        """Raise Conflict if the container was reused, or if the holder that is about to be removed
-        is not a holder any more.
-        """
+        """Raise Conflict if the container was reused, or the holder is none any more."""
         if step.action == REMOVE:
             self._read(self._read_container())
 

@@ -39,9 +39,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True)
 class LostGuest:
-    """A guest of a lost node, and the replication job that it comes up from. `problem` is why it
-    cannot.
-    """
+    """A guest of a lost node with its replication job; `problem` is why it cannot come up."""
 
     chosen: Chosen
     source: str

@@ -38,9 +38,7 @@ class NicChange:
 
 
 def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
-    """Return the change of the NICs of a guest. Raises Conflict for an address that the table
-    lacks.
-    """
+    """Return the change of the NICs. Raises Conflict for an address that the table lacks."""
     nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
     if problems:
         raise _refused("; ".join(problems), "Complete the table")

@@ -47,9 +47,7 @@ MOVE = "move"
 
 @dataclass(frozen=True)
 class Move:
-    """A guest whose configuration has to be moved, the mark of its job, and the changes of its
-    NICs in words.
-    """
+    """A guest whose configuration is moved, the mark of its job, its changed NICs in words."""
 
     guest: LostGuest
     mark: Mark
@@ -116,9 +114,7 @@ def incoming_of(desired: DesiredFailover, chosen: Chosen) -> Incoming:
 def _read_moved(
     client: Client, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
 ) -> tuple[list[tuple[Chosen, Actual]], dict[int, Mapping[str, Any]]]:
-    """Return the guests that an interrupted run has moved, and their jobs by VMID; a request or two
-    for each.
-    """
+    """Return the guests that a run has moved, and their jobs by VMID; up to two requests each."""
     moved: list[tuple[Chosen, Actual]] = []
     jobs: dict[int, Mapping[str, Any]] = {}
     for job in facts.jobs:

@@ -36,9 +36,7 @@ _NO_HA = "ignored"
 def run_replicas(
     client: Client, desired: DesiredFailover, replicas: Replicas, now: float, check_mode: bool
 ) -> Result:
-    """Return the result: guests that have to be moved are its C(moves). None is started before all
-    are moved.
-    """
+    """Return the result with the C(moves) to make. No guest starts before all are moved."""
     cluster = fetch_cluster_state(client, KINDS)
     facts = _read_facts(client)
     found = plan_replicas(client, desired, replicas, facts, cluster, check_mode=check_mode)

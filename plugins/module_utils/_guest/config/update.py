@@ -99,9 +99,7 @@ class Update:
                 self.sets[key] = wanted
 
     def unset_options(self) -> None:
-        """Delete the options that the task removes, and the NICs that an exact list does not
-        have.
-        """
+        """Delete the options that the task removes, and the NICs that an exact list lacks."""
         self.deletes |= self.desired.hardware.unset & self.target.keys()
         if self.desired.hardware.nics_exact:
             self.deletes |= self._unlisted_nics()

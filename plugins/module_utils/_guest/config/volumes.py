@@ -147,6 +147,4 @@ def grown_size(
 
 def new_storage(disk: Disk, current: str | None) -> str | None:
     """Return the storage that the disk is moved to, or None if it stays on `current`."""
-    if current in (None, disk.storage):
-        return None
-    return disk.storage
+    return None if current in (None, disk.storage) else disk.storage

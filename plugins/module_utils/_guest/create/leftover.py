@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def has_task_failed(error: FleetError) -> bool:
-    """Return whether the task of a step has ended with an error, so that nothing of it runs any
-    more (pure).
-    """
+    """Return whether the task of a step has failed, so that nothing of it runs any more (pure)."""
     is_unknown = isinstance(error, (NetworkError, TaskTimeout)) or error.method == "GET"
     return bool(error.upid) and not is_unknown
 

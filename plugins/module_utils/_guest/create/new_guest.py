@@ -48,9 +48,7 @@ class NewGuest:
         return bool(identity.uuid) and identity.uuid == self.uuid.lower()
 
     def is_taken_over(self, config: Mapping[str, Any]) -> bool:
-        """Return whether another run completes the guest because this run made no progress for too
-        long.
-        """
+        """Return whether another run completes the guest because this one was too slow."""
         run = _marker_run(config)
         return run is not None and run != self.run
 

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 def shared_rules(desired: Guest) -> Rules | None:
-    """Return those rules of a VM that VMs made by others at the same time can break, or None
-    (pure).
-    """
+    """Return the rules of a VM that VMs of other runs can break, or None (pure)."""
     if desired.node:
         return None
     rules = replace(desired.rules, nodes=(), exclude=frozenset(), min_free_memory=None)
@@ -46,9 +44,7 @@ def shared_rules(desired: Guest) -> Rules | None:
 
 
 def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
-    """Return why a VM should not be on the node it is on, as far as other VMs are the reason, or
-    None (pure).
-    """
+    """Return why other VMs make a node unfit for the VM that is on it, or None (pure)."""
     if node not in cluster.nodes or not cluster.nodes[node].online:
         return None
     needs = replace(needs, storages={}, only=None, cpus=0)

@@ -137,9 +137,7 @@ class Growth:
 def gather_usage(
     client: Client, desired: Guest, cluster: ClusterState, *, in_creation: bool = True
 ) -> Usage:
-    """Return the figures of the tenant's VMs, with `in_creation` also of VMs that other runs
-    create.
-    """
+    """Return the figures of the tenant's VMs, with `in_creation` those of other runs too."""
     restored = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
     attempted = f"The quota of tenant {desired.tenant} could not be checked"
     being_restored = first_restored(client, restored, attempted)

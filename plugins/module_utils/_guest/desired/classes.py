@@ -47,9 +47,7 @@ def class_options(label: str, classes: Mapping[str, Any], specs: GuestSpecs) -> 
 
 
 def class_secrets(arguments: Mapping[str, Any], specs: GuestSpecs = VM_SPECS) -> set[str]:
-    """Return the secrets in the classes of a task's arguments, and of its VMs', which nothing has
-    checked yet.
-    """
+    """Return the secrets in all classes of a task's arguments, before anything is checked."""
     found: set[str] = set()
     vms = arguments.get("vms")
     for options in (arguments, *(vms if isinstance(vms, list) else ())):

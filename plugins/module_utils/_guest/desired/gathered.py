@@ -33,9 +33,7 @@ class Gathered:
 def add_declared(
     tables: Tables, place: str, options: Mapping[str, Any], hardware: Gathered
 ) -> None:
-    """Add all options whose declarations are enough: plain options, property strings, empty
-    texts.
-    """
+    """Add the options whose declarations are enough: scalars, property strings, empty texts."""
     for name, key in tables.empty_removes.get(place, {}).items():
         if key and is_blank(options.get(name)):
             hardware.unset.add(key)

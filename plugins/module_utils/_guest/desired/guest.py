@@ -112,9 +112,7 @@ def _notes(text: str | None) -> str | None:
     PVE drops all blanks at the end of the notes when it reads a configuration (QemuServer.pm,
     parse_vm_config).
     """
-    if text is None:
-        return None
-    return text.strip("\n").rstrip()
+    return None if text is None else text.strip("\n").rstrip()
 
 
 def _tenant(options: Mapping[str, Any]) -> str | None:

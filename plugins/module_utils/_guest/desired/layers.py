@@ -51,9 +51,7 @@ def _joined(key: str, old: Any, new: Any) -> Any:
         unique = dict.fromkeys([*old, *new])
         return list(unique)
     slots_of = {"disks": disk_slots, "nics": nic_slots}.get(key)
-    if slots_of is None:
-        return new
-    return _by_slot(slots_of(old), old, slots_of(new), new)
+    return new if slots_of is None else _by_slot(slots_of(old), old, slots_of(new), new)
 
 
 def _by_slot(

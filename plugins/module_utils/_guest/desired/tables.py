@@ -13,9 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Tables:
-    """The generated tables of one kind of guests, each by place: an empty text for the guest
-    itself.
-    """
+    """The generated tables of a kind of guests, by place; an empty text is the guest itself."""
 
     scalars: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     property_strings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -118,15 +118,11 @@ def _gateway6(address: str, what: str) -> str:
 
 
 def _ipv4(address: str, what: str) -> str:
-    if address in WORDS_FOR_IPV4:
-        return address
-    return validate.cidr(address, 4, what)
+    return address if address in WORDS_FOR_IPV4 else validate.cidr(address, 4, what)
 
 
 def _ipv6(address: str, what: str) -> str:
-    if address in WORDS_FOR_IPV6:
-        return address
-    return validate.cidr(address, 6, what)
+    return address if address in WORDS_FOR_IPV6 else validate.cidr(address, 6, what)
 
 
 def _placement(options: Mapping[str, Any], _what: str) -> Rules:

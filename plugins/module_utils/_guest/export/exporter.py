@@ -47,6 +47,4 @@ class Exporter(Protocol):
     def steps(
         self, given: Mapping[str, Any], actual: Actual, around: ClusterContext
     ) -> tuple[Step, ...] | str:
-        """Return the steps of a run on a guest with options, or the reason of a refusal. Raises
-        FleetError.
-        """
+        """Return the steps of a run with these options, or why it is refused. Raises FleetError."""

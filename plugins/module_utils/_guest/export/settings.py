@@ -27,9 +27,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Lost:
-    """A setting of a VM that its options do not have: its name in PVE, its value, and the reason if
-    known.
-    """
+    """A setting that options cannot express: its name in PVE, its value, the reason if known."""
 
     option: str
     value: str

@@ -23,7 +23,7 @@ from ..live.find import require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
-from .existing import Basis, ChangedGuest, RemovedGuest, apply_to_guest
+from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import GuestPlan
 from .make import create_guest
 from .place import confirm
@@ -53,11 +53,10 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
 
 def _carry_out(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
     """Change or remove an existing guest."""
-    flow, context, plan = guest_plan.flow, guest_plan.context, guest_plan.plan
-    if context.desired.guest.state == "absent":
-        return apply_to_guest(RemovedGuest(flow, context, plan, actual))
-    basis = Basis(guest_plan.cluster, guest_plan.images, guest_plan.growth, guest_plan.written)
-    return apply_to_guest(ChangedGuest(flow, context, plan, actual, basis))
+    context = guest_plan.context
+    if context.desired.guest.state != "absent":
+        return apply_to_guest(ChangedGuest(guest_plan, actual))
+    return apply_to_guest(RemovedGuest(guest_plan.flow, context, guest_plan.plan, actual))
 
 
 def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:

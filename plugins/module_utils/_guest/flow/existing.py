@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Generic
 
-from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._core.errors import NotFound
 from ..._core.result import Result
@@ -25,7 +24,7 @@ from ..live.steps import GuestSteps
 from ..model import Actual
 from ..plan import power
 from ..plan.removal import plan_absent
-from .flow import Flow
+from .flow import Flow, GuestPlan
 from .report import report
 
 # States that another run does not find reached.
@@ -56,27 +55,14 @@ def apply_to_guest(resource: ExistingResource[AnyContext]) -> Result:
     return apply_plan(resource, resource.context.check_mode)
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The facts that the plan of an update rests on."""
-
-    cluster: ClusterState
-    images: Mapping[str, int]  # bytes of the images that new disks import, by slot
-    growth: Growth | None  # by how much the guest grows, if its tenant has a quota
-    written: Collection[str]  # the options that the plan changes
-
-
 class ChangedGuest(ExistingResource[AnyContext]):
     """An existing guest with the plan of its update."""
 
-    def __init__(
-        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual, basis: Basis
-    ) -> None:
-        super().__init__(flow, context, plan, actual)
-        self._cluster = basis.cluster
-        self._images = basis.images
-        self._growth = basis.growth
-        self._guest = ExistingGuest(self.client, context.desired.guest, actual, basis.written)
+    def __init__(self, planned: GuestPlan[AnyContext], actual: Actual) -> None:
+        super().__init__(planned.flow, planned.context, planned.plan, actual)
+        self._cluster, self._images, self._growth = planned.cluster, planned.images, planned.growth
+        desired = planned.context.desired.guest
+        self._guest = ExistingGuest(self.client, desired, actual, planned.written)
         self._latest: Actual | None = None  # read after the last write
 
     def guard(self, step: Step) -> None:
@@ -145,9 +131,7 @@ class RemovedGuest(ExistingResource[AnyContext]):
         return self._guest.read_untouched(node, status)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Return the plan of the remaining steps: empty once the guest is gone, also if an
-        answer was lost.
-        """
+        """Return the remaining steps: none once the guest is gone, also after a lost answer."""
         try:
             return plan_absent(self.context.desired, self._look(self.actual.node))
         except NotFound:

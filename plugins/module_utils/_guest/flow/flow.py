@@ -41,9 +41,7 @@ Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
 
 @dataclass(frozen=True)
 class GuestPlan(Generic[AnyContext]):
-    """A guest's plan and its facts: the present guest or the draft of a new one, neither if it is
-    gone.
-    """
+    """A guest's plan and its facts: the present guest or the draft of a new one, or neither."""
 
     flow: Flow[AnyContext]
     requested: AnyContext
@@ -85,9 +83,7 @@ class Flow(Generic[AnyContext]):
         raise NotImplementedError
 
     def new(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest: read its source, choose its node, read the facts,
-        decide.
-        """
+        """Return the plan for a new guest: read source and facts, choose its node, decide."""
         raise NotImplementedError
 
     def ask_ahead(self, context: AnyContext, actual: Actual) -> None:
@@ -138,9 +134,7 @@ class Flow(Generic[AnyContext]):
     # -- the common part
 
     def plan(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
-        """Return the plan for the guest, after every check that needs no write. Raises
-        FleetError.
-        """
+        """Return the plan, after every check that needs no write. Raises FleetError."""
         actual, cluster = find(context, cluster)
         if actual is None:
             return self.plan_missing(context, cluster, cluster)

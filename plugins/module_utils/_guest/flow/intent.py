@@ -106,9 +106,7 @@ class Intent(Generic[AnyDesired]):
         return self.starts or (self.moves and self.actual.running)
 
     def room(self, sizes: Mapping[str, int], cluster: ClusterState) -> dict[str, int]:
-        """Return the bytes that the guest takes of storages; `sizes` are those of images, by
-        slot.
-        """
+        """Return the bytes that it takes of storages; `sizes` are bytes of images, by slot."""
         kind = self.actual.kind
         room = new_bytes(kind, self.actual.target, self.after, sizes)
         if not self.moves:
@@ -139,9 +137,7 @@ class Intent(Generic[AnyDesired]):
 
 
 def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:
-    """Return a warning if the guest must be in no pool and may be in a pool that the caller cannot
-    see.
-    """
+    """Return a warning if the guest must be in no pool and its pool may be hidden."""
     if not facts.may_hide_pool:
         return ()
     cause = "the token has no Pool.Audit on /pool"
@@ -149,9 +145,7 @@ def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:
 
 
 def must_leave(desired: Guest, actual: Actual) -> bool:
-    """Return whether the guest cannot stay on its node, known before its new node is chosen
-    (pure).
-    """
+    """Return whether the guest cannot stay on its node, before its new node is chosen (pure)."""
     if desired.state == "absent":
         return False
     is_excluded = desired.rebalance and actual.node in desired.rules.exclude

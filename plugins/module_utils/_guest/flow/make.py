@@ -96,9 +96,7 @@ def _lost_place(error: Conflict, vm: Numbered[Any]) -> bool:
 
 
 def _first_node(vm: Numbered[Any]) -> str:
-    """Return the node on which PVE makes the guest: a clone with local disks is migrated
-    afterwards.
-    """
+    """Return the node of the creation; a clone with local disks is migrated afterwards."""
     step = vm.plan.steps[0]
     return str(step.data.get("target") or step.path[1])
 
@@ -189,9 +187,7 @@ class NewResource(GuestSteps):
         except FleetError:
             label = f"{self.kind.noun} {self._new.vmid} on node {self._node}"
             return with_remainder(error, label, removed=False)
-        if removed:
-            return with_remainder(error, "", removed=True)
-        return error
+        return with_remainder(error, "", removed=True) if removed else error
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         if not creates(step):

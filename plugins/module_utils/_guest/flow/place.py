@@ -68,9 +68,7 @@ def with_nearest_copy(
     if aim.template is None or aim.template.vmid != copy.vmid:
         aim = aim_at(copy)
         choice = choose_place(reads, aim, aim.needs({}), cluster)
-    reasons = choice.reasons
-    if first.node == choice.node:
-        reasons = first.reasons
+    reasons = first.reasons if first.node == choice.node else choice.reasons
     return aim, Choice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
 
 

@@ -136,9 +136,7 @@ class Placed(Generic[AnyAim]):
 
     @property
     def contested(self) -> bool:
-        """Whether guests that others create at the same time can break its quota or its place, or
-        have its name.
-        """
+        """Whether guests of other runs can break its quota or its place, or have its name."""
         guest = self.desired.guest
         if guest.limits is not None or is_name_contested(guest):
             return True

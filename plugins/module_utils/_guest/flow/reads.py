@@ -34,9 +34,7 @@ class GuestReads:
 
     def bridges_on(self, node: str, wanted: Collection[str]) -> frozenset[str] | None:
         """Return the bridges of a node, None if none is wanted."""
-        if not wanted:
-            return None
-        return self.bridges.on(node)
+        return self.bridges.on(node) if wanted else None
 
     def definitions(self) -> Definitions:
         """Return the definitions of all storages, by name."""

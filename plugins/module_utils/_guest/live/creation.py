@@ -98,9 +98,7 @@ def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
     if not marker.building or not marker.tenant:
         return tags
     own = tuple(tag for tag in tags if tag.lower() not in marker.inherited_tags)
-    if tenants_of(own, prefix):
-        return own
-    return (*own, marker.tenant)
+    return own if tenants_of(own, prefix) else (*own, marker.tenant)
 
 
 def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout: float) -> Match:
@@ -263,25 +261,15 @@ def _creation_tasks(client: Client, kind: Kind, node: str) -> list[str]:
         rows = _running_tasks(client, node)
     except FleetError:
         return []
-    upids: list[str] = []
-    for row in rows:
-        if row.get("type") in kind.creation_tasks:
-            upids.append(str(row["upid"]))
-    return upids
+    return [str(row["upid"]) for row in rows if row.get("type") in kind.creation_tasks]
 
 
 def _raise_unfinished(
     kind: Kind, node: str, vmid: int, timeout: float, tasks: Sequence[str]
 ) -> NoReturn:
-    """Raise TaskTimeout for a VM that is still being created; `tasks` create guests on its node
-    (pure).
-    """
-    running = ""
-    if tasks:
-        running = f"; tasks that run there: {', '.join(tasks)}"
-    upid = ""
-    if len(tasks) == 1:
-        upid = tasks[0]
+    """Raise TaskTimeout for a VM that `tasks` of its node still create (pure)."""
+    running = f"; tasks that run there: {', '.join(tasks)}" if tasks else ""
+    upid = tasks[0] if len(tasks) == 1 else ""
     raise TaskTimeout(
         attempted=f"{kind.noun} {vmid} on node {node} could not be used yet",
         answer=f"it is still being made after {timeout:g} s{running}",

@@ -85,9 +85,7 @@ class ExistingGuest:
         return current
 
     def guard_change(self, step: Step) -> None:
-        """Look again before a step that cannot be undone or disturbs a guest, unless PVE itself
-        compares the digest.
-        """
+        """Look again before a step that disturbs the guest, unless PVE compares the digest."""
         self._moved.update(_imported_slots(step))
         is_removal = step.action == "config" and "force" in step.data
         is_final = is_removal or step.action in _FINAL

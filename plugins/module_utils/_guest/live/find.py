@@ -90,9 +90,7 @@ def _corrected(
 def _find_unclear(
     context: RunContext[Any], cluster: ClusterState
 ) -> tuple[Actual | None, ClusterState]:
-    """Return the same for a name that the listing does not have: the VMs whose name it does not
-    show are read.
-    """
+    """Return the same for a name that the listing lacks: the VMs without a clear name are read."""
     desired = context.guest
     # a VM that is being created changes from look to look
     context = context.direct()
@@ -108,9 +106,7 @@ def _find_unclear(
 def _read_unclear(
     context: RunContext[Any], row: VmRow, cluster: ClusterState
 ) -> tuple[Actual | None, VmRow | None]:
-    """Return the present VM of a row if it is the VM of the task, else its row with its name, None
-    if it is gone.
-    """
+    """Return the VM of a row if it is the task's, else its row with its name; neither if gone."""
     desired = context.guest
     config = _await_name(context, row)
     if config is None:
@@ -157,9 +153,7 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
 
 def _patience(context: RunContext[Any]) -> float:
     """Return how many seconds a restore is waited for: one takes as long as its disks are large."""
-    if context.check_mode:
-        return 0.0
-    return context.cluster_view.seconds_for_names()
+    return 0.0 if context.check_mode else context.cluster_view.seconds_for_names()
 
 
 def unclear(desired: Guest, cluster: ClusterState) -> list[VmRow]:
@@ -241,9 +235,7 @@ def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
 
 
 def _read_complete(context: RunContext[Any], row: VmRow) -> Actual | None:
-    """Return the present VM once nothing creates or restores it; None if it is gone. Raises
-    BeingRestored.
-    """
+    """Return the VM once nothing creates it, or None if it is gone. Raises BeingRestored."""
     desired, patience = context.guest, _patience(context)
     # The listing's power state is old; it is enough only if no decision depends on it.
     is_clear = row.status in ("running", "stopped")

@@ -44,9 +44,7 @@ def await_manager(
     if result.type not in ("hastart", "hastop", "hamigrate"):
         return
     began = attempted(step.summary)
-    wait = _await_power
-    if result.type == "hamigrate":
-        wait = _await_arrival
+    wait = _await_arrival if result.type == "hamigrate" else _await_power
     wait(client, kind, step, result, timeout=timeout, began=began)
 
 
@@ -67,9 +65,7 @@ def _await_power(
     """Wait until the VM runs, on any node on which the manager starts it, or is stopped."""
     node = str(step.path[1])
     vmid = int(step.path[3])
-    wanted = "stopped"
-    if result.type == "hastart":
-        wanted = "running"
+    wanted = "running" if result.type == "hastart" else "stopped"
     current: Mapping[str, Any] = {}
     effort = _Effort(client.clock)
     for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
@@ -190,9 +186,7 @@ def _raise_timeout(began: str, wanted: str, timeout: float, result: TaskResult) 
 
 
 def _require_effort(current: Mapping[str, Any], began: str, result: TaskResult) -> None:
-    """Raise TaskFailed if the HA manager has given the VM up, and TaskTimeout if it is frozen
-    (pure).
-    """
+    """Raise TaskFailed if HA has given the VM up, TaskTimeout if it is frozen (pure)."""
     state = _managed_state(current)
     if state == "error":
         raise TaskFailed(

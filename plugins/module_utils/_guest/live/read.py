@@ -53,9 +53,7 @@ def read_actual(
 
 
 def is_elsewhere(error: FleetError) -> bool:
-    """Return whether an error may mean that the VM is not, or no longer, on the node that was
-    asked.
-    """
+    """Return whether an error may mean that the VM is not on the node that was asked."""
     return isinstance(error, (UnknownVm, NodeUnreachable))
 
 

@@ -72,9 +72,7 @@ class GuestSteps(Steps):
             attempted=attempted(step.summary),
             confirm=self.confirm_write(step),
         )
-        if not is_upid(upid):
-            return Sent()
-        return self._awaited(step, upid)
+        return self._awaited(step, upid) if is_upid(upid) else Sent()
 
     def _convert(self, step: Step) -> Sent:
         """Send a conversion, and wait for its task, which the answer does not name."""
@@ -132,9 +130,7 @@ def creates(step: Step) -> bool:
 
 
 def _needs_look(error: FleetError) -> bool:
-    """Return whether the step may have happened, or the plan is stale, for example because the VM
-    has moved to another node.
-    """
+    """Return whether the step may have happened or the plan is stale: the VM may have moved."""
     if isinstance(error, (AlreadyRunning, AlreadyTemplate, DigestChanged)):
         return True
     if isinstance(error, NetworkError):

@@ -90,9 +90,7 @@ def _other_allocation(
     words = "does not tell how it allocates disks"
     if actual:
         words = f"allocates disks {actual}"
-    remedy = ""
-    if kind in _REMEDIES:
-        remedy = f"; {_REMEDIES[kind]}"
+    remedy = f"; {_REMEDIES[kind]}" if kind in _REMEDIES else ""
     return NotSupported(
         attempted=f"{label} could not be planned",
         answer=(

@@ -214,9 +214,7 @@ def _places(copies: Sequence[Actual]) -> str:
 
 def _made_from(copy: Actual) -> str | None:
     found = _MADE_FROM.search(copy.notes)
-    if found is None:
-        return None
-    return found.group(1)
+    return None if found is None else found.group(1)
 
 
 def _disks(copy: Actual) -> str:

@@ -129,9 +129,7 @@ def plan_clone(
     """
     vmid, node = creation.vmid, creation.node
     from_ = desired.guest.source or Source()
-    at = source.node
-    if is_shared(source, shared):
-        at = node
+    at = node if is_shared(source, shared) else source.node
     label = new_label(desired.guest, vmid, at)
     data = _clone_data(desired.guest, source, creation, at=at, full=full)
     storage = from_.storage or _one_storage(desired, source)
@@ -166,9 +164,7 @@ def plan_clone(
 
 
 def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
-    """Return the desired guest with the clone's storage for each disk that has no storage of its
-    own.
-    """
+    """Return the desired guest with the clone's storage for each disk without one of its own."""
     storage = desired.guest.source.storage if desired.guest.source else None
     if not storage:
         return desired

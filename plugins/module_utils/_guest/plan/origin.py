@@ -130,9 +130,7 @@ def find_newer_copy(
 
 def origins(value: Origin) -> str:
     """Return an origin as a message shows it."""
-    if isinstance(value, list):
-        return " or ".join(map(str, value))
-    return str(value)
+    return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _of_image(wanted: Image, found: Image | int | None) -> OlderImage | None:
@@ -159,9 +157,7 @@ def origin_of(actual: Actual) -> int | None:
         found = _BASE.search(drive.get("file", ""))
         if found is not None:
             bases.add(int(found[1]))
-    if len(bases) != 1:
-        return None
-    return bases.pop()
+    return bases.pop() if len(bases) == 1 else None
 
 
 def _templates(source: Source, cluster: ClusterState) -> Sequence[VmRow]:

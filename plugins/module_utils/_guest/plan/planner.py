@@ -55,9 +55,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
-        """Return the change that makes `target` the desired configuration, with the differences
-        that PVE cannot change.
-        """
+        """Return the change to the desired guest, with differences that PVE cannot change."""
         raise NotImplementedError
 
     def with_images(
@@ -81,9 +79,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         raise NotImplementedError
 
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
-        """Return the expected state of a guest that was restored from the archive of `source`,
-        before it is configured.
-        """
+        """Return the expected guest after a restore of `source`, before it is configured."""
         raise NotImplementedError
 
     def require_possible(self, update: AnyUpdate) -> None:
@@ -303,9 +299,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return before, then
 
     def _waiting(self, update: AnyUpdate) -> list[str]:
-        """Return the keys that wait for a stop after the update, including keys that wait
-        already.
-        """
+        """Return the keys that wait for a stop after the update, old ones included."""
         live, target = update.actual.live, update.actual.target
         if not update.actual.running:
             return []
@@ -323,9 +317,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
 
 def require_valid_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for options that PVE would refuse, before the first request that
-    writes.
-    """
+    """Raise ValidationFailed for options that PVE would refuse, before the first write."""
     options = dict(data)
     for key in _NOT_OPTIONS:
         options.pop(key, None)
@@ -343,9 +335,7 @@ def require_valid_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
 
 
 def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> list[Step]:
-    """Return both in order: a pending option of a running guest would be lost by a resize after
-    it.
-    """
+    """Return both in order: a resize after a pending option of a running guest would lose it."""
     both = bool(disk_steps) and bool(written)
     if not running or not both:
         return [*written, *disk_steps]

@@ -126,9 +126,7 @@ def is_restart(steps: Collection[Step]) -> bool:
 
 
 def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actual) -> bool:
-    """Return whether a forced restart has stopped the VM already, so that it must not stop it
-    again.
-    """
+    """Return whether a forced restart has stopped the VM already: it must not stop it again."""
     planned = {step.action for step in steps}
     is_by_pve = "reboot" in planned
     if is_by_pve or not is_restart(steps):
@@ -140,9 +138,7 @@ def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actu
 
 
 def after_stop(desired: Guest) -> Guest:
-    """Return the desired state of a VM whose forced restart has stopped it: only the start is
-    left.
-    """
+    """Return the desired VM after the stop of a forced restart: only the start is left."""
     return replace(desired, state="started", reboot="never")
 
 

@@ -252,9 +252,7 @@ def write_notes_last(
 
 
 def writes_notes_only(step: Step) -> bool:
-    """Return whether a step writes the notes and nothing else, as the one does that finishes a new
-    guest.
-    """
+    """Return whether a step writes the notes and nothing else, as the last one of a new guest."""
     if step.action != "config":
         return False
     written = step.data.keys() - {"digest"}

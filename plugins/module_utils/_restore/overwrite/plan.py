@@ -118,9 +118,7 @@ def archived_guest(task: Overwrite) -> Actual:
 
 
 def _keep_step(task: Overwrite) -> Step:
-    """Return the step that backs the guest up; the archive is protected, so that no rule removes
-    it.
-    """
+    """Return the step that backs the guest up; protected, so that no rule removes the archive."""
     actual = task.actual
     data = {
         "vmid": actual.vmid,
@@ -257,9 +255,7 @@ def _require_confirmed(task: Overwrite) -> None:
 
 
 def _require_same_guest(task: Overwrite) -> None:
-    """Raise Conflict for the archive of an earlier VM with the same VMID, which had another
-    UUID.
-    """
+    """Raise Conflict for the archive of an earlier VM with this VMID, which had another UUID."""
     kind, actual = task.actual.kind, task.actual
     archived = kind.identity_in(task.chosen.config, name="", volumes={})
     if is_bare(actual.live) or not archived.uuid or not actual.identity.uuid:

@@ -143,12 +143,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         return Sent(warnings=result.warnings)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look for the task of the backup. After any other lost answer the plan is made
-        again.
-        """
-        if step.action != KEEP:
-            return None
-        return self._find_backup
+        """Return the look for the task of the backup; after other steps the plan is remade."""
+        return self._find_backup if step.action == KEEP else None
 
     def _find_backup(self) -> str | None:
         """Return the task of the backup: it still runs, or has made an archive. An earlier backup

@@ -91,9 +91,7 @@ def _empty_row(chosen: Chosen, cluster: ClusterState) -> VmRow | None:
 
 
 def _desired(desired: Any, actual: Actual) -> Any:
-    """Return the desired guest in the place of the present one: it runs again if it runs now
-    (pure).
-    """
+    """Return the desired guest in the place of the present one, which runs again (pure)."""
     state = desired.guest.state
     if state == "present" and actual.running:
         state = "started"

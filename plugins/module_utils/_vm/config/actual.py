@@ -37,10 +37,7 @@ def volumes_in(config: Mapping[str, str]) -> dict[str, str]:
 
 def drives(config: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the drives of a configuration with their sub-keys, by slot."""
-    found: dict[str, dict[str, str]] = {}
-    for slot in filter(DRIVE.match, config):
-        found[slot] = parse_option(slot, config[slot])
-    return found
+    return {slot: parse_option(slot, config[slot]) for slot in filter(DRIVE.match, config)}
 
 
 def bridges_of(config: Mapping[str, Any]) -> dict[str, str]:
@@ -51,17 +48,13 @@ def bridges_of(config: Mapping[str, Any]) -> dict[str, str]:
 def volume_of(slot: str, text: str) -> str | None:
     """Return the volume of a drive or an unused disk, or None for a CD drive."""
     drive = parse_option(slot, text)
-    if not is_disk(drive):
-        return None
-    return drive.get("file")
+    return drive.get("file") if is_disk(drive) else None
 
 
 def storage_of(drive: Mapping[str, str]) -> str | None:
     """Return the storage a drive's volume is on; None for an empty CD drive or a path."""
     storage, colon, _name = drive.get("file", "").partition(":")
-    if not colon:
-        return None
-    return storage
+    return storage if colon else None
 
 
 def kind_of(drive: Mapping[str, str]) -> str:

@@ -55,9 +55,7 @@ def order_after(
             written_cds.append(slot)
     after = [device for device in before if device not in gone]
     after += sorted(written_cds)
-    if after == before:
-        return None
-    return _order(after)
+    return None if after == before else _order(after)
 
 
 def _order(devices: Sequence[str]) -> str:

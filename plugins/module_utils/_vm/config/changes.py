@@ -191,9 +191,7 @@ class _Update(Update):
             self.side_effects["boot"] = predicted
 
     def predict_machine(self) -> None:
-        """Predict the machine type of a guest that becomes a Windows one: PVE adds its newest
-        version.
-        """
+        """Predict the machine type of a new Windows guest: PVE adds its newest version."""
         is_written = "machine" in {*self.sets, *self.deletes}
         if self.new or is_written:
             return

@@ -31,17 +31,13 @@ def memory_of(config: Mapping[str, str]) -> int:
 
 
 def cpus_of(config: Mapping[str, str]) -> int:
-    """Return the most CPUs that a VM of that configuration can have, those to be plugged in later
-    included.
-    """
+    """Return the most CPUs that a VM can have, with CPUs to be plugged in later."""
     return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
 
 
 def cores_of(config: Mapping[str, str]) -> int:
     """Return the cores that a configuration gives a VM, over all sockets."""
-    if config.get("vcpus"):
-        return int(config["vcpus"])
-    return cpus_of(config)
+    return int(config["vcpus"]) if config.get("vcpus") else cpus_of(config)
 
 
 def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) -> tuple[str, int]:
@@ -58,9 +54,7 @@ def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) ->
 
 
 def _usual_storage(config: Mapping[str, str], cluster: ClusterState, node: str) -> str:
-    """Return a shared storage of the VM's disks, or a local one; of several, a storage with
-    files.
-    """
+    """Return a shared storage of the disks, else a local one; of several, one with files."""
     chosen: dict[bool, str] = {}
     for name in _storages_of_disks(config):
         row = cluster.storage_on(name, node)

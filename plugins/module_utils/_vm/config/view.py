@@ -87,9 +87,7 @@ def _show_memory(text: str) -> Any:
 def _show_boot(text: str) -> Any:
     """Return the devices of the boot order, or the old form of an order unchanged."""
     values = parse_option("boot", text)
-    if "order" not in values:
-        return values.get("legacy")
-    return values["order"].split(";")
+    return values["order"].split(";") if "order" in values else values.get("legacy")
 
 
 def _show_tags(text: str) -> list[str]:

@@ -41,9 +41,7 @@ def read_disks(items: Sequence[Mapping[str, Any]]) -> tuple[Disk, ...]:
 
 
 def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a name that is not a drive, and for options that do not go
-    together.
-    """
+    """Raise ValidationFailed for a name of no drive, and for options that exclude each other."""
     is_drive = _SLOT.match(slot) is not None
     if not is_drive or not rule_of(slot):
         raise validate.refused(

@@ -116,9 +116,7 @@ def _cloud_init_drive(slot: str, what: str) -> str:
 
 
 def _discard(is_on: Any, _what: str) -> str:
-    if canonical(is_on, {"type": "boolean"}) == "1":
-        return "on"
-    return "ignore"
+    return "on" if canonical(is_on, {"type": "boolean"}) == "1" else "ignore"
 
 
 def _iso(volume: str, what: str) -> str:

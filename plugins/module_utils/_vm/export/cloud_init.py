@@ -28,9 +28,7 @@ _NO_DRIVE = "without a cloud-init drive there is no option for it"
 
 def secrets_of(config: Config) -> tuple[str, ...]:
     """Return the options whose values PVE does not return."""
-    if _PASSWORD in config:
-        return ("cloud_init.password",)
-    return ()
+    return ("cloud_init.password",) if _PASSWORD in config else ()
 
 
 def cloud_init_pieces(config: Config) -> Iterator[SettingGroup]:

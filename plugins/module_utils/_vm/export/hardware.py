@@ -80,11 +80,7 @@ def is_default(key: str, text: str) -> bool:
 def differing(key: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the sub-keys of an option that have another value than PVE's default."""
     fmt = sub_keys_of(key)
-    found: dict[str, str] = {}
-    for name, value in values.items():
-        if not same(name, value, None, fmt):
-            found[name] = value
-    return found
+    return {name: value for name, value in values.items() if not same(name, value, None, fmt)}
 
 
 def _effective(key: str, config: Config) -> str:
@@ -129,9 +125,7 @@ def _balloon(config: Config) -> Iterator[SettingGroup]:
 
 def _mebibytes(size: int) -> Any:
     """Return MiB with their unit; 0 stays a number."""
-    if size == 0:
-        return 0
-    return render_size(size * MIB)
+    return 0 if size == 0 else render_size(size * MIB)
 
 
 def _scalars(config: Config) -> Iterator[SettingGroup]:

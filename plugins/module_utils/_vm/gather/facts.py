@@ -21,7 +21,7 @@ from ..plan.intent import Intent
 from ..plan.new import Aim, aim_of
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
-from .source import clone_origin, origin_of
+from .source import clone_origin
 
 
 def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Facts:
@@ -49,11 +49,6 @@ def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Fact
         cluster=with_allocations(reads.client, cluster, room),
         snippets=reads.snippets(intent.snippets, intent.node, known, desired.hardware.snippet),
     )
-
-
-def read_aim(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Aim:
-    """Return the configuration that a new VM will have; reads its source."""
-    return aim_of(origin_of(reads, desired, cluster))
 
 
 def at_nearest_copy(

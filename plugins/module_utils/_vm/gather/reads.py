@@ -30,9 +30,7 @@ class Reads(GuestReads):
 
     def release_for(self, options: Mapping[str, str]) -> Release | None:
         """Return the version of PVE if versions differ about the options, else None."""
-        if not doubtful_options(options):
-            return None
-        return self.client.release()
+        return self.client.release() if doubtful_options(options) else None
 
     def images(self, desired: DesiredVm, node: str) -> dict[str, Image]:
         """Return the ISOs and images that disks use, as a node has them, by volume.
@@ -99,14 +97,10 @@ class Reads(GuestReads):
         if snippet is not None and snippet.volume == volume:
             written = snippet
         before = files_beside(written)
-        listed = None
-        if storage in known:
-            listed = list_snippets(self.client, node, storage)
+        listed = list_snippets(self.client, node, storage) if storage in known else None
         return SeenSnippet(volume, written, before, listed, files_beside(written))
 
 
 def release_for_names(client: Client, desired: DesiredVm) -> Release | None:
     """Return the version of PVE if the schema lacks a name of the options, else None."""
-    if not any(unknown_names(desired)):
-        return None
-    return client.release()
+    return client.release() if any(unknown_names(desired)) else None

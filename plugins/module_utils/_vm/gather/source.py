@@ -67,9 +67,7 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
 
 
 def _of_archive(reads: Reads, desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
-    """Return the origin of a restore: one request for each node that may have the archive, and one
-    for its configuration.
-    """
+    """Return the origin of a restore: a request for each node, and one for the configuration."""
     file = find_file(reads, volume, desired.guest.node, cluster)
     require_listed(volume, file.having, desired.guest.node)
     config = read_archive(reads.client, volume, min(file.having))
@@ -145,9 +143,7 @@ def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> f
 def _of_copies(
     reads: Reads, desired: DesiredVm, copies: Sequence[Actual], cluster: ClusterState
 ) -> Origin:
-    """Return the origin for copies of one template: with the nearest to a node that is given, else
-    with all nodes.
-    """
+    """Return the origin for copies of one template: the nearest to a given node, else of all."""
     copy, nodes = choose_copy(
         copies,
         desired.guest,

@@ -67,9 +67,7 @@ def read_addresses(
 def guest_report(
     actual: Actual, addresses: list[Address], why: str, rule: AddressRule
 ) -> dict[str, Any]:
-    """Return the addresses as modules report them: all of them, the chosen address, and their
-    source.
-    """
+    """Return the addresses as modules report them: all, the chosen one, and their source."""
     return report_of(addresses, nic_macs(actual.target), rule, why)
 
 

@@ -69,9 +69,7 @@ def chained_in(definitions: Definitions) -> frozenset[str]:
 
 def _source_of(desired: DesiredVm) -> Source:
     """Return the source of the task, an empty one if it has none."""
-    if desired.guest.source is None:
-        return Source()
-    return desired.guest.source
+    return Source() if desired.guest.source is None else desired.guest.source
 
 
 def decide_full(
@@ -125,9 +123,7 @@ def _why_disk_not_linked(
     desired: DesiredVm, source: Actual, cluster: ClusterState, *, slot: str, storage: str, kind: str
 ) -> str | None:
     """Return why a clone cannot be linked to that disk, or None."""
-    kinds = _LINKS_BASE
-    if _source_of(desired).snapshot:
-        kinds = _LINKS_SNAPSHOT
+    kinds = _LINKS_SNAPSHOT if _source_of(desired).snapshot else _LINKS_BASE
     if kind not in kinds:
         shown = kind or "unknown"
         return f"{slot} is on storage {storage} ({shown}), which has no linked clones of it"
@@ -180,9 +176,7 @@ def _require_storage_of_clone(
     kinds = {row.storage: row.kind for row in cluster.storages}
     for storage in storages:
         kind = kinds.get(storage)
-        is_raw_only = kind in RAW_ONLY
-        if kind == "lvm":
-            is_raw_only = storage not in chained
+        is_raw_only = storage not in chained if kind == "lvm" else kind in RAW_ONLY
         if not is_raw_only:
             continue
         raise _cannot(

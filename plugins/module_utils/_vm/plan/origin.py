@@ -69,9 +69,7 @@ def image_storages(desired: DesiredVm, cluster: ClusterState) -> list[StorageRow
             continue
         if desired.guest.node and row.node != desired.guest.node:
             continue
-        place = row.node
-        if row.shared:
-            place = ""
+        place = "" if row.shared else row.node
         found.setdefault((row.storage, place), row)
     return list(found.values())
 
@@ -98,9 +96,7 @@ def require_source(
         )
     if found.images:
         return found.images[0]
-    label = f"'{source.name}'"
-    if source.vmid:
-        label = str(source.vmid)
+    label = str(source.vmid) if source.vmid else f"'{source.name}'"
     require_no_container(source, cluster)
     require_visible(found.sight, source.vmid, f"Template {label} could not be cloned")
     require_template(
@@ -147,9 +143,7 @@ def of_template(
 def of_archive(
     desired: DesiredVm, volume: str, config: Mapping[str, str], nodes: frozenset[str] | None
 ) -> Origin:
-    """Return the origin of a VM that is restored. Raises Conflict for an archive that this task may
-    not restore.
-    """
+    """Return the origin of a restore. Raises Conflict for an archive that is not permitted."""
     require_kind(VM, volume, config)
     require_own_archive(desired.guest, volume, config)
     storage = restore_storage(desired, config)
@@ -162,10 +156,7 @@ def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
     Raises ConfigurationError for an unknown storage, Conflict if the first disk has another image.
     """
     storage, _colon, _name = volume.partition(":")
-    nodes: set[str] = set()
-    for row in cluster.storages:
-        if row.storage == storage and row.available:
-            nodes.add(row.node)
+    nodes = {row.node for row in cluster.storages if row.storage == storage and row.available}
     if not nodes:
         raise ConfigurationError(
             attempted=f"{desired.guest.label} could not be created from {volume}",

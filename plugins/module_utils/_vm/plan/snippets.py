@@ -51,9 +51,7 @@ def with_snippet(
 
 
 def fingerprint(content: str | None) -> str | None:
-    """Return the text for user data in a diff: a fingerprint, because user data may hold
-    secrets.
-    """
+    """Return user data as a diff shows it: a fingerprint, because it may hold secrets."""
     if content is None:
         return None
     digest = hashlib.sha256(content.encode())

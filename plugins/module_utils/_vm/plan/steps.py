@@ -158,9 +158,7 @@ def is_stale(actual: Actual) -> bool:
 
 
 def marked_notes(actual: Actual, notes: str | None = None) -> str:
-    """Return the notes of the VM, or new notes, with the mark that its cloud-init drive is
-    stale.
-    """
+    """Return the notes, or new ones, with the mark that the cloud-init drive is stale."""
     if notes is None:
         notes = actual.target.get("description")
     text, marker = split_notes(notes)

@@ -22,9 +22,7 @@ from ..facts import Image, SeenSnippet
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
-    """Raise Conflict if a disk would be made from, or be, a disk of a VM that this tenant may not
-    clone.
-    """
+    """Raise Conflict for a disk that is, or comes from, the disk of a VM of another tenant."""
     volumes: set[str | None] = set()
     for disk in desired.hardware.disks:
         if disk.state == "present":

@@ -144,9 +144,7 @@ def _why_node_refused(refused: Mapping[str, Any], target: str) -> str | None:
 
 
 def _ha_name(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return item.get("sid")
-    return item
+    return item.get("sid") if isinstance(item, Mapping) else item
 
 
 def _joined(items: Iterable[Any]) -> str:

@@ -164,9 +164,7 @@ def _correction(name: UnknownName) -> str:
 def require_rights_of_root(
     label: str, change: Change, target: Mapping[str, str], connection: Connection
 ) -> None:
-    """Raise PermissionDenied for options that PVE lets root@pam alone change, and no token, not
-    even one of root's.
-    """
+    """Raise PermissionDenied for options that PVE lets root@pam alone change, without a token."""
     written = {*change.sets, *change.deletes}
     refused: dict[str, str] = {}
     for key in sorted(written - change.drives.keys):
@@ -179,9 +177,7 @@ def require_rights_of_root(
 
 
 def _takers(key: str, value: str, server: Version) -> str:
-    """Return which version takes an option that the server's does not: the next version that does,
-    or the last that did.
-    """
+    """Return which version takes an option: the next one after the server's, or the last one."""
     takers = taken_by(key, value)
     for version in takers:
         if version > server:

@@ -29,9 +29,7 @@ _OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
 def require_preconditions(
     desired: DesiredVm, actual: Actual, change: Change, after: Mapping[str, str]
 ) -> None:
-    """Raise Conflict, NotSupported or ValidationFailed for a change that PVE would refuse half
-    way.
-    """
+    """Raise FleetError for a change that PVE would refuse half way."""
     runs = actual.running and not power.stops_first(desired.guest, actual)
     require_unprotected(desired, actual, taken_drives(change))
     require_one_tenant(desired.guest, actual, after)
@@ -109,9 +107,7 @@ def _require_valid_tpm(
 def _tpm_version(config: Mapping[str, str]) -> str | None:
     """Return the version of a VM's TPM, None if it has no TPM."""
     tpm = drives(config).get("tpmstate0")
-    if tpm is None:
-        return None
-    return tpm.get("version", _OLD_TPM)
+    return None if tpm is None else tpm.get("version", _OLD_TPM)
 
 
 def _require_no_waiting_disks(actual: Actual, change: Change) -> None:
