@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .._cluster.quota import Figures
 from .._core.propstring import parse
-from .._guest.addresses import Address
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._guest.nics import bridges_by_nic
@@ -57,16 +56,13 @@ class ContainerKind(Kind):
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
 
-    def formatted(
-        self, config: Mapping[str, str], keys: Iterable[str] | None = None
-    ) -> dict[str, Any]:
-        return show(config, keys)
+    formatted = staticmethod(show)
+    volumes_in = staticmethod(volumes_in)
+    is_privileged = staticmethod(is_privileged)
+    addresses_in = staticmethod(configured_addresses)
 
     def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
         return {key: nic["hwaddr"] for key, nic in nics(config).items() if nic.get("hwaddr")}
-
-    def volumes_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        return volumes_in(config)
 
     def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
         volumes = volumes_in(config)
@@ -82,12 +78,6 @@ class ContainerKind(Kind):
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         return bridges_by_nic(config, lambda _nic, text: parse(text, {}))
-
-    def is_privileged(self, config: Mapping[str, str]) -> bool:
-        return is_privileged(config)
-
-    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
-        return configured_addresses(config)
 
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]

@@ -7,13 +7,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._cluster.quota import Figures
-from .._cluster.state import ClusterState
-from .._guest.addresses import Address, cloud_init_addresses
+from .._guest.addresses import cloud_init_addresses
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
@@ -47,16 +45,13 @@ class VmKind(Kind):
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
 
-    def formatted(
-        self, config: Mapping[str, str], keys: Iterable[str] | None = None
-    ) -> dict[str, Any]:
-        return show(config, keys)
-
-    def macs_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        return macs(config)
-
-    def volumes_in(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        return volumes_in(config)
+    formatted = staticmethod(show)
+    macs_in = staticmethod(macs)
+    volumes_in = staticmethod(volumes_in)
+    bridges_in = staticmethod(bridges_of)
+    addresses_in = staticmethod(cloud_init_addresses)
+    memory_volume = staticmethod(state_volume)
+    figures_of = staticmethod(figures_of)
 
     def disks_in(self, config: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
         return {slot: drive for slot, drive in drives(config).items() if is_disk(drive)}
@@ -64,17 +59,6 @@ class VmKind(Kind):
     def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
         found = [drive for drive in drives(config).values() if drive.get("file") != "none"]
         return frozenset(storage_of(drive) or "" for drive in found)
-
-    def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
-        return bridges_of(config)
-
-    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
-        return cloud_init_addresses(config)
-
-    def memory_volume(
-        self, config: Mapping[str, str], cluster: ClusterState, node: str
-    ) -> tuple[str, int]:
-        return state_volume(config, cluster, node)
 
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the options with which PVE refuses it (qemu-server: QemuMigrate/Helpers.pm,
@@ -97,15 +81,6 @@ class VmKind(Kind):
             uuid = found[1].lower()
         creation = str(config.get("meta", ""))
         return Identity(name, uuid, creation, volumes, uuid_option="smbios1")
-
-    def figures_of(
-        self,
-        config: Mapping[str, str],
-        images: Mapping[str, int] | None = None,
-        *,
-        template: bool = False,
-    ) -> Figures:
-        return figures_of(config, images, template=template)
 
 
 VM = VmKind()

@@ -36,20 +36,15 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
 
     kind = VM
     update_type = VmUpdate
-
-    def all_changes(
-        self, desired: DesiredVm, target: Mapping[str, str], *, new: bool = False
-    ) -> Change:
-        return all_changes(desired, target, new=new)
-
-    def with_images(
-        self,
-        change: Change,
-        desired: DesiredVm,
-        target: Mapping[str, str],
-        images: Mapping[str, int],
-    ) -> Change:
-        return with_images(change, desired, target, images)
+    all_changes = staticmethod(all_changes)
+    with_images = staticmethod(with_images)
+    clone_of = staticmethod(clone_of)
+    restored = staticmethod(restored_of)
+    restore_storage = staticmethod(restore_storage)
+    written = staticmethod(update_steps)
+    migrate = staticmethod(migrate)
+    unconverted = staticmethod(unconverted_disks)
+    still_desired = staticmethod(without_replaced)
 
     def plan_change(
         self,
@@ -102,29 +97,11 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
             after={**rest.after, "status": awake.status},
         )
 
-    def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
-        return clone_of(source, vmid=vmid, node=node, data=data)
-
-    def restore_storage(self, desired: DesiredVm, archived: Mapping[str, str]) -> str | None:
-        return restore_storage(desired, archived)
-
-    def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
-        return restored_of(source, vmid=vmid, node=node, data=data)
-
     def require_possible(self, update: VmUpdate) -> None:
         require_preconditions(update.desired, update.actual, update.change, update.after)
 
-    def written(self, update: VmUpdate) -> list[Step]:
-        return update_steps(update)
-
     def moved_disks(self, update: VmUpdate) -> list[Step]:
         return move_disks(update.desired, update.actual, update.change)
-
-    def migrate(self, update: VmUpdate, shared: Collection[str]) -> Step:
-        return migrate(update, shared)
-
-    def unconverted(self, actual: Actual, bases: Collection[str]) -> list[str]:
-        return unconverted_disks(actual, bases)
 
     def add_unshown(
         self,
@@ -138,9 +115,6 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
         if steps and is_stale(update.actual):
             before["cloud_init_drive"] = "outdated"
             then["cloud_init_drive"] = "current"
-
-    def still_desired(self, desired: DesiredVm, first: Actual, current: Actual) -> DesiredVm:
-        return without_replaced(desired, first, current)
 
     def waits(self, key: str, update: VmUpdate) -> bool:
         return _waits(key, update)
