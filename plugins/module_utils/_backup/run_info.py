@@ -59,7 +59,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         storages = [validate.storage(name, "storages") for name in storages]
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     chosen_storages = backup_storages(cluster, storages)
-    guests = _guests(client, cluster, params, query)
+    targets = select(client, cluster, params, query.owner)
+    guests = _present(targets, query.vmids - cluster.taken)
     reading = read_archives(client, cluster, chosen_storages)
     privileges = client.get("access", "permissions", attempted="Could not read the privileges")
     hidden = find_hidden(guests, chosen_storages, privileges or {})
@@ -85,14 +86,6 @@ def _read_query(params: Mapping[str, Any], now: float) -> ArchiveQuery:
         chooses=named or any(filters),
         vmids=named_vmids(params) if named and owner.tag is None else frozenset(),
     )
-
-
-def _guests(
-    client: Client, cluster: ClusterState, params: Mapping[str, Any], query: ArchiveQuery
-) -> list[VmRow]:
-    """Return the guests of the task. Raises the first error of a named guest."""
-    targets = select(client, cluster, params, query.owner)
-    return _present(targets, query.vmids - cluster.taken)
 
 
 def _present(targets: Iterable[Target], removed: Collection[int]) -> list[VmRow]:
@@ -150,14 +143,11 @@ def _shown(
         found = [own[0] for own in owned.values() if own]
     elif query.chooses:
         found = [one for own in owned.values() for one in own]
-        found += _of_removed(archives, query.vmids - cluster.taken)
+        removed = query.vmids - cluster.taken
+        found += [one for one in archives if one.vmid in removed]
     else:
         found = list(archives)
     return sorted(found, key=newest_first)
-
-
-def _of_removed(archives: Iterable[Archive], vmids: Collection[int]) -> list[Archive]:
-    return [one for one in archives if one.vmid in vmids]
 
 
 def _describe_guest(row: VmRow, own: Sequence[Archive], query: ArchiveQuery) -> dict[str, Any]:

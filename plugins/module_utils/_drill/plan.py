@@ -131,11 +131,6 @@ class Due:
     sample: int | None = None
 
 
-def key_of_row(row: VmRow) -> GuestKey:
-    """Return the key of a guest in the record."""
-    return row.type, row.vmid, row.own_name
-
-
 def choose_due(rows: Iterable[VmRow], proofs: Mapping[GuestKey, Proof], due: Due) -> list[VmRow]:
     """Return the guests to restore, by VMID; no templates, and no copies of drills."""
     ages: dict[int, float] = {}
@@ -143,7 +138,7 @@ def choose_due(rows: Iterable[VmRow], proofs: Mapping[GuestKey, Proof], due: Due
     for row in rows:
         if row.template or is_marked(row.tags):
             continue
-        proof = proofs.get(key_of_row(row))
+        proof = proofs.get((row.type, row.vmid, row.own_name))
         age = float("inf") if proof is None else due.now - proof.time
         if due.unproven_for is None or age > due.unproven_for:
             ages[row.vmid], known[row.vmid] = age, row

@@ -103,7 +103,7 @@ def mapped_nics(
 
 def nic_options(kind: Kind, config: Mapping[str, str], key: str) -> dict[str, str]:
     """Return the bridge and the addresses of a NIC as options of module vm or container."""
-    text = config[key] if kind.has_rootfs else config.get(_addresses_of(key), "")
+    text = config[key] if kind.has_rootfs else config.get(key.replace(_NIC, _ADDRESSES), "")
     texts = parse(text, {}) if text else {}
     addresses = {option: texts[short] for short, option in _IP.items() if texts.get(short)}
     return {"bridge": parse(config[key], {}).get("bridge", ""), **addresses}
@@ -131,10 +131,6 @@ def is_nic(key: str) -> bool:
 def bridges_after(kind: Kind, config: Mapping[str, str], table: NicMap) -> Sequence[str]:
     """Return the bridges of the guest at this site."""
     return sorted({table.bridges.get(name, name) for name in kind.bridges_in(config).values()})
-
-
-def _addresses_of(key: str) -> str:
-    return key.replace(_NIC, _ADDRESSES)
 
 
 def _translated(

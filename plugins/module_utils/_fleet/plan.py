@@ -267,15 +267,11 @@ class Planner:
                 vm_plan = flow.plan_found(context, actual, cluster)
         except FleetError as error:
             return replace(planned, error=self._why_without(item, error), refused=refused)
-        row = row_after(vm_plan)
-        taken = taken_by(vm_plan)
-        if taken is not None:
-            self._planned.take(taken)
-        if row is not None:
-            self._planned.put(row)
-            if vm_plan.draft is not None and row.name:
+        row = reserve(self._planned, vm_plan)
+        if row is not None and vm_plan.draft is not None:
+            if row.name:
                 self._named.setdefault(row.name, []).append(item)
-            if vm_plan.draft is not None and row.template:
+            if row.template:
                 self._templates |= {row.name: item, str(row.vmid): item}
         return replace(planned, vm_plan=vm_plan, row=row)
 
@@ -406,13 +402,14 @@ def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
     return Capacity(draft.node, needs.running_memory, needs.room)
 
 
-def reserve(view: PlanningView, plan: GuestPlan[Any]) -> None:
-    """Show a planned guest, and the room that it takes, to the plans of the others."""
+def reserve(view: PlanningView, plan: GuestPlan[Any]) -> VmRow | None:
+    """Show a planned guest and the room that it takes to the plans of others; return its row."""
     taken, row = taken_by(plan), row_after(plan)
     if taken is not None:
         view.take(taken)
     if row is not None:
         view.put(row)
+    return row
 
 
 def after_plan(client: Client, cluster: ClusterState, plan: GuestPlan[Any]) -> ClusterState:

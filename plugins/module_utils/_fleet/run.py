@@ -81,7 +81,9 @@ def run_at_sites(
         try:
             done = work_on(read_estate(params, client, sites), client, check_mode)
         except FleetError as error:
-            return SiteWork([_failed_as_a_whole(Planned(item), error) for item in named.items])
+            return SiteWork(
+                [VmOutcome(Planned(item, error=error), error=error) for item in named.items]
+            )
         site = max(sites)
         outcomes = [_of_site(outcome, site) for outcome in done.outcomes]
         return replace(done, outcomes=outcomes, site=site)
@@ -113,10 +115,6 @@ def _names_site(given: Any) -> bool:
     if not isinstance(given, Mapping):
         return False
     return bool(given.get("site"))
-
-
-def _failed_as_a_whole(planned: Planned, error: FleetError) -> VmOutcome:
-    return VmOutcome(replace(planned, error=error), error=error)
 
 
 def _of_site(outcome: VmOutcome, site: str) -> VmOutcome:

@@ -141,7 +141,8 @@ def conditions(actual: Actual | None, plan: Plan, *, applied: bool) -> list[dict
     if actual is None:
         gone = "Removed" if settled else "Planned"
         return [_condition(name, False, gone) for name in _CONDITIONS]
-    exists = settled or not _creates(plan)
+    creates = any(step.action in ("create", "clone") for step in plan.steps)
+    exists = settled or not creates
     nics = [key for key in plan.pending if key.startswith("net")]
     other = [key for key in plan.pending if not key.startswith("net")]
     return [
@@ -177,10 +178,6 @@ def conditions_of_failure(error: FleetError) -> list[dict[str, Any]]:
         _condition("ResourcesAllocated", None, error.category),
         _condition("NetworkConfigured", None, error.category),
     ]
-
-
-def _creates(plan: Plan) -> bool:
-    return any(step.action in ("create", "clone") for step in plan.steps)
 
 
 def _condition(name: str, status: bool | None, reason: str) -> dict[str, Any]:

@@ -150,11 +150,6 @@ class SnapshotVm:
         """The path of the VM in the API."""
         return self.kind.path(self.node, self.vmid)
 
-    @property
-    def saves_memory(self) -> bool:
-        """Whether a snapshot can have its memory."""
-        return self.kind.saves_memory
-
     def task_of(self, action: str) -> str:
         """Return the type of the task for an action."""
         return f"{self.kind.task_prefix}{action}"

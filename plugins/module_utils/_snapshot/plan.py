@@ -77,7 +77,7 @@ def _present(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
 
 def _new_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Change:
     tree = vm.tree
-    vmstate = desired.vmstate and tree.running and vm.saves_memory
+    vmstate = desired.vmstate and tree.running and vm.kind.saves_memory
     if vmstate and vm.memory_bound:
         raise _memory_bound(vm, name)
     warnings = []
@@ -96,7 +96,7 @@ def _existing_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, found: Snapsho
     tree = vm.tree
     name = found.name
     change = _Change(tree, [], [])
-    if desired.vmstate and tree.running and vm.saves_memory and not found.vmstate:
+    if desired.vmstate and tree.running and vm.kind.saves_memory and not found.vmstate:
         label = f"Snapshot '{name}' of {vm.label}"
         change.warnings.append(f"{label} exists and is left as it is, without memory")
     description = desired.description
@@ -113,7 +113,7 @@ def _why_no_memory(vm: SnapshotVm) -> str:
 
     PVE does not save the memory of containers (pve-container: API2/LXC/Snapshot.pm).
     """
-    if not vm.saves_memory:
+    if not vm.kind.saves_memory:
         return f"is a {vm.kind.noun}, whose memory PVE does not save"
     if not vm.tree.running:
         return "does not run"

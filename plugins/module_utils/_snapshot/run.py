@@ -208,7 +208,7 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
     takes = any(step.action == TAKE for step in plan.steps)
     if takes:
         require_snapshots(vm, has_snapshots(client, vm))
-    if takes and _with_memory(desired, vm):
+    if takes and desired.vmstate and vm.tree.running:
         _require_room(context, vm)
 
     def read_again() -> SnapshotVm:
@@ -222,11 +222,6 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
         client, vm, plan, timeout=context.timeout, check=context.check_of(vm), read_again=read_again
     )
     return replace(apply_plan(snapshots, context.check_mode), label=target.label)
-
-
-def _with_memory(desired: DesiredSnapshots, vm: SnapshotVm) -> bool:
-    """Return whether a new snapshot has the memory of the VM."""
-    return desired.vmstate and vm.tree.running
 
 
 def _require_room(context: SnapshotContext, vm: SnapshotVm) -> None:

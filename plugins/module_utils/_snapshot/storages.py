@@ -29,15 +29,9 @@ _NEWEST_ONLY = frozenset("zfspool zfs lvm".split())
 
 
 def disks_of(
-    drives: Mapping[str, Mapping[str, str]],
-    kinds: Mapping[str, str],
-    chained: frozenset[str] = frozenset(),
+    drives: Mapping[str, Mapping[str, str]], kinds: Mapping[str, str]
 ) -> tuple[SnapshotDisk, ...]:
-    """Return the disks of a guest.
-
-    `drives` come from `Kind.disks_in`. `kinds` maps storages to plugin types; `chained` are
-    storages with chains of volumes.
-    """
+    """Return the disks of `Kind.disks_in`; `kinds` maps storages to plugin types."""
     found: list[SnapshotDisk] = []
     for slot, drive in sorted(drives.items()):
         volume = drive.get("file", "none")
@@ -53,7 +47,6 @@ def disks_of(
                 storage=storage,
                 kind=kinds.get(storage, ""),
                 format=_format(volume),
-                chained=storage in chained,
                 size=read_size(drive.get("size")),
             )
         )

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..._core import validate
-from ..._guest.desired.layers import nic_slots
 from ..._guest.desired.tables import Tables
 from ..._guest.desired.values import COMMON, checked_at, checked_items, cleared, cleared_within
 from ..._spec.container import container_spec
@@ -53,17 +53,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("rootfs", "features"):
         if options[name] is not None:
             options[name] = checked_at(TABLES, name, options[name], name)
-    for name, slots in (("mounts", _mount_slots), ("nics", nic_slots), ("devices", _device_slots)):
-        options[name] = checked_items(TABLES, name, options[name], slots)
+    for name, family in (("mounts", "mp"), ("nics", "net"), ("devices", "dev")):
+        options[name] = checked_items(TABLES, name, options[name], partial(_slots, family))
     return options
-
-
-def _mount_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    return _slots("mp", items)
-
-
-def _device_slots(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    return _slots("dev", items)
 
 
 def _slots(family: str, items: Iterable[Mapping[str, Any]]) -> list[str]:

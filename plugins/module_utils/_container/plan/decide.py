@@ -21,7 +21,7 @@ from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
-from ..._guest.model import Actual, Guest, Source
+from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.creation import Creation, Restore, plan_clone, plan_create, plan_restore
@@ -203,7 +203,9 @@ def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) 
     """
     if not _is_owned(desired, actual):
         require_unprivileged(f"{actual.label} was not adopted", desired, actual.target)
-    if actual.marker.origin is not None or not _is_a_file(desired.guest.source):
+    source = desired.guest.source
+    may_be_a_file = source is not None and source.vmid is None  # a container keeps no trace of it
+    if actual.marker.origin is not None or not may_be_a_file:
         require_origin(desired.guest, actual, cluster)
     change = CONTAINER_PLANNER.changes(desired, actual.target)
     after = CONTAINER_PLANNER.applied(change, actual.target)
@@ -217,11 +219,6 @@ def _is_owned(desired: DesiredContainer, actual: Actual) -> bool:
     """Return whether the container is the tenant's already, so that nothing adopts it."""
     guest = desired.guest
     return owns(guest.tenant_tag, parse_tags(actual.target.get("tags")), guest.tenant_prefix)
-
-
-def _is_a_file(source: Source | None) -> bool:
-    """Return whether a source may be the name of a file, of which a container keeps no trace."""
-    return source is not None and source.vmid is None
 
 
 def require_possible(

@@ -89,7 +89,8 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         require_one_tenant(update.desired.guest, update.actual, update.after)
         if update.running:
             _require_stopped(update, change.drives.moved, "moved to another storage")
-            _require_stopped(update, _mounts_removed(update), "destroyed while it is mounted")
+            mounted = change.drives.removed & mounts(update.actual.target).keys()
+            _require_stopped(update, mounted, "destroyed while it is mounted")
 
     def written(self, update: Update[DesiredContainer]) -> list[Step]:
         protection = update.change.sets.get("protection")
@@ -160,11 +161,6 @@ def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> l
         unmount = removals[0]
         removals[0] = replace(unmount, data=with_digest(unmount.data, update.actual))
     return removals
-
-
-def _mounts_removed(update: Update[DesiredContainer]) -> set[str]:
-    """Return the mount points whose volumes are destroyed; PVE unmounts them first."""
-    return set(update.change.drives.removed & mounts(update.actual.target).keys())
 
 
 def _removals(update: Update[DesiredContainer]) -> list[Step]:

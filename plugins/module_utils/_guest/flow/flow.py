@@ -151,27 +151,26 @@ class Flow(Generic[AnyContext]):
         desired = context.desired.guest
         if desired.state != "absent":
             power.require_possible_state(desired, None)
-            return self._new_isolated(context, cluster)
+            isolated = self.isolated(context, None)
+            return replace(self.new(isolated, cluster), requested=context)
         attempted = f"{desired.label} was not removed"
         require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
         require_visible(look_for(context.client, cluster, desired.vmid), desired.vmid, attempted)
         plan = Plan(warnings=tuple(still_nameless(desired, searched)))
         return GuestPlan(self, context, context, plan, cluster)
 
-    def _new_isolated(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
-        guest_plan = self.new(self.isolated(context, None), cluster)
-        return replace(guest_plan, requested=context)
-
     def plan_found(
         self, context: AnyContext, actual: Actual, cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
         """Return the plan for an existing guest that has passed the tenant guard."""
         read_at = context.client.clock.monotonic()
-        if context.desired.guest.state != "absent":
-            cluster = _with_free_name(context, actual, cluster)
+        guest = context.guest
+        if guest.state != "absent":
+            if guest.name != actual.name:
+                cluster = with_free_name(context.client, guest, cluster, "renamed")
             guest_plan = self.update(self.isolated(context, actual), actual, cluster)
             return replace(guest_plan, requested=context, read_at=read_at)
-        require_named_so(context.desired.guest, actual)
+        require_named_so(guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
         return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)
 
@@ -211,13 +210,6 @@ def with_free_name(
     cluster = with_other_names(client, cluster)
     require_name_free(desired, cluster.others.values(), verb)
     return cluster
-
-
-def _with_free_name(context: AnyContext, actual: Actual, cluster: ClusterState) -> ClusterState:
-    """Return the cluster state after the check of the name that an existing guest gets."""
-    if context.desired.guest.name == actual.name:
-        return cluster
-    return with_free_name(context.client, context.desired.guest, cluster, "renamed")
 
 
 def require_choice(desired: Guest, attempted: str) -> None:

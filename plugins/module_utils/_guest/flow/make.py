@@ -66,10 +66,11 @@ def create_guest(
     places = 1
     while True:
         try:
-            done, warnings = _create_once(flow, client, vm, timeout, cluster_view)
-            return vm, done, warnings
+            execution = execute(NewResource(flow, client, vm, timeout, cluster_view), vm.plan)
+            return vm, list(execution.done), list(execution.warnings)
         except Conflict as error:
-            if _lost_place(error, vm) and places < _PLACES:
+            can_move = isinstance(error, PlaceTaken) and can_be_placed_again(vm.placed)
+            if can_move and places < _PLACES:
                 places += 1
             elif is_vmid_lost(error):
                 vmid = race.next_vmid(vm.vmid, _first_node(vm), cluster_view, error)
@@ -90,22 +91,10 @@ def _placed_again(client: Client, vm: Numbered, cluster: ClusterState) -> Number
     return vm.on(replace(placed, choice=choice))
 
 
-def _lost_place(error: Conflict, vm: Numbered[Any]) -> bool:
-    """Return whether another run took the place and another node can be chosen."""
-    return isinstance(error, PlaceTaken) and can_be_placed_again(vm.placed)
-
-
 def _first_node(vm: Numbered[Any]) -> str:
     """Return the node of the creation; a clone with local disks is migrated afterwards."""
     step = vm.plan.steps[0]
     return str(step.data.get("target") or step.path[1])
-
-
-def _create_once(
-    flow: Flow[Any], client: Client, vm: Numbered[Any], timeout: int, cluster_view: ClusterView
-) -> tuple[list[str], list[str]]:
-    execution = execute(NewResource(flow, client, vm, timeout, cluster_view), vm.plan)
-    return list(execution.done), list(execution.warnings)
 
 
 class NewResource(GuestSteps):

@@ -58,9 +58,10 @@ def report(
         notes += context.unverified
     if plan.pending and not context.check_mode and actual is not None:
         notes.append(f"{actual.label}: {', '.join(plan.pending)} {WAITS_FOR_STOP}")
+    applied = {*plan.before, *plan.after} - _NO_OPTIONS - set(plan.pending)
     values = {
         flow.key: shown,
-        "applied": sorted(_config_keys(plan) - set(plan.pending)) if shown is not None else [],
+        "applied": sorted(applied) if shown is not None else [],
         "pending": list(plan.pending),
         "needs_reboot": bool(plan.pending),
         "conditions": conditions(actual, plan, applied=not context.check_mode),
@@ -68,11 +69,6 @@ def report(
     }
     result = result_of(plan, values, done=done, header=context.desired.guest.label)
     return replace(result, warnings=tuple(notes))
-
-
-def _config_keys(plan: Plan) -> set[str]:
-    """Return the options of the guest's configuration that the plan changes."""
-    return {*plan.before, *plan.after} - _NO_OPTIONS
 
 
 def _ask_guest(flow: Flow[AnyContext], context: AnyContext, actual: Actual) -> Mapping[str, Any]:

@@ -252,8 +252,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         then = self.kind.formatted(update.after, keys)
         self.add_unshown(update, steps, before, then)
         _add_place(update, before, then)
-        conversions = filter(_is_conversion, steps)
-        converted = [str(step.data["disk"]) for step in conversions]
+        conversions = [step for step in steps if step.action == "template"]
+        converted = [str(step.data["disk"]) for step in conversions if "disk" in step.data]
         if converted:
             before["unconverted_disks"] = converted
             then["unconverted_disks"] = []
@@ -352,8 +352,3 @@ def _add_place(update: Update[Any], before: dict[str, Any], then: dict[str, Any]
     if changes_pool(desired, update.actual):
         before["pool"] = update.actual.pool
         then["pool"] = desired.pool or None
-
-
-def _is_conversion(step: Step) -> bool:
-    """Return whether a step converts one disk of a template."""
-    return step.action == "template" and "disk" in step.data

@@ -155,9 +155,7 @@ def finish(
     `running` is whether the VM runs until then, `waiting` whether changes wait for a stop,
     `unconverted` are the disks of a template that are not base volumes yet.
     """
-    node = desired.node or actual.node
-    moved = replace(actual, node=node)
-    step = _Steps(moved)
+    step = _Steps(replace(actual, node=desired.node or actual.node))
     if desired.state == "template":
         if actual.template:
             return [step.convert(slot) for slot in unconverted]
@@ -167,8 +165,7 @@ def finish(
     if running:
         return step.switch(desired.state)
     if will_start(desired):
-        start = step.power("start", f"Start {step.label}")
-        return [start]
+        return [step.power("start", f"Start {step.label}")]
     return []
 
 
@@ -244,20 +241,17 @@ class _Steps:
     def switch(self, state: str) -> list[Step]:
         """Return the step that brings a running VM to a state; none if it has that state."""
         if state == "reset":
-            reset = self.power("reset", f"Reset {self.label}")
-            return [reset]
+            return [self.power("reset", f"Reset {self.label}")]
         if state == "hibernated":
             hibernate = self.power(
                 "suspend", f"Hibernate {self.label}", {"todisk": 1}, timeout=_HIBERNATE_TIMEOUT
             )
             return [hibernate]
         if state == "paused" and self.status != "paused":
-            pause = self.power("suspend", f"Pause {self.label}")
-            return [pause]
+            return [self.power("suspend", f"Pause {self.label}")]
         is_resumed = state in ("started", "resumed")
         if is_resumed and self.status != "running":
-            resume = self.power("resume", f"Resume {self.label}")
-            return [resume]
+            return [self.power("resume", f"Resume {self.label}")]
         return []
 
     def convert(self, disk: str = "") -> Step:

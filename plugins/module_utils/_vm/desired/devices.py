@@ -17,10 +17,9 @@ from typing import Any
 from ..._core import validate
 from ..._guest.desired import canonical
 from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared
-from ..._guest.desired.tables import Tables
 from ..._guest.hardware import Disk
 from ..._schema.formats import rule_of
-from ..._spec.generated.vm_rules import SCALARS, WORDS
+from .values import TABLES
 
 _SLOT = re.compile(r"^(ide|sata|scsi|virtio|unused)\d+$|^efidisk0$|^tpmstate0$")
 _NIC = re.compile(r"^net\d+$")
@@ -96,7 +95,7 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
 
 def _disk_options(slot: str, item: Mapping[str, Any]) -> SubKeys:
     """Return PVE's sub-keys for the options of a disk."""
-    values = declared(_tables(), "disks", item)
+    values = declared(TABLES, "disks", item)
     if item.get("iso"):
         values["media"] = "cdrom"
     add_open(f"disks.{slot}", item, values, _VOLUME_KEYS)
@@ -130,10 +129,6 @@ def read_nics(items: Sequence[Mapping[str, Any]]) -> dict[str, SubKeys | None]:
 
 def _nic(key: str, item: Mapping[str, Any]) -> SubKeys:
     """Return PVE's sub-keys for the options of a NIC; None removes one."""
-    values = declared(_tables(), "nics", item)
+    values = declared(TABLES, "nics", item)
     add_open(f"nics.{key}", item, values)
     return values
-
-
-def _tables() -> Tables:
-    return Tables(scalars=SCALARS, words=WORDS)

@@ -21,10 +21,9 @@ from ..._guest.desired.gathered import (
     add_open_options,
     in_canonical_form,
 )
-from ..._guest.desired.tables import Tables
 from ..._schema.formats import QEMU
-from ..._spec.generated.vm_rules import EMPTY_REMOVES, PROPERTY_STRINGS, SCALARS, WORDS
 from .devices import read_nics
+from .values import TABLES
 
 # Options of the module itself, which cannot be set in `options` too.
 _OWN = {
@@ -51,17 +50,13 @@ _CLOSED = Closed(
 def read_hardware(options: Mapping[str, Any]) -> Gathered:
     """Return the hardware of checked options. Raises ValidationFailed."""
     hardware = Gathered()
-    add_declared(_tables(), "", options, hardware)
+    add_declared(TABLES, "", options, hardware)
     _add_rest(options, hardware)
     _add_cloud_init(options["cloud_init"] or {}, hardware)
     _add_memory(options, hardware)
     add_open_options(options["options"] or {}, hardware, _CLOSED, QEMU)
     _add_nics(options["nics"] or [], hardware)
     return in_canonical_form(hardware, QEMU)
-
-
-def _tables() -> Tables:
-    return Tables(SCALARS, PROPERTY_STRINGS, WORDS, EMPTY_REMOVES)
 
 
 def _add_rest(options: Mapping[str, Any], hardware: Gathered) -> None:
@@ -95,7 +90,7 @@ def _add_memory(options: Mapping[str, Any], hardware: Gathered) -> None:
 
 def _add_cloud_init(options: Mapping[str, Any], hardware: Gathered) -> None:
     """Add the options of cloud-init, except the password and the SSH keys."""
-    add_declared(_tables(), "cloud_init", options, hardware)
+    add_declared(TABLES, "cloud_init", options, hardware)
     volumes = dict(options.get("snippets", {}))
     for name in list(volumes):
         if volumes[name] is None:

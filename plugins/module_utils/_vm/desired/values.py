@@ -23,7 +23,14 @@ from ..._guest.desired.tables import Tables
 from ..._guest.desired.values import COMMON, checked_at, checked_items, cleared, cleared_within
 from ..._schema.formats import rule_of
 from ..._spec.fleet import with_defaults
-from ..._spec.generated.vm_rules import CHECKS, EMPTY_REMOVES, RANGES
+from ..._spec.generated.vm_rules import (
+    CHECKS,
+    EMPTY_REMOVES,
+    PROPERTY_STRINGS,
+    RANGES,
+    SCALARS,
+    WORDS,
+)
 from ..._spec.vm import vm_spec
 
 _NESTED = ("disks", "nics", "cloud_init")
@@ -34,16 +41,11 @@ _SPEC = vm_spec()
 
 def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with None for an empty text that cannot remove anything."""
-    tables = _tables()
-    found = cleared(tables, "", options)
+    found = cleared(TABLES, "", options)
     for name in _NESTED:
         if name in found:
-            found[name] = cleared_within(tables, name, found[name])
+            found[name] = cleared_within(TABLES, name, found[name])
     return found
-
-
-def _tables() -> Tables:
-    return Tables(empty_removes=EMPTY_REMOVES, checks=CHECKS, ranges=RANGES, functions=FUNCTIONS)
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,17 +54,16 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     Options that are not given have their defaults, each disk and NIC its name. Raises
     ValidationFailed for the first value that a check refuses.
     """
-    tables = _tables()
-    options = checked_at(tables, "", with_defaults(_SPEC, dict(given)), "")
-    options["disks"] = checked_items(tables, "disks", options["disks"], disk_slots)
-    options["nics"] = checked_items(tables, "nics", options["nics"], nic_slots)
+    options = checked_at(TABLES, "", with_defaults(_SPEC, dict(given)), "")
+    options["disks"] = checked_items(TABLES, "disks", options["disks"], disk_slots)
+    options["nics"] = checked_items(TABLES, "nics", options["nics"], nic_slots)
     cloud_init = options["cloud_init"]
     if cloud_init is not None:
         place = "cloud_init.snippets"
         snippets = cloud_init["snippets"] or {}
         options["cloud_init"] = {
-            **checked_at(tables, "cloud_init", cloud_init, "cloud_init"),
-            "snippets": checked_at(tables, place, snippets, place),
+            **checked_at(TABLES, "cloud_init", cloud_init, "cloud_init"),
+            "snippets": checked_at(TABLES, place, snippets, place),
         }
     return options
 
@@ -141,3 +142,13 @@ FUNCTIONS: Mapping[str, Callable[[Any, str], Any]] = {
     "volume": validate.volume,
 }
 """The checks that declarations name: each takes a value and the option's name for errors."""
+
+TABLES = Tables(
+    SCALARS,
+    PROPERTY_STRINGS,
+    WORDS,
+    EMPTY_REMOVES,
+    checks=CHECKS,
+    ranges=RANGES,
+    functions=FUNCTIONS,
+)

@@ -212,21 +212,13 @@ def _require_move(desired: DesiredVm, source: Actual, cluster: ClusterState) -> 
         require_storage(cluster, storage, node, "images")
 
 
-def _disks(source: Actual) -> list[tuple[str, dict[str, str]]]:
-    found: list[tuple[str, dict[str, str]]] = []
-    for slot, drive in sorted(drives(source.target).items()):
-        if is_disk(drive):
-            found.append((slot, drive))
-    return found
-
-
 def _stored(source: Actual, cluster: ClusterState) -> list[tuple[str, str, str]]:
     """Return slot, storage and kind of storage of each disk."""
     kinds = {row.storage: row.kind for row in cluster.storages}
     found = []
-    for slot, drive in _disks(source):
+    for slot, drive in sorted(drives(source.target).items()):
         storage = storage_of(drive)
-        if storage:
+        if storage and is_disk(drive):
             found.append((slot, storage, kinds.get(storage, "")))
     return found
 
