@@ -35,18 +35,18 @@ from .kind import VM
 from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
 from .model import DesiredVm
-from .plan.create import plan_creation
-from .plan.intent import intent_of, may_migrate
-from .plan.new import (
+from .plan.decide import (
     aim_of,
     decide,
     needs_of,
     placed,
+    plan_creation,
     require_allowed,
     require_creatable,
     require_possible,
     require_usable,
 )
+from .plan.intent import intent_of, may_migrate
 from .plan.refusals.options import require_names
 from .plan.snippets import with_snippet
 from .plan.update import VM_PLANNER

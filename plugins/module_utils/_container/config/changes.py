@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..._core.errors import FleetError, ValidationFailed
-from ..._guest.config.change import Change, replace_refused
+from ..._guest.config.change import Change
 from ..._guest.config.update import SubKeys, Update
 from ..._schema.formats import LXC, Schema
 from ..model import DesiredContainer
@@ -46,7 +46,8 @@ def all_changes(
     update.predict_template()
     update.set_tags()
     update.set_notes()
-    return replace_refused(update.change, {**update.drives.refused, **update.refused})
+    update.drives.refused |= update.refused
+    return update.change
 
 
 @dataclass

@@ -64,7 +64,7 @@ class _VolumeUpdate(VolumeUpdate):
     def detach_unlisted(self) -> None:
         """Detach the mount points that an exact list does not have."""
         unlisted = self.existing.keys() - self.desired.hardware.slots - {"rootfs"}
-        self.detached |= unlisted
+        self.change.detached |= unlisted
 
     def create(self, disk: Disk) -> None:
         """Mount a new volume, or an existing one."""
@@ -76,15 +76,15 @@ class _VolumeUpdate(VolumeUpdate):
             written = {**options, "volume": disk.volume}
             shown = written
             if is_volume(disk.volume):
-                self.volumes[disk.volume] = _CONTENT
+                self.change.volumes[disk.volume] = _CONTENT
         else:
             storage = disk.storage or self.desired.hardware.default_storage
             size = disk.size or DEFAULT_SIZE
             written = {**options, "volume": f"{storage}:{render_gib(size)}"}
             shown = {**options, "volume": f"{storage}:new", "size": render_size(size)}
-            self.storages[storage] = _CONTENT
-        self.sets[disk.slot] = render_option(disk.slot, written, LXC)
-        self.shown[disk.slot] = render_option(disk.slot, shown, LXC)
+            self.change.storages[storage] = _CONTENT
+        self.change.sets[disk.slot] = render_option(disk.slot, written, LXC)
+        self.change.shown[disk.slot] = render_option(disk.slot, shown, LXC)
 
     def update(self, disk: Disk) -> None:
         """Change the options of a volume, then its size and its storage."""
@@ -98,21 +98,21 @@ class _VolumeUpdate(VolumeUpdate):
         after = with_options(disk, existing, LXC)
         if after != existing:
             text = render_option(slot, after, LXC)
-            self.sets[slot] = text
-            self.shown[slot] = text
+            self.change.sets[slot] = text
+            self.change.shown[slot] = text
         if not is_volume(source):
             return
         size = grown_size(self.desired.guest.label, disk, existing, "Volume")
         if size is not None:
-            self.grown[slot] = size
+            self.change.grown[slot] = size
             after["size"] = render_size(size)
         storage = new_storage(disk, storage_of(source))
         if storage is not None:
-            self.moved[slot] = storage
-            self.storages[storage] = _CONTENT
+            self.change.moved[slot] = storage
+            self.change.storages[storage] = _CONTENT
             after["volume"] = f"{storage}:moved"
         if size is not None or storage is not None:
-            self.after[slot] = render_option(slot, after, LXC)
+            self.change.after[slot] = render_option(slot, after, LXC)
 
     def _refusal(self, disk: Disk, why: str, next_step: str) -> ValidationFailed:
         return ValidationFailed(

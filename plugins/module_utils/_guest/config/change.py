@@ -14,27 +14,27 @@ from dataclasses import dataclass, field, replace
 from ..._core.errors import FleetError
 
 
-@dataclass(frozen=True)
+@dataclass
 class DriveChange:
     """`sets` goes into the update; `after` is how a drive looks when all is done."""
 
-    sets: Mapping[str, str] = field(default_factory=dict)
+    sets: dict[str, str] = field(default_factory=dict)
     # how PVE will show a volume that `sets` creates
-    shown: Mapping[str, str] = field(default_factory=dict)
-    detached: frozenset[str] = frozenset()  # stay as unusedN
-    removed: frozenset[str] = frozenset()  # volume destroyed
-    grown: Mapping[str, int] = field(default_factory=dict)  # slot -> bytes
+    shown: dict[str, str] = field(default_factory=dict)
+    detached: set[str] = field(default_factory=set)  # stay as unusedN
+    removed: set[str] = field(default_factory=set)  # volume destroyed
+    grown: dict[str, int] = field(default_factory=dict)  # slot -> bytes
     # slot -> bytes, of new disks that are larger than the image they import
-    grown_later: Mapping[str, int] = field(default_factory=dict)
-    moved: Mapping[str, str] = field(default_factory=dict)  # slot -> storage
-    after: Mapping[str, str] = field(default_factory=dict)
-    storages: Mapping[str, str] = field(default_factory=dict)  # storage -> content it must take
+    grown_later: dict[str, int] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)  # slot -> storage
+    after: dict[str, str] = field(default_factory=dict)
+    storages: dict[str, str] = field(default_factory=dict)  # storage -> content it must take
     # volume ID that must exist -> content
-    volumes: Mapping[str, str] = field(default_factory=dict)
+    volumes: dict[str, str] = field(default_factory=dict)
     # slot -> storage, format
-    formats: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    formats: dict[str, tuple[str, str]] = field(default_factory=dict)
     # slot -> why it cannot become the desired drive; `after` has that drive nevertheless
-    refused: Mapping[str, FleetError] = field(default_factory=dict)
+    refused: dict[str, FleetError] = field(default_factory=dict)
 
     @property
     def keys(self) -> set[str]:
@@ -71,11 +71,6 @@ def possible(change: Change) -> Change:
     for error in change.drives.refused.values():
         raise error
     return change
-
-
-def replace_refused(change: Change, refused: Mapping[str, FleetError]) -> Change:
-    """Return the change with these differences that cannot be removed, by key."""
-    return replace(change, drives=replace(change.drives, refused=refused))
 
 
 def without(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:

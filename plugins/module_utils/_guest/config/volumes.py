@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ..._core.errors import FleetError, ValidationFailed
+from ..._core.errors import ValidationFailed
 from ..._core.propstring import same
 from ..._core.quantities import read_size, readable_sizes, render_size
 from ..._schema.formats import Schema, canonical_sub_key, render_option, sub_keys_of
@@ -27,34 +27,7 @@ class VolumeUpdate:
     schema: ClassVar[Schema]
     desired: DesiredGuest
     existing: Mapping[str, Mapping[str, str]]  # sub-keys by slot
-    sets: dict[str, str] = field(default_factory=dict)
-    shown: dict[str, str] = field(default_factory=dict)
-    detached: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
-    grown: dict[str, int] = field(default_factory=dict)
-    moved: dict[str, str] = field(default_factory=dict)
-    after: dict[str, str] = field(default_factory=dict)
-    storages: dict[str, str] = field(default_factory=dict)
-    volumes: dict[str, str] = field(default_factory=dict)
-    formats: dict[str, tuple[str, str]] = field(default_factory=dict)
-    refused: dict[str, FleetError] = field(default_factory=dict)
-
-    @property
-    def change(self) -> DriveChange:
-        """The change so far."""
-        return DriveChange(
-            refused=self.refused,
-            sets=self.sets,
-            shown=self.shown,
-            detached=frozenset(self.detached),
-            removed=frozenset(self.removed),
-            grown=self.grown,
-            moved=self.moved,
-            after=self.after,
-            storages=self.storages,
-            volumes=self.volumes,
-            formats=self.formats,
-        )
+    change: DriveChange = field(default_factory=DriveChange)  # the change so far
 
     def create(self, disk: Disk) -> None:
         """Create a volume, or attach an existing one."""
@@ -81,7 +54,7 @@ class VolumeUpdate:
             if not is_unused:
                 self._change_or_refuse(disk)
             elif disk.slot in target:
-                self.removed.add(disk.slot)
+                self.change.removed.add(disk.slot)
         if self.desired.hardware.disks_exact:
             self.detach_unlisted()
 
@@ -90,10 +63,10 @@ class VolumeUpdate:
         try:
             self._change(disk)
         except ValidationFailed as error:
-            self.refused[disk.slot] = error
-            self.sets.pop(disk.slot, None)
+            self.change.refused[disk.slot] = error
+            self.change.sets.pop(disk.slot, None)
             desired = self.desired_options(disk, self.existing.get(disk.slot, {}))
-            self.after[disk.slot] = render_option(disk.slot, desired, self.schema)
+            self.change.after[disk.slot] = render_option(disk.slot, desired, self.schema)
 
     def _change(self, disk: Disk) -> None:
         """Create, update, detach or remove a disk."""
@@ -103,9 +76,9 @@ class VolumeUpdate:
         elif disk.state == "present":
             self.update(disk)
         elif disk.state == "detached":
-            self.detached.add(disk.slot)
+            self.change.detached.add(disk.slot)
         else:
-            self.removed.add(disk.slot)
+            self.change.removed.add(disk.slot)
 
 
 def with_options(disk: Disk, existing: Mapping[str, str], schema: Schema) -> dict[str, str]:

@@ -78,7 +78,7 @@ class _DriveUpdate(VolumeUpdate):
         unlisted = self.existing.keys() - self.desired.hardware.slots - _FIRMWARE_OPTIONS.keys()
         for slot in unlisted:
             if is_disk(self.existing[slot]):
-                self.detached.add(slot)
+                self.change.detached.add(slot)
 
     def add_efi_disk(self) -> None:
         """Add the disk that UEFI needs if neither the task nor the VM has one."""
@@ -98,18 +98,18 @@ class _DriveUpdate(VolumeUpdate):
         storage = self.desired.hardware.cloud_init_storage or self._main_storage()
         user = self._user_of(slot)
         if user:
-            self.refused[slot] = self._in_use(slot, user)
-            self.after[slot] = f"{storage}:cloudinit,media=cdrom"
+            self.change.refused[slot] = self._in_use(slot, user)
+            self.change.after[slot] = f"{storage}:cloudinit,media=cdrom"
             return
-        self.storages[storage] = "images"
-        self.sets[slot] = f"{storage}:cloudinit"
-        self.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
+        self.change.storages[storage] = "images"
+        self.change.sets[slot] = f"{storage}:cloudinit"
+        self.change.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
 
     def _user_of(self, slot: str) -> str:
         """Return the drive that uses the slot of the cloud-init drive, or an empty text."""
         if slot in self.existing:
             return str(self.existing[slot].get("file"))
-        if slot in self.sets:
+        if slot in self.change.sets:
             return "a drive of disks"
         return ""
 
@@ -146,8 +146,8 @@ class _DriveUpdate(VolumeUpdate):
     def _attach(self, disk: Disk, volume: str) -> None:
         """Attach an existing volume, such as an ISO."""
         text = render_option(disk.slot, {**disk.options, "file": volume})
-        self.sets[disk.slot] = text
-        self.shown[disk.slot] = text
+        self.change.sets[disk.slot] = text
+        self.change.shown[disk.slot] = text
         self._need_iso(volume)
 
     def _replace(self, disk: Disk, existing: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ class _DriveUpdate(VolumeUpdate):
 
     def _need_iso(self, volume: str) -> None:
         if volume != "none":
-            self.volumes[volume] = "iso"
+            self.change.volumes[volume] = "iso"
 
     def _allocate(self, disk: Disk) -> None:
         """Create a volume: firmware, an imported image, or an empty disk."""
@@ -181,16 +181,16 @@ class _DriveUpdate(VolumeUpdate):
             "format": disk.format,
         }
         if disk.import_from:
-            self.volumes[disk.import_from] = "images" if disk.replaces else "import"
+            self.change.volumes[disk.import_from] = "images" if disk.replaces else "import"
         self._need_space(disk, storage)
-        self.sets[slot] = render_option(slot, written)
-        self.shown[slot] = render_option(slot, shown)
+        self.change.sets[slot] = render_option(slot, written)
+        self.change.shown[slot] = render_option(slot, shown)
 
     def _need_space(self, disk: Disk, storage: str) -> None:
         """Note the requirements of a new or moved volume on its storage."""
-        self.storages[storage] = "images"
+        self.change.storages[storage] = "images"
         if disk.format:
-            self.formats[disk.slot] = storage, disk.format
+            self.change.formats[disk.slot] = storage, disk.format
 
     def _allocation_of(self, disk: Disk) -> str:
         """Return how much PVE allocates: 0 for an image, GiB for a disk; firmware is always 1."""
@@ -222,19 +222,19 @@ class _DriveUpdate(VolumeUpdate):
             self._need_iso(disk.volume)
         if after != existing:
             text = render_option(slot, after)
-            self.sets[slot] = text
-            self.shown[slot] = text
+            self.change.sets[slot] = text
+            self.change.shown[slot] = text
         size = grown_size(self.desired.guest.label, disk, existing)
         if size is not None:
-            self.grown[slot] = size
+            self.change.grown[slot] = size
             after["size"] = render_size(size)
         storage = new_storage(disk, storage_of(existing))
         if storage is not None:
-            self.moved[slot] = storage
+            self.change.moved[slot] = storage
             self._need_space(disk, storage)
             after["file"] = f"{storage}:moved"
         if size is not None or storage is not None:
-            self.after[slot] = render_option(slot, after)
+            self.change.after[slot] = render_option(slot, after)
 
 
 def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:

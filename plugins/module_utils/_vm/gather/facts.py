@@ -16,9 +16,9 @@ from ..._guest.flow.place import usage_for, with_nearest_copy
 from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import needs_definitions
 from ..model import DesiredVm
+from ..plan.decide import Aim, aim_of
 from ..plan.facts import Facts
 from ..plan.intent import Intent
-from ..plan.new import Aim, aim_of
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
 from .source import clone_origin

@@ -32,7 +32,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import 
     decide_full,
     nodes_for,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import Creation, plan_clone
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.decide import Creation, plan_clone
 from tests.fake_api import FakeApi
 from tests.unit.module_utils.vm.vm_cases import template
 

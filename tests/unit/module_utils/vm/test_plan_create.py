@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.steps import
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.changes import changes
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import why_not_linked
-from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.create import (
+from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.decide import (
     Creation,
     plan_clone,
     plan_create,

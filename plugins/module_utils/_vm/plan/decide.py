@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A new VM on its way from desired to planned: aimed, placed, numbered (pure)."""
+"""Decides about new and existing VMs from facts: refusals first, then the plan (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room
@@ -17,16 +18,21 @@ from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._cluster.visible import Sight, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
+from ..._guest.config.change import Change
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.intent import hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
+from ..._guest.model import Actual
+from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import Capacity, added, moved_bytes
+from ..._guest.plan.creation import LIVE, Creation, Restore
 from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
 from ..._resource.plan import Plan
+from ..._schema.formats import parse_option, render_option
 from ..config.actual import bridges_of, drives, is_cloud_init, is_disk, storage_of
-from ..config.changes import Change, changes, with_images
+from ..config.changes import changes, with_images
 from ..config.figures import cores_of, cpus_of, figures_of, memory_of
 from ..kind import VM
 from ..model import DesiredVm
@@ -47,7 +53,7 @@ from .refusals.move import require_movable
 from .refusals.options import require_rights_of_root, require_version
 from .refusals.place import require_cpus, require_snippet_storages, require_storages
 from .snippets import with_snippet
-from .update import plan_change
+from .update import VM_PLANNER, plan_change
 
 
 def needs_of(
@@ -267,3 +273,45 @@ def _plan(intent: Intent, facts: Facts, sizes: Mapping[str, int]) -> Plan:
     plan = with_snippet(plan, desired.hardware.snippet, intent.snippet_now, actual, intent.node)
     unknown = require_snippets(facts.snippets, intent.node)
     return replace(plan, warnings=(*plan.warnings, *unknown, *hidden_pool(intent, facts)))
+
+
+def plan_create(desired: DesiredVm, change: Change, creation: Creation) -> Plan:
+    """Return the plan that creates a VM that is not a clone, with a uuid that this run chose."""
+    data = {"smbios1": _with_uuid(change.sets.get("smbios1", ""), creation.identity)}
+    return creations.plan_create(VM_PLANNER, desired, change, creation, data)
+
+
+def _with_uuid(smbios: str, identity: str) -> str:
+    """Return the option smbios1 with that uuid; a desired one is written when the VM is made."""
+    values = parse_option("smbios1", smbios)
+    values["uuid"] = identity
+    return render_option("smbios1", values)
+
+
+def plan_clone(
+    desired: DesiredVm, source: Actual, creation: Creation, *, full: bool, shared: Collection[str]
+) -> Plan:
+    """Return the plan that clones `source` and makes the clone the desired VM."""
+    return creations.plan_clone(VM_PLANNER, desired, source, creation, full=full, shared=shared)
+
+
+def _plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Plan:
+    """Return the plan that restores a VM from an archive, with a uuid and MACs of its own."""
+    data: dict[str, Any] = {"archive": origin.volume, "unique": 1}
+    if origin.storage:
+        data["storage"] = origin.storage
+    if desired.guest.source is not None and desired.guest.source.live:
+        data[LIVE] = 1
+    restore = Restore(origin.volume, data)
+    source = archived_vm(origin.config, creation.node)
+    return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)
+
+
+def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
+    """Return the plan that makes a new VM which has its node and its number."""
+    desired, origin = placed.aim.desired, placed.aim.origin
+    if origin.archived is not None:
+        return _plan_restore(desired, origin, creation)
+    if origin.template is None:
+        return plan_create(desired, placed.change, creation)
+    return plan_clone(desired, origin.template, creation, full=origin.full, shared=placed.shared)
