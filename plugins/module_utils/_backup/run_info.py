@@ -33,10 +33,7 @@ KINDS = frozenset((VM.type, CONTAINER.type))
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """The archives and guests that a task asks for.
-
-    `max_age` is in seconds; `now` is the time of the run.
-    """
+    """The archives and guests of a task; `max_age` in seconds, `now` the time of the run."""
 
     owner: Owner
     now: float

@@ -100,10 +100,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
 
 
 def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options as module container has them.
-
-    Raises ValidationFailed for options that a container does not have.
-    """
+    """Return the options of module container. Raises ValidationFailed for options of VMs."""
     _require_shared(params)
     specs, bare = CONTAINERS.specs, CONTAINERS.without_left_out
     own = {name: params.get(name) for name in _OF_ONE_GUEST}

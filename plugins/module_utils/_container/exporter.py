@@ -15,14 +15,22 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .._cluster.quota import Figures
-from .._core.errors import ValidationFailed
 from .._core.quantities import MIB, read_size, render_size, whole_number
 from .._guest.export.exporter import ClusterContext, Exporter
-from .._guest.export.settings import Alternative, Config, Lost, SettingGroup, piece, typed
+from .._guest.export.settings import (
+    Alternative,
+    Config,
+    Lost,
+    SettingGroup,
+    parsed,
+    piece,
+    raw,
+    typed,
+)
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
-from .._schema.formats import LXC, format_of, parse_option, rule_of, sub_keys_of
+from .._schema.formats import LXC, rule_of, sub_keys_of
 from .._spec.container import container_spec
 from .._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
 from .config.actual import is_privileged, is_volume, mounts, read_environment, storage_of
@@ -65,7 +73,7 @@ def _scalars(config: Config) -> Iterator[SettingGroup]:
         if key not in config or key in _OWN:
             continue
         value = _value(option, config[key], rule_of(key, schema=LXC) or {})
-        yield piece(key, config[key], {option: value}, _raw(key, config[key]))
+        yield piece(key, config[key], {option: value}, raw(key, config[key], LXC))
 
 
 def _value(option: str, text: str, rule: Mapping[str, Any]) -> Any:
@@ -74,33 +82,17 @@ def _value(option: str, text: str, rule: Mapping[str, Any]) -> Any:
     return typed(text, rule)
 
 
-def _raw(key: str, text: str) -> dict[str, Any]:
-    """Return an option under PVE's own name."""
-    value: Any = text
-    if format_of(key, schema=LXC) is None:
-        value = typed(text, rule_of(key, schema=LXC) or {})
-    return {"options": {key: value}}
-
-
 def _device(key: str, text: str) -> Iterator[SettingGroup]:
     """Yield the piece of a volume, a NIC, a device of the node or the features."""
     family = _by_number(key)[0]
     if family == "unused":
         yield piece(key, text, reason="a volume that no mount point uses")
     elif family in _DEVICES:
-        values = _parsed(key, text)
+        values = parsed(key, text, LXC)
         if values:
             yield _DEVICES[family](key, text, values)
         else:
             yield piece(key, text)
-
-
-def _parsed(key: str, text: str) -> dict[str, str]:
-    """Return the sub-keys of an option, none if PVE could not read it either."""
-    try:
-        return parse_option(key, text, LXC)
-    except ValidationFailed:
-        return {}
 
 
 def _named(place: str, key: str, values: Mapping[str, str]) -> dict[str, Any]:
@@ -189,7 +181,7 @@ def _open(config: Config) -> Iterator[SettingGroup]:
         if rule_of(key, schema=LXC) is None:
             yield piece(key, config[key])
         else:
-            yield piece(key, config[key], _raw(key, config[key]))
+            yield piece(key, config[key], raw(key, config[key], LXC))
 
 
 class ContainerExporter(Exporter):

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core import validate
 from .._core.errors import ValidationFailed
+from .._restore.desired import read_storage_map
 from .._snapshot.names import seconds
 
 STARTED, ABSENT = "started", "absent"
@@ -42,12 +43,9 @@ class CopyOrder:
 def read_copy_options(params: Mapping[str, Any]) -> CopyOptions:
     """Return the options of copies. Raises ValidationFailed."""
     storage, node = params.get("storage"), params.get("node")
-    storage_map: dict[str, str] = {}
-    for source, target in (params.get("storage_map") or {}).items():
-        storage_map[validate.storage(source)] = validate.storage(target)
     return CopyOptions(
         storage=None if storage is None else validate.storage(storage),
-        storage_map=storage_map,
+        storage_map=read_storage_map(params),
         node=None if node is None else validate.node(node),
         pool=params.get("copy_pool") or None,
         network=params.get("network") or None,

@@ -56,9 +56,7 @@ class DesiredFailover:
 
 
 def read_desired(params: Mapping[str, Any], now: float, new_run: str) -> DesiredFailover:
-    """Return the desired failover. `new_run` is the ID of a rehearsal without one. Raises
-    ValidationFailed.
-    """
+    """Return the desired failover; `new_run` is a new rehearsal. Raises ValidationFailed."""
     rehearsal, vmid_range = bool(params["rehearsal"]), params.get("vmid_range")
     copies = read_copy_options({**params, "vmid_range": vmid_range or _COPIES})
     return DesiredFailover(

@@ -88,9 +88,7 @@ def _is_in(client: Client, kind: Kind, row: VmRow, scope: PruneScope, seconds: f
 
 
 def is_creation_in(scope: PruneScope, config: Mapping[str, Any], pool: str | None) -> bool:
-    """Return whether an unfinished VM is in the scope: the marker in its notes has that tenant, and
-    it is in that pool (pure).
-    """
+    """Return whether an unfinished VM is in the scope, by its marker and its pool (pure)."""
     _notes, marker = split_notes(config.get("description"))
     is_of_tenant = marker.tenant == scope.tenant_tag
     is_of_pool = scope.pool in (None, pool)

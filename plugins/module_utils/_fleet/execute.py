@@ -137,10 +137,7 @@ class RebootSlot:
             )
 
     def end(self, error: FleetError | None) -> None:
-        """Give the slot back.
-
-        Raises TaskTimeout if the VM does not run again after its reboot.
-        """
+        """Give the slot back. Raises TaskTimeout if the VM does not run again."""
         if not self._reboots.is_down(self._actual.vmid):
             return
         runs = False
@@ -194,10 +191,7 @@ class Executor:
         self._planned_at = planned_at
 
     def execute(self, plans: list[Planned], before: Before | None = None) -> list[VmOutcome]:
-        """Return the outcome of each VM, in order.
-
-        `before` may refuse one: it raises FleetError.
-        """
+        """Return the outcome of each VM, in order; `before` may raise to refuse one."""
         limiter = ConcurrencyLimiter(self._limits, self._clock.monotonic)
         outcomes: list[VmOutcome | None] = [None] * len(plans)
         waiting: list[

@@ -252,10 +252,7 @@ def removal_of(
 def removal_listed(
     params: Mapping[str, Any], own: Mapping[str, Any], kind: ListKind = VMS
 ) -> dict[str, Any]:
-    """Return the options to remove a guest of the list.
-
-    Others, such as a missing class, are ignored.
-    """
+    """Return the options to remove a listed guest; others, as a missing class, are ignored."""
     shared = {name: params.get(name) for name in _OF_LISTED_REMOVAL}
     label = own.get("class") or params.get("class")
     content = _classes_of(params, own).get(str(label))

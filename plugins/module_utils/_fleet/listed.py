@@ -74,10 +74,7 @@ class Mistakes:
 
 
 def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
-    """Return the entries of all lists with converted options.
-
-    Raises one FleetError for all mistakes.
-    """
+    """Return the entries of all lists, converted. Raises one FleetError for all mistakes."""
     settings = read_settings(params)
     mistakes = Mistakes()
     found: list[ListEntry] = []
@@ -218,10 +215,7 @@ def choose(
 
 
 def require_one_tenant(tenants: Sequence[str]) -> str:
-    """Return the tenant whose VMs are pruned.
-
-    Raises ValidationFailed unless exactly one is named.
-    """
+    """Return the one tenant whose VMs are pruned. Raises ValidationFailed for several."""
     if len(tenants) == 1:
         return tenants[0]
     raise ValidationFailed(

@@ -135,10 +135,7 @@ def resources_of(
     data: Mapping[str, Any],
     storages: frozenset[Resource] = frozenset(),
 ) -> frozenset[Resource]:
-    """Return the resources that the task of a request will use (pure).
-
-    `storages` hold the disks of a new VM.
-    """
+    """Return the resources of a request's task; `storages` hold the disks of a new VM (pure)."""
     used: set[Resource] = {("all", "")}
     if len(path) > 1 and path[0] == "nodes":
         used.add(("node", str(path[1])))

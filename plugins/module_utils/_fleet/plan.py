@@ -91,10 +91,7 @@ class Planner:
         self._templates: dict[str, VmItem] = {}
 
     def plan(self, items: list[VmItem]) -> list[Planned]:
-        """Return each VM's plan, in the order of the list.
-
-        A VM that cannot be planned has its error.
-        """
+        """Return each VM's plan or its error, in the order of the list."""
         return self.plan_located(self.look_up(items))
 
     def plan_again(self, items: list[VmItem]) -> list[Planned]:

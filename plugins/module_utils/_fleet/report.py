@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import FleetError
-from .._core.failures.several import Failed, failure_of_several
+from .._core.failures.several import Failed, failure_of
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
@@ -41,29 +41,11 @@ _NOT_WORKED_ON: Mapping[str, Any] = {
     "rebooted": False,
     "older_image": None,
 }
-_SHORT = (
-    "kind",
-    "name",
-    "tenant",
-    "vmid",
-    "node",
-    "status",
-    "template",
-    "action",
-    "changed",
-    "failed",
-    "pruned",
-    "pending",
-    "rebooted",
-    "older_image",
-)
+_SHORT = ("kind", "name", "tenant", *_NOT_WORKED_ON)
 
 
 def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool = True) -> Result:
-    """Return the result of the run, failed if any VM failed.
-
-    Without `details` a row has only the outcome of the VM.
-    """
+    """Return the result of the run; without `details` a row has only the outcome of its VM."""
     rows: list[dict[str, Any]] = []
     failures: dict[int, Failed] = {}
     diffs: list[dict[str, Any]] = []
@@ -77,7 +59,7 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
     counts = Counter(row["action"] for row in rows)
     lines = lines_of(rows, failures, check_mode=check_mode)
     warnings = _warnings(outcomes, rows, counts["kept"])
-    failure = _failure(list(failures.values()), labels) if failures else None
+    failure = failure_of(list(failures.values()), labels)
     changed = any(row["changed"] for row in rows)
     if not details:
         rows = [short(row) for row in rows]
@@ -349,13 +331,3 @@ def _headed(outcome: VmOutcome, result: Result) -> dict[str, Any]:
     if isinstance(result.diff, Mapping):
         diff = result.diff
     return {"before_header": label, "after_header": label, **diff}
-
-
-def _failure(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError:
-    """Return the error of the run: of its only guest, or one error for all failures.
-
-    `labels` are the labels of all guests.
-    """
-    if len(labels) == 1:
-        return failures[0].error
-    return failure_of_several(failures, labels)

@@ -166,10 +166,7 @@ class Reservations:
                 self._rows[new] = replace(row, vmid=new, node=node)
 
     def read(self, not_before: float) -> ClusterState:
-        """Return a cluster state that was read then or later, by the client's monotonic clock.
-
-        One reads for all.
-        """
+        """Return a state read then or later by the monotonic clock; one reads for all."""
         with self._reading:
             if self._latest.read_at < not_before:
                 self._latest = fetch_cluster_state(self._client, self.types)

@@ -108,10 +108,7 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
 
 
 def _names_site(given: Any) -> bool:
-    """Return whether the settings of a tenant or the options of a VM name a site.
-
-    They are not checked yet.
-    """
+    """Return whether settings of a tenant or a VM name a site, before they are checked."""
     if not isinstance(given, Mapping):
         return False
     return bool(given.get("site"))
@@ -226,10 +223,7 @@ def _limit(params: Mapping[str, Any], option: str) -> int:
 
 
 def _execute(executor: Executor, plans: list[Planned]) -> list[VmOutcome]:
-    """Return the outcome of each VM.
-
-    Templates are removed when all else is done, because linked clones depend on them.
-    """
+    """Return the outcome of each VM; templates go last, because linked clones depend on them."""
     first: list[Planned] = []
     late: list[Planned] = []
     for planned in plans:

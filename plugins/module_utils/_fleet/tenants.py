@@ -26,10 +26,7 @@ class TenantSettings:
 
 
 def read_settings(params: Mapping[str, Any]) -> dict[str, TenantSettings]:
-    """Return the settings of O(tenant_settings) by tenant.
-
-    Raises ValidationFailed, with the tenant in the message.
-    """
+    """Return O(tenant_settings) by tenant. Raises ValidationFailed that names the tenant."""
     found: dict[str, TenantSettings] = {}
     given = read_estate_tenants(params.get("tenant_settings"))
     for tenant, options in given.items():

@@ -118,10 +118,7 @@ class Guest:
 
     @property
     def likely_vmids(self) -> frozenset[int] | None:
-        """The VMIDs that a guest of this name may have got.
-
-        None if the VMID does not follow from the name.
-        """
+        """The VMIDs that a guest of this name may have, None if they do not follow from it."""
         if self.vmid_choice != "by_name":
             return None
         vmid_ranges = (self.vmid_ranges.automatic, self.vmid_ranges.template)

@@ -117,9 +117,7 @@ class _Request:
         self.errors: dict[str, str] = {}
 
     def ask(self, kind: str, *path: str, nullable: bool = False) -> Any:
-        """Return a well-formed answer, or None after noting the error; a null is one if it is
-        `nullable`.
-        """
+        """Return a well-formed answer, None after an error; null is one if `nullable`."""
         try:
             answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
         except FleetError as error:

@@ -55,10 +55,7 @@ _FIGURES = frozenset(
 
 
 def listed_on(client: Client, kind: Kind, node: str) -> Rows:
-    """Return the guests of a kind on a node as it lists them itself, none if it does not answer.
-
-    Raises FleetError.
-    """
+    """Return the guests as a node lists them, none if it does not answer. Raises FleetError."""
     attempted = f"Could not list the {kind.noun}s of node {node}"
     try:
         answer = client.get(*kind.path(node), attempted=attempted)

@@ -79,7 +79,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
         confirm=str(params.get("confirm") or ""),
         options=dict(params.get("options") or {}),
         storage=None if storage is None else validate.storage(storage),
-        storage_map=_map(params.get("storage_map") or {}),
+        storage_map=read_storage_map(params),
         live=bool(params.get("live")),
         keep=str(params["keep"]),
         keep_storage=params.get("keep_storage"),
@@ -112,17 +112,16 @@ def _time(text: str | None) -> int | None:
     return when
 
 
+def read_storage_map(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the storages by the storage that they replace. Raises ValidationFailed."""
+    given = params.get("storage_map") or {}
+    return {validate.storage(old): validate.storage(new) for old, new in given.items()}
+
+
 def _storages(names: list[str] | None) -> tuple[str, ...] | None:
     if names is None:
         return None
     return tuple(validate.storage(name) for name in names)
-
-
-def _map(given: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for source, target in given.items():
-        found[validate.storage(source)] = validate.storage(target)
-    return found
 
 
 def _require_options(desired: DesiredRestore) -> None:

@@ -78,9 +78,7 @@ def _of_guest(
     row: VmRow,
     archives: Iterable[Archive],
 ) -> Chosen:
-    """Return the chosen archive of an existing guest; archives of an earlier guest with its VMID
-    are left out.
-    """
+    """Return the chosen archive of a guest, without archives of an earlier one of its VMID."""
     own = [one for one in archives if one.vmid == row.vmid]
     removals: Mapping[int, int] = {}
     if own:

@@ -18,10 +18,7 @@ DEFAULT_PREFIX = "auto-"
 
 
 def read_desired(params: Mapping[str, Any], now: float) -> DesiredSnapshots:
-    """Return the desired snapshots.
-
-    Raises ValidationFailed for options that contradict each other or do not name a snapshot.
-    """
+    """Return the desired snapshots. Raises ValidationFailed."""
     state = params.get("state") or "present"
     name = params.get("snapshot")
     prefix = params.get("prefix") or DEFAULT_PREFIX

@@ -239,10 +239,7 @@ def _shown(tree: Tree) -> dict[str, Any]:
 
 
 def _stored(description: str) -> str:
-    """Return a description as PVE stores it, without trailing blanks.
-
-    Source: QemuServer.pm, parse_vm_config.
-    """
+    """Return a description as PVE stores it, without trailing blanks (QemuServer.pm)."""
     return description.rstrip()
 
 

@@ -101,10 +101,7 @@ def named(params: Mapping[str, Any]) -> list[str | int]:
 
 
 def is_selection(params: Mapping[str, Any]) -> bool:
-    """Return whether VMs are chosen by tenant and tags, without a name.
-
-    Raises ValidationFailed if no VM is chosen.
-    """
+    """Return whether tenant and tags choose VMs. Raises ValidationFailed if nothing does."""
     names = [params.get(key) for key in ("name", "vmid", "vms")]
     if names != [None, None, None]:
         return False

@@ -12,7 +12,7 @@ from typing import Any
 from .._cluster.quota import Figures
 from .._core.quantities import MIB, read_size, whole_number
 from .._guest.export.exporter import ClusterContext, Exporter
-from .._guest.export.settings import Config, SettingGroup
+from .._guest.export.settings import Config, SettingGroup, parsed
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
@@ -20,7 +20,7 @@ from .._spec.vm import vm_spec
 from .config.actual import DRIVE, is_disk
 from .export.cloud_init import cloud_init_pieces, secrets_of
 from .export.devices import device_pieces
-from .export.hardware import hardware_pieces, parsed
+from .export.hardware import hardware_pieces
 from .plan.refusals.options import unknown_names
 from .plan.update import plan_update
 from .run import read_vm_options

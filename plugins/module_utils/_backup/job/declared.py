@@ -87,10 +87,7 @@ class DeclaredGuest:
 
 
 def read_declaration(options: Mapping[str, Any]) -> Declaration:
-    """Return the declaration of a guest, without a job if the schedule is empty.
-
-    Raises ValidationFailed.
-    """
+    """Return the declaration; without a schedule there is no job. Raises ValidationFailed."""
     if options.get("schedule") == "":
         return NO_JOB
     for option in ("schedule", "storage"):
@@ -161,10 +158,7 @@ def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> Desire
 def _wanted(
     guests: Iterable[DeclaredGuest], ours: Jobs, jobs: Jobs
 ) -> dict[str, tuple[Declaration, frozenset[int]]]:
-    """Return declaration and guests of each job that the guests declare, by its ID.
-
-    Raises Conflict.
-    """
+    """Return declaration and guests of each declared job, by its ID. Raises Conflict."""
     found: dict[str, tuple[Declaration, frozenset[int]]] = {}
     for guest in guests:
         if guest.declaration == NO_JOB:

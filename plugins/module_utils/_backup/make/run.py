@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
 from ..._cluster.tenant import tenant_of
 from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, PermissionDenied
-from ..._core.failures.several import Failed, failure_of_several
+from ..._core.failures.several import Failed, failure_of
 from ..._core.parallel import Resource, within_limits
 from ..._core.result import Result
 from ..._protection.privileges import Privileges
@@ -209,12 +209,13 @@ def _report(desired: DesiredBackup, outcomes: Sequence[GuestOutcome], check_mode
             key = f"{row['name']} ({row['vmid']})"
             before[key] = [mark["volume"] for mark in row["archives"] if mark["mark"] == "remove"]
             after[key] = ["new archive"] if row["backed_up"] else []
+    failures = [Failed(one.label, one.error) for one in outcomes if one.error is not None]
     return Result(
         changed=any(row["changed"] for row in rows),
         values={"guests": rows, "report": _lines(desired, rows, check_mode)},
         diff={"before": before, "after": after},
         warnings=tuple(warnings),
-        failure=_failure(outcomes),
+        failure=failure_of(failures, [one.label for one in outcomes]),
     )
 
 
@@ -270,13 +271,3 @@ def _lines(
         return [headline, *steps]
     limits = [desired.shown_limits()] if counts["backed up"] > 1 else []
     return [f"Preview: {headline}", *limits, *steps]
-
-
-def _failure(outcomes: Sequence[GuestOutcome]) -> FleetError | None:
-    """Return the error of the task: of its only guest, or one error for all failed guests."""
-    failures = [Failed(one.label, one.error) for one in outcomes if one.error is not None]
-    if not failures:
-        return None
-    if len(outcomes) == 1:
-        return failures[0].error
-    return failure_of_several(failures, [one.label for one in outcomes])

@@ -24,10 +24,12 @@ from ..._guest.model import Actual, Source
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
 from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
+from ..._guest.plan.origin import storages_with
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 from ..plan.decide import Aim, ContainerIntent, aim_of, is_disputed
 from ..plan.origin import (
+    TEMPLATES,
     Origin,
     is_oci,
     newest,
@@ -36,7 +38,6 @@ from ..plan.origin import (
     require_source,
     require_visible_file,
     rows_of,
-    template_storages,
 )
 
 
@@ -108,9 +109,9 @@ def _template_files(
     reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
 ) -> Iterator[TemplateFile]:
     """Yield the templates of containers on the storages; one request for each storage."""
-    for row in template_storages(desired, cluster):
+    for row in storages_with({TEMPLATES}, desired.guest.node, cluster):
         for volume in reads.contents(row.node, row.storage):
-            if volume.get("content") == "vztmpl":
+            if volume.get("content") == TEMPLATES:
                 yield TemplateFile(str(volume["volid"]), None if row.shared else row.node)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..._cluster.lookup import namesakes, templates_for
-from ..._cluster.state import ClusterState, StorageRow, VmRow
+from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
@@ -27,7 +27,7 @@ from ..model import DesiredContainer
 # of the plugins).
 _CLONING = frozenset(("lvmthin", "rbd", "zfspool", "btrfs"))
 _LINKS_SNAPSHOT = frozenset(("lvmthin", "rbd"))
-_TEMPLATES = "vztmpl"
+TEMPLATES = "vztmpl"
 
 
 Origin: TypeAlias = GuestOrigin[DesiredContainer]
@@ -87,18 +87,6 @@ def _is_a_vm(label: str) -> Conflict:
         next_step="Name a container, or the file of a container template",
         reason="source is a VM",
     )
-
-
-def template_storages(desired: DesiredContainer, cluster: ClusterState) -> list[StorageRow]:
-    """Return the storages that can have templates of containers, a shared one once."""
-    found: dict[tuple[str, str], StorageRow] = {}
-    for row in cluster.storages:
-        if not row.available or _TEMPLATES not in row.content:
-            continue
-        if desired.guest.node and row.node != desired.guest.node:
-            continue
-        found.setdefault((row.storage, row.place), row)
-    return list(found.values())
 
 
 def newest(

@@ -58,6 +58,13 @@ def causes_of(failures: Sequence[Failed]) -> str:
     return " ".join(texts)
 
 
+def failure_of(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError | None:
+    """Return the error of the only guest, or one error for all guests that failed, if any."""
+    if not failures:
+        return None
+    return failures[0].error if len(labels) == 1 else failure_of_several(failures, labels)
+
+
 def failure_of_several(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError:
     """Return one error for all guests that failed; `labels` are the labels of all guests.
 

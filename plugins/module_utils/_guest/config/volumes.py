@@ -98,10 +98,7 @@ def with_options(disk: Disk, existing: Mapping[str, str], schema: Schema) -> dic
 def grown_size(
     label: str, disk: Disk, existing: Mapping[str, str], noun: str = "Disk"
 ) -> int | None:
-    """Return the bytes to which the disk grows, or None if it has its size.
-
-    Raises ValidationFailed if it would shrink.
-    """
+    """Return the bytes to which the disk grows, or None. Raises ValidationFailed if it shrinks."""
     size = read_size(existing.get("size"))
     if disk.size is None or size is None:
         return None

@@ -71,9 +71,7 @@ class NewGuest:
         return True
 
     def _read_complete(self, client: Client, node: str, timeout: int) -> Mapping[str, Any] | None:
-        """Return the configuration with the VMID once nothing creates it, None if there is none;
-        after `timeout` seconds the last one.
-        """
+        """Return the configuration once nothing creates the guest, or the last one; or None."""
         config: Mapping[str, Any] = {}
         path = self.desired.kind.path(node, self.vmid, "config")
         for _left in poll(client.clock, timeout, first=1.0, longest=1.0):
@@ -112,10 +110,7 @@ class NewGuest:
         )
 
     def remove(self, client: Client, actual: Actual, seen: Actual | None, timeout: int) -> None:
-        """Remove it again. Raises Conflict if the VMID has been reused.
-
-        `seen` is the guest when this run last read it.
-        """
+        """Remove it, as `seen` last by this run. Raises Conflict if the VMID has been reused."""
         desired = self.desired
         require_own_guest(
             actual.label,

@@ -97,9 +97,7 @@ def _require(what: str, text: str, refusal: Refusal | None) -> None:
 
 
 def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
-    """Return the error of a value that PVE refuses, in words for people if the schema has the
-    cause.
-    """
+    """Return the error of a value that PVE refuses, with the schema's cause if it has one."""
     unexplained = f"was refused ({refusal.reason})"
     return validate.refused(
         what, text[:40], refusal.answer or unexplained, refusal.next_step or "Write it as PVE does"

@@ -58,9 +58,7 @@ _FAMILIES = (
 
 
 def addresses_of(key: str, item: Mapping[str, Any]) -> SubKeys:
-    """Return the sub-keys of addresses, None for one to remove (C(ipconfigN) of a VM, C(netN) of a
-    container).
-    """
+    """Return C(ipconfigN) of a VM, or addresses in C(netN) of a container; None removes one."""
     values: SubKeys = {}
     for family in _FAMILIES:
         values.update(_of_family(family, item))

@@ -30,10 +30,7 @@ _NOT_STATIC = ("", "dhcp", "auto")
 
 
 def lay_over(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a layer, overwritten by the layer above it.
-
-    An option that is None there is ignored.
-    """
+    """Return a layer's options, overwritten by the layer above; None there is ignored."""
     merged = dict(base)
     for key, value in more.items():
         if value is not None:
@@ -60,10 +57,7 @@ def _by_slot(
     new_slots: Sequence[str],
     new: Sequence[Mapping[str, Any]],
 ) -> list[Mapping[str, Any]]:
-    """Return the items of both lists, one a slot.
-
-    A slot that is twice in one list stays so, and is refused later.
-    """
+    """Return the items of both lists, one a slot; a slot twice in one list is refused later."""
     if not new:
         return []
     lower = dict(zip(old_slots, old, strict=True))

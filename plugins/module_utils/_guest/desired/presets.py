@@ -92,10 +92,7 @@ def with_storage_class(
 def _over(
     base: Mapping[str, Any], own: Mapping[str, Any], **addresses: str | None
 ) -> dict[str, Any]:
-    """Lay the options of an item over the options of its name.
-
-    A gateway only counts beside a static address.
-    """
+    """Lay an item's options over those of its name; a gateway needs a static address."""
     given = {key: value for key, value in own.items() if value is not None}
     merged = {**own, **base, **given}
     for gateway, address in (("gateway", "ip"), ("gateway6", "ip6")):

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._core.errors import FleetError
+from ..._core.errors import FleetError, ValidationFailed
 from ..._core.propstring import canonical
 from ..._core.quantities import whole_number
+from ..._schema.formats import QEMU, Schema, format_of, parse_option, rule_of
 
 _DECIMAL = re.compile(r"\d+\.\d+")
 _BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
@@ -57,6 +58,22 @@ def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> Se
     """Return a key of PVE with the ways to express it, none if it cannot be expressed."""
     left_out = Lost(key, text, reason)
     return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
+
+
+def parsed(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
+    """Return the sub-keys of an option, none if PVE could not read it either."""
+    try:
+        return parse_option(key, text, schema)
+    except ValidationFailed:
+        return {}
+
+
+def raw(key: str, text: str, schema: Schema = QEMU) -> dict[str, Any]:
+    """Return an option under PVE's own name."""
+    value: Any = text
+    if format_of(key, schema=schema) is None:
+        value = typed(text, rule_of(key, schema=schema) or {})
+    return {"options": {key: value}}
 
 
 def typed(text: str, rule: Mapping[str, Any]) -> Any:

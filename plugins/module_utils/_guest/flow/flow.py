@@ -224,10 +224,7 @@ def require_choice(desired: Guest, attempted: str) -> None:
 
 
 def with_connection(client: Client, desired: AnyDesired) -> AnyDesired:
-    """Return the desired guest with facts from the connection.
-
-    Raises FleetError for a node or storage that is not of the site.
-    """
+    """Return it with facts of the connection. Raises FleetError for foreign nodes and storages."""
     guest = desired.guest
     if guest.node and guest.state != "absent":
         require_own_node(client.connection, guest.node)

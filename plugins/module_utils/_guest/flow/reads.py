@@ -79,10 +79,7 @@ class GuestReads:
         return names, self.client.get(*actual.path, "config", snapshot=name)
 
     def cloned_state(self, actual: Actual, source: Source | None) -> Actual:
-        """Return the guest in the state that is cloned: now, or in a snapshot of the source.
-
-        Raises NotFound for a snapshot that does not exist.
-        """
+        """Return the guest in the state that is cloned: now, or a snapshot. Raises NotFound."""
         if source is None or not source.snapshot:
             return actual
         names, config = self.snapshot(actual, source.snapshot)

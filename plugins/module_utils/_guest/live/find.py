@@ -202,10 +202,7 @@ def still_nameless(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
 
 
 def _read_found(context: RunContext[Any], row: VmRow, cluster: ClusterState) -> Actual | None:
-    """Return the present VM, complete; None if it is gone.
-
-    Raises NodeUnhealthy if its node is down.
-    """
+    """Return the present VM, complete, or None. Raises NodeUnhealthy if its node is down."""
     desired = context.guest
     label = f"{desired.kind.noun} {row.vmid} on node {row.node}"
     if row.own_name:
@@ -262,10 +259,7 @@ def _read_complete(context: RunContext[Any], row: VmRow) -> Actual | None:
 
 
 def _is_another(actual: Actual, desired: Guest) -> bool:
-    """Return whether a VM that was found by its name is not the VM of the task.
-
-    It has another name than the listing says, or is being created for another tenant.
-    """
+    """Return whether a VM found by its name has another name, or is made for another tenant."""
     if desired.vmid is not None:
         return False
     if actual.name != desired.name:

@@ -66,11 +66,7 @@ def read_wherever(
     status: str | None = None,
     pool: str | None = None,
 ) -> Actual:
-    """Return the present state of the VM, on that node or on the node to which it was moved since
-    then.
-
-    Raises the error of the node.
-    """
+    """Return the VM on that node, or on its new one if it was moved. Raises the node's error."""
     try:
         return read_actual(client, kind, vmid, node, status=status, pool=pool)
     except (NotFound, NetworkError, NodeUnhealthy) as error:

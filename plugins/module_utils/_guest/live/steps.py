@@ -157,10 +157,7 @@ class Conversion:
         return running[0]["upid"] if running else None
 
     def accepted_task(self) -> str | None:
-        """Return the UPID of its task, the newest one, after PVE has accepted the request.
-
-        Raises TaskTimeout if the tasks cannot be read.
-        """
+        """Return the UPID of its newest task, once accepted. Raises TaskTimeout if hidden."""
         try:
             rows = self._tasks("all")
         except NetworkError:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..._cluster.lookup import templates_named
-from ..._cluster.state import ClusterState, VmRow
+from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.storages.images import Image, image_of, newest_for, with_version
 from ..._core.errors import Conflict, NotFound
 from ..model import Actual, Guest, Source
@@ -126,6 +127,18 @@ def find_newer_copy(
     there = replace(guest, node=actual.node)
     copy, _nodes = choose_copy(copies, there, "", shared, lambda one: place_of(one, shared))
     return copy
+
+
+def storages_with(
+    contents: AbstractSet[str], node: str | None, cluster: ClusterState
+) -> list[StorageRow]:
+    """Return the storages for any of these contents, of a named node; a shared one once."""
+    found: dict[tuple[str, str], StorageRow] = {}
+    for row in cluster.storages:
+        is_there = row.available and node in (None, "", row.node)
+        if is_there and not contents.isdisjoint(row.content):
+            found.setdefault((row.storage, row.place), row)
+    return list(found.values())
 
 
 def origins(value: Origin) -> str:

@@ -255,10 +255,7 @@ class _Steps:
         return []
 
     def convert(self, disk: str = "") -> Step:
-        """Return the step that converts the VM, or one disk of a template.
-
-        A conversion cannot be undone: the VM is read before each.
-        """
+        """Return the final step that converts the VM, or one disk of a template, read before."""
         summary = f"Convert {self.label} into a template"
         data: dict[str, Any] = {}
         if disk:

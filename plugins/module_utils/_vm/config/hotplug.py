@@ -48,10 +48,7 @@ def _family_of(key: str) -> str:
 
 
 def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str, str]) -> bool:
-    """Return whether a change of `key` on a running VM waits for a stop.
-
-    None: the option is unset.
-    """
+    """Return whether a change of `key` waits for a stop; None stands for an unset option."""
     family = _family_of(key)
     if family in _FAST:
         return False

@@ -103,10 +103,7 @@ def _disk_options(slot: str, item: Mapping[str, Any]) -> SubKeys:
 
 
 def read_nics(items: Sequence[Mapping[str, Any]]) -> dict[str, SubKeys | None]:
-    """Return C(netN) and C(ipconfigN) with their sub-keys; None for one to remove.
-
-    Raises ValidationFailed.
-    """
+    """Return sub-keys of C(netN) and C(ipconfigN), None to remove one. Raises ValidationFailed."""
     result: dict[str, SubKeys | None] = {}
     for item in items:
         key = str(item["name"])

@@ -32,10 +32,7 @@ VmOptions: TypeAlias = GuestOptions[DesiredVm]
 
 
 def read_options(params: Mapping[str, Any]) -> VmOptions:
-    """Return the parsed options.
-
-    `params` are the module's, checked by its argument specification.
-    """
+    """Return the parsed options of a module, checked by its argument specification."""
     options = checked(resolve(params))
     return options_of(_desired(options), options)
 
@@ -84,10 +81,7 @@ def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_class(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options over the options of their class.
-
-    Defaults of Ansible within cloud_init do not count as given.
-    """
+    """Return the options over their class; defaults within cloud_init do not count as given."""
     label = options.get("class")
     if not label:
         return options

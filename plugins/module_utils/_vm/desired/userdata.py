@@ -16,10 +16,7 @@ from ..model import Snippet
 
 
 def read_snippet(cloud_init: Mapping[str, Any]) -> Snippet | None:
-    """Return the user data that the options hold, or None.
-
-    Raises ValidationFailed if they do not fit together.
-    """
+    """Return the user data of the options, or None. Raises ValidationFailed."""
     content = cloud_init.get("user_data")
     if content is None:
         return None

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._guest.export.settings import Alternative, Config, Lost, SettingGroup, piece, typed
+from ..._guest.export.settings import Alternative, Config, Lost, SettingGroup, parsed, piece, typed
 from ..._schema.formats import rule_of
 from ..._spec.generated.vm_rules import SCALARS
 from ..config.actual import DRIVE, is_cloud_init, storage_of
 from ..config.view import decode_keys
-from .hardware import is_default, parsed
+from .hardware import is_default
 
 _PASSWORD = "cipassword"
 _DEFAULT_DRIVE = "ide2"

@@ -18,13 +18,14 @@ from ..._guest.export.settings import (
     Lost,
     SettingGroup,
     is_valid,
+    parsed,
     piece,
     typed,
 )
 from ..._schema.formats import sub_keys_of
 from ..._spec.generated.vm_rules import SCALARS
 from ..config.actual import DRIVE, is_cd, is_cloud_init, storage_of
-from .hardware import differing, parsed
+from .hardware import differing
 
 _NIC = re.compile(r"^net\d+$")
 _UNUSED = re.compile(r"^unused\d+$")

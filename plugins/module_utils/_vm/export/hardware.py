@@ -15,11 +15,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._core.errors import ValidationFailed
 from ..._core.propstring import canonical, same
 from ..._core.quantities import MIB, render_size, whole_number
-from ..._guest.export.settings import Config, SettingGroup, piece, typed
-from ..._schema.formats import format_of, parse_option, rule_of, sub_keys_of
+from ..._guest.export.settings import Config, SettingGroup, parsed, piece, raw, typed
+from ..._schema.formats import format_of, rule_of, sub_keys_of
 from ..._schema.values import is_same_option
 from ..._spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
 from ..config.boot import first_boot_order
@@ -57,14 +56,6 @@ def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
     yield from _boot(config)
     yield from _open(config)
     yield from _without_option(config)
-
-
-def parsed(key: str, text: str) -> dict[str, str]:
-    """Return the sub-keys of an option, none if PVE could not read it either."""
-    try:
-        return parse_option(key, text)
-    except ValidationFailed:
-        return {}
 
 
 def is_default(key: str, text: str) -> bool:
@@ -115,12 +106,11 @@ def _balloon(config: Config) -> Iterator[SettingGroup]:
         return
     text = config["balloon"]
     size = whole_number(text)
-    raw = _raw("balloon", text)
     if size is None:
-        yield piece("balloon", text, raw)
+        yield piece("balloon", text, raw("balloon", text))
     else:
         options = {"balloon": _mebibytes(size)}
-        yield piece("balloon", text, options, raw)
+        yield piece("balloon", text, options, raw("balloon", text))
 
 
 def _mebibytes(size: int) -> Any:
@@ -136,7 +126,7 @@ def _scalars(config: Config) -> Iterator[SettingGroup]:
         rule = rule_of(key) or {}
         text = _effective(key, config)
         options = {option: typed(text, rule)}
-        yield piece(key, text, options, _raw(key, text))
+        yield piece(key, text, options, raw(key, text))
 
 
 def _is_needed(key: str, config: Config) -> bool:
@@ -154,16 +144,7 @@ def _property_strings(config: Config) -> Iterator[SettingGroup]:
             continue
         text = config[key]
         options = {option: text}
-        yield piece(key, text, options, _raw(key, text))
-
-
-def _raw(key: str, text: str) -> dict[str, Any]:
-    """Return an option under PVE's own name."""
-    value: Any = text
-    if format_of(key) is None:
-        rule = rule_of(key) or {}
-        value = typed(text, rule)
-    return {"options": {key: value}}
+        yield piece(key, text, options, raw(key, text))
 
 
 def _agent(config: Config) -> SettingGroup:
@@ -190,7 +171,7 @@ def _console(config: Config) -> Iterator[SettingGroup]:
     text = config["serial0"]
     options: Mapping[str, Any] = {"serial_console": True}
     if text != "socket":
-        options = _raw("serial0", text)
+        options = raw("serial0", text)
     yield piece("serial0", text, options)
 
 
@@ -202,12 +183,11 @@ def _boot(config: Config) -> Iterator[SettingGroup]:
     if text == first_boot_order(config, _NOTHING):
         return
     order = parsed("boot", text).get("order")
-    raw = _raw("boot", text)
     if order is None:
-        yield piece("boot", text, raw)
+        yield piece("boot", text, raw("boot", text))
     else:
         options = {"boot": order.split(";")}
-        yield piece("boot", text, options, raw)
+        yield piece("boot", text, options, raw("boot", text))
 
 
 def _open(config: Config) -> Iterator[SettingGroup]:
@@ -218,8 +198,7 @@ def _open(config: Config) -> Iterator[SettingGroup]:
             continue
         if _is_generated(key, text):
             continue
-        raw = _raw(key, text)
-        yield piece(key, text, raw)
+        yield piece(key, text, raw(key, text))
 
 
 def _is_generated(key: str, text: str) -> bool:

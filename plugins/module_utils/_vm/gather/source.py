@@ -20,7 +20,7 @@ from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, require_alike
-from ..._guest.plan.origin import find_newer_copy
+from ..._guest.plan.origin import find_newer_copy, storages_with
 from ..kind import VM
 from ..model import DesiredVm
 from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain
@@ -28,7 +28,6 @@ from ..plan.origin import (
     IMAGES,
     FoundSource,
     Origin,
-    image_storages,
     of_archive,
     of_template,
     of_volume,
@@ -43,10 +42,7 @@ _READERS = 8  # copies of a template that are read at once
 
 
 def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin:
-    """Return the origin of a new VM.
-
-    Raises NotFound, Conflict or ConfigurationError if the source is not clear.
-    """
+    """Return the origin of a new VM. Raises FleetError if the source is not clear."""
     source = desired.guest.source
     if source is None:
         return Origin(desired)
@@ -82,7 +78,7 @@ def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterSt
     if rows:
         return FoundSource(rows)
     if source.name:
-        storages = image_storages(desired, cluster)
+        storages = storages_with(IMAGES, desired.guest.node, cluster)
         images = frozenset(_images_named(reads, source.name, storages))
         return FoundSource(images=tuple(images))
     return FoundSource(sight=look_for(reads.client, cluster, source.vmid))

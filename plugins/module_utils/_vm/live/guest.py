@@ -100,9 +100,7 @@ def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dic
 def _require_awaited(
     actual: Actual, request: GuestRequest, answer: Mapping[str, Any], why: str
 ) -> None:
-    """Raise NotSupported without an agent, GuestNotReady for a guest that is not as far as the
-    request says (pure).
-    """
+    """Raise NotSupported without an agent, GuestNotReady if the guest is not ready (pure)."""
     if _is_awaited(request, answer, why):
         return
     if why != _NO_AGENT:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..._cluster.lookup import find_template, require_template, templates_for
 from ..._cluster.placement import require_node
-from ..._cluster.state import ClusterState, StorageRow, VmRow
+from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.tenant import parse_tags
 from ..._cluster.visible import Sight, require_visible
 from ..._core.errors import ConfigurationError, Conflict
@@ -59,19 +59,6 @@ def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[
             return tuple(same)
     meant = find_template(cluster, vmid=source.vmid, name=source.name)
     return (meant,) if meant is not None else ()
-
-
-def image_storages(desired: DesiredVm, cluster: ClusterState) -> list[StorageRow]:
-    """Return the storages that can hold the image, a shared one once."""
-    found: dict[tuple[str, str], StorageRow] = {}
-    for row in cluster.storages:
-        if not row.available or IMAGES.isdisjoint(row.content):
-            continue
-        if desired.guest.node and row.node != desired.guest.node:
-            continue
-        place = "" if row.shared else row.node
-        found.setdefault((row.storage, place), row)
-    return list(found.values())
 
 
 def require_source(
