@@ -75,8 +75,7 @@ class Proof:
             if found is not None:
                 kept.append(found.options)
                 lost = found.lost
-            for one in lost:
-                left_out.append(_because(one, reason))
+            left_out += [_because(one, reason) for one in lost]
         return ProvenOptions(combined(kept), left_out)
 
     def _first_that_holds(

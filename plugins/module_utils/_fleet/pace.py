@@ -112,9 +112,7 @@ class RebootQueue:
 
     def _has_room(self, candidate: RebootCandidate) -> bool:
         is_full = self._taken >= self._size > 0
-        if is_full:
-            return False
-        return not any(map(candidate.excludes, self._down.values()))
+        return not is_full and not any(map(candidate.excludes, self._down.values()))
 
 
 def _not_after(candidate: RebootCandidate, lost: str) -> FleetError:

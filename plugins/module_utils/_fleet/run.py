@@ -109,9 +109,7 @@ def sites_of(params: Mapping[str, Any]) -> list[str]:
 
 def _names_site(given: Any) -> bool:
     """Return whether settings of a tenant or a VM name a site, before they are checked."""
-    if not isinstance(given, Mapping):
-        return False
-    return bool(given.get("site"))
+    return isinstance(given, Mapping) and bool(given.get("site"))
 
 
 def _of_site(outcome: VmOutcome, site: str) -> VmOutcome:

@@ -124,8 +124,7 @@ def _failure(row: Row, error: FleetError) -> list[str]:
     lines = [f"{_label(row)} ({place}) failed with {error.category}", f"    cause: {cause}"]
     if error.upid:
         lines.append(f"    task: {error.upid}")
-    for line in error.log[-_LOG_LINES:]:
-        lines.append(f"    log: {line}")
+    lines += [f"    log: {line}" for line in error.log[-_LOG_LINES:]]
     lines += _line("    done before", row.get("done", ()))
     if error.next_step:
         lines.append(f"    next step: {_one_line(error.next_step)}")

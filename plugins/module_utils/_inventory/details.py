@@ -209,9 +209,7 @@ def is_wellformed(kind: str, answer: Any) -> bool:
 
 
 def _may_have_addresses(guest: InventoryGuest) -> bool:
-    if guest.template:
-        return False
-    return guest.status == "running"
+    return not guest.template and guest.status == "running"
 
 
 def _digest(config: Any) -> str:

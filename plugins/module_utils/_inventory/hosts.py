@@ -352,8 +352,7 @@ def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[
         doubled = tenant_tag(guest.tenant, prefix)
         tags = {tag: None for tag in tags if tag.lower() != doubled}
     values: list[tuple[str, Any]] = [("tenant", guest.tenant)]
-    for tag in tags:
-        values.append(("tag", tag))
+    values += [("tag", tag) for tag in tags]
     values.append(("node", guest.node))
     values.append(("status", guest.status))
     values.append(("pool", guest.pool))

@@ -84,9 +84,7 @@ def _source(options: Mapping[str, Any]) -> Source | None:
 
 def is_exact(options: Mapping[str, Any], devices: str) -> bool:
     """Return whether a list of devices names all of them: only a list that is given can."""
-    if options[devices] is None:
-        return False
-    return bool(options[f"{devices}_exact"])
+    return options[devices] is not None and bool(options[f"{devices}_exact"])
 
 
 def _tags(kind: Kind, options: Mapping[str, Any]) -> frozenset[str] | None:

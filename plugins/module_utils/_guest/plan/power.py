@@ -85,9 +85,7 @@ def _is_off(desired: Guest, actual: Actual) -> bool:
 
 def stops_first(desired: Guest, actual: Actual) -> bool:
     """Return whether the VM is stopped first, so that all changes are applied at once."""
-    if not actual.running:
-        return False
-    return desired.state in ("stopped", "template")
+    return actual.running and desired.state in ("stopped", "template")
 
 
 def stop(actual: Actual, desired: Guest, *, hard: bool = False) -> Step:

@@ -86,9 +86,7 @@ class Update(Generic[AnyDesired]):
 
 def moves_node(desired: Guest, actual: Actual) -> bool:
     """Return whether the guest is to go to another node."""
-    if not desired.node:
-        return False
-    return desired.node != actual.node
+    return bool(desired.node) and desired.node != actual.node
 
 
 def _summary_of(update: Update[Any]) -> str:

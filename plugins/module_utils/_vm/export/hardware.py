@@ -203,9 +203,7 @@ def _open(config: Config) -> Iterator[SettingGroup]:
 
 def _is_generated(key: str, text: str) -> bool:
     """Return whether PVE made the value itself: the UUID of a VM without other facts about it."""
-    if key != "smbios1":
-        return False
-    return parsed(key, text).keys() <= {"uuid"}
+    return key == "smbios1" and parsed(key, text).keys() <= {"uuid"}
 
 
 def _without_option(config: Config) -> Iterator[SettingGroup]:
