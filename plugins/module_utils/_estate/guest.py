@@ -10,7 +10,7 @@ if it does, each group is tried separately, and settings that cannot be kept are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ def describe(actual: Actual, around: ClusterContext, choices: Choices) -> Export
             _source(actual, around.cluster),
             _state(actual, choices),
             *exporter.settings(config),
-            *_tags(_without_owners(tags, owners)),
+            *_tags(tag for tag in tags if tag.lower() not in owners),
             *_notes(actual),
         ]
     )
@@ -83,12 +83,7 @@ def _identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterat
         yield piece("node", actual.node, {"node": actual.node})
 
 
-def _without_owners(tags: Sequence[str], owners: Sequence[str]) -> list[str]:
-    """Return the tags that do not belong to tenants."""
-    return [tag for tag in tags if tag.lower() not in owners]
-
-
-def _tags(tags: Sequence[str]) -> Iterator[SettingGroup]:
+def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
     """Yield the tags of a guest except tags of tenants, each once and in lower case.
 
     No tags are written as an empty list, and the list is exact: a tag that is set by hand later is

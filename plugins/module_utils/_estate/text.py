@@ -73,13 +73,9 @@ def _unread(found: ExportReadings) -> Iterator[str]:
     for node in found.nodes:
         reason = one_line(node.reason)
         yield f"# - {reason}"
-    for vm in sorted(found.missing, key=_by_vmid):
+    for vm in sorted(found.missing, key=lambda vm: vm.vmid):
         text = one_line(f"{vm.label}: {vm.reason}")
         yield f"# - {text}"
-
-
-def _by_vmid(vm: ExportItem) -> int:
-    return vm.vmid
 
 
 def _secrets(estate: ExportedEstate) -> Iterator[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
-from .._cluster.lookup import find_vm
 from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
 from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
@@ -23,7 +22,7 @@ from .._core.shown import counted, first_of
 from .._guest.context import RunContext
 from .._guest.flow.flow import GuestPlan
 from .._guest.flow.placed import Numbered
-from .._guest.live.find import find
+from .._guest.live.find import find, find_row
 from .._guest.model import Actual, Guest
 from .._guest.plan.capacity import Capacity
 from .._kinds.registry import VMS, ListKind, list_of
@@ -339,13 +338,7 @@ def _is_template(planned: Planned) -> bool:
 def _row_in(cluster: ClusterState, desired: Guest) -> VmRow | None:
     """Return the row of the desired VM, None if it is missing or its name ambiguous (pure)."""
     try:
-        return find_vm(
-            cluster,
-            vmid=desired.vmid,
-            name=desired.name,
-            tenant_tag=desired.tenant_tag,
-            prefix=desired.tenant_prefix,
-        )
+        return find_row(cluster, desired)
     except Conflict:
         return None
 

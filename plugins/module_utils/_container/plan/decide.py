@@ -201,24 +201,17 @@ def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) 
     Raises FleetError for options that no change can bring about, and for a container of other
     origin.
     """
-    if not _is_owned(desired, actual):
+    guest, tags = desired.guest, parse_tags(actual.target.get("tags"))
+    if not owns(guest.tenant_tag, tags, guest.tenant_prefix):
         require_unprivileged(f"{actual.label} was not adopted", desired, actual.target)
-    source = desired.guest.source
+    source = guest.source
     may_be_a_file = source is not None and source.vmid is None  # a container keeps no trace of it
     if actual.marker.origin is not None or not may_be_a_file:
-        require_origin(desired.guest, actual, cluster)
+        require_origin(guest, actual, cluster)
     change = CONTAINER_PLANNER.changes(desired, actual.target)
     after = CONTAINER_PLANNER.applied(change, actual.target)
-    growth = None
-    if desired.guest.limits is not None:
-        growth = growth_of(desired.guest, actual, after)
+    growth = None if guest.limits is None else growth_of(guest, actual, after)
     return ContainerIntent(desired, actual, change, after, growth)
-
-
-def _is_owned(desired: DesiredContainer, actual: Actual) -> bool:
-    """Return whether the container is the tenant's already, so that nothing adopts it."""
-    guest = desired.guest
-    return owns(guest.tenant_tag, parse_tags(actual.target.get("tags")), guest.tenant_prefix)
 
 
 def require_possible(

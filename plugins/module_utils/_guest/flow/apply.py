@@ -10,7 +10,6 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.lookup import find_vm
 from ..._cluster.state import FRESH, ClusterState
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, DigestChanged
@@ -19,7 +18,7 @@ from ..._resource.execute import after_writes
 from ..context import AnyContext
 from ..create.vmid_race import AlreadyCreated
 from ..live.creation import is_unfinished
-from ..live.find import require_own
+from ..live.find import find_row, require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
@@ -145,13 +144,6 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
 def _is_listed(desired: Guest, cluster: ClusterState) -> bool:
     """Return whether the listing shows the guest, or several of its name."""
     try:
-        row = find_vm(
-            cluster,
-            vmid=desired.vmid,
-            name=desired.name,
-            tenant_tag=desired.tenant_tag,
-            prefix=desired.tenant_prefix,
-        )
+        return find_row(cluster, desired) is not None
     except Conflict:
         return True
-    return row is not None

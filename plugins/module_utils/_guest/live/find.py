@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.locate import locate
-from ..._cluster.lookup import namesakes, require_own_guest, require_unowned
+from ..._cluster.lookup import find_vm, namesakes, require_own_guest, require_unowned
 from ..._cluster.restoring import (
     await_restored,
     is_bare,
@@ -322,6 +322,17 @@ def _locate(
 ) -> tuple[VmRow | None, ClusterState]:
     return locate(
         client,
+        cluster,
+        vmid=desired.vmid,
+        name=desired.name,
+        tenant_tag=desired.tenant_tag,
+        prefix=desired.tenant_prefix,
+    )
+
+
+def find_row(cluster: ClusterState, desired: Guest) -> VmRow | None:
+    """Return the row of the desired guest. Raises Conflict if its name is ambiguous (pure)."""
+    return find_vm(
         cluster,
         vmid=desired.vmid,
         name=desired.name,
