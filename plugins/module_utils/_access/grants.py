@@ -30,9 +30,7 @@ _PATH = re.compile(
 
 
 class Grant(NamedTuple):
-    """A role that a user, a group or a token has on a path, and on those below it if it
-    propagates.
-    """
+    """A role of a user, a group or a token on a path, and on those below it if it propagates."""
 
     kind: str
     who: str

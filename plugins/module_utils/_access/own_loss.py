@@ -206,7 +206,6 @@ def _other_pools(client: Api, vms: Collection[int], name: str) -> dict[str, froz
 
 
 def _paths(members: Mapping[str, Any]) -> frozenset[str]:
-    """Return the paths of VMs and storages in a pool."""
     vms = {f"/vms/{vmid}" for vmid in members.get("vms", ())}
     return frozenset(vms.union(f"/storage/{name}" for name in members.get("storages", ())))
 

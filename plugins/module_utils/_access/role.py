@@ -95,7 +95,6 @@ def precheck_role(client: Api, desired: DesiredResource, change: ResourceChange)
 
 
 def _require_free_name(name: str, *, built_in: bool) -> None:
-    """Raise ValidationFailed for the name of a built-in role, or of one to come."""
     if built_in or name.lower().startswith("pve"):
         raise ValidationFailed(
             attempted=f"Role '{name}' was not changed",
@@ -109,7 +108,6 @@ def _require_free_name(name: str, *, built_in: bool) -> None:
 def _require_none_unknown(
     name: str, unknown: list[str], known: Iterable[str], version: Version
 ) -> None:
-    """Raise ValidationFailed for privileges that this version does not have."""
     if unknown:
         raise _unknown(name, unknown, known, version)
 

@@ -81,9 +81,7 @@ def _belongs(kind: str, who: str, realm: str) -> bool:
 
 
 def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, Mapping[str, Any]]:
-    """Return the rows of a realm by name, without groups of users: the rows of the groups have
-    their members.
-    """
+    """Return the rows of a realm by name, without groups of users: rows of groups have members."""
     found: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = str(row[key])
@@ -114,9 +112,7 @@ def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
 
 
 def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> bool:
-    """Return whether an entry will be removed: purged itself, or the user of its token is
-    removed.
-    """
+    """Return whether an entry will be removed: purged itself, or its token's user is removed."""
     kind, name = who
     if kind == "token":
         return name.partition("!")[0] not in users
@@ -124,9 +120,7 @@ def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> b
 
 
 def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | None]:
-    """Return the added, removed and updated names; `known` is whether updates can be found
-    (pure).
-    """
+    """Return the added, removed and updated names; updates are unknown unless `known` (pure)."""
     updated = [name for name in before if name in after and before[name] != after[name]]
     return {
         "added": sorted(after.keys() - before.keys()),

@@ -70,7 +70,6 @@ def _run(
     check_mode: bool,
     reading: Reading | None = None,
 ) -> Result:
-    """Do the work of the engine."""
 
     def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
         _require_owner(desired, change, keeper.owner_is_missing)
@@ -80,13 +79,11 @@ def _run(
 
 
 def _require_rotated(params: Mapping[str, Any], rotates: bool) -> None:
-    """Raise ValidationFailed for a successor of a token that is not rotated (pure)."""
     if params.get("successor") and not rotates:
         raise _refused_successor("successor was refused", "it goes with state=rotated only")
 
 
 def _require_owner(desired: DesiredResource, change: ResourceChange, is_missing: bool) -> None:
-    """Raise NotFound for a new token of a user that does not exist (pure)."""
     if not is_missing or not change.creates:
         return
     raise NotFound(

@@ -45,9 +45,7 @@ def read_rights(client: Api, token: str, successor: str, began: str) -> list[Rig
 
 
 def _require_all_visible(held: Collection[str], began: str) -> None:
-    """Raise PermissionDenied if a caller with these privileges on /access may not see all rights
-    (pure).
-    """
+    """Raise PermissionDenied if a caller with these privileges on /access may not see all."""
     if "Sys.Audit" in held:
         return
     raise PermissionDenied(
@@ -68,9 +66,7 @@ def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:
 
 
 def give(client: Api, right: Right, done: Sequence[str]) -> None:
-    """Give a token one role; repeating this does no harm. Raises FleetError with the steps done
-    before.
-    """
+    """Give a token one role; a repetition is harmless. Errors have the steps done before."""
     data: Mapping[str, Any] = {
         "path": right.path,
         "roles": right.grant.role,

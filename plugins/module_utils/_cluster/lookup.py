@@ -66,9 +66,7 @@ def namesakes(
 
 
 def _within_reach(rows: list[VmRow], tenant_tag: str, prefix: str) -> list[VmRow]:
-    """Return the tenant's own VMs, or else VMs that have no tenant or several including this
-    one.
-    """
+    """Return the tenant's own VMs, or else VMs without a tenant or with several including it."""
     own: list[VmRow] = []
     others: list[VmRow] = []
     for row in rows:

@@ -28,9 +28,7 @@ _NO_RULES = Rules()
 
 @dataclass(frozen=True)
 class Needs:
-    """The requirements of a VM on its node. `storages` maps a storage to the content type that it
-    must accept.
-    """
+    """The requirements of a VM on its node. `storages` maps storages to required content types."""
 
     storages: Mapping[str, str] = field(default_factory=dict)
     # the only eligible nodes, such as the node of a local template
@@ -63,9 +61,7 @@ class Choice:
 
 @dataclass
 class Load:
-    """The guests of a node, running or not, without templates and the VM itself; memory in
-    bytes.
-    """
+    """The guests of a node without templates and the VM itself, running or not; memory in bytes."""
 
     vms: int = 0
     cores: int = 0
@@ -245,7 +241,6 @@ def _why_too_many(row: NodeRow, load: Load, rules: Rules) -> str | None:
 
 
 def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
-    """Return why the cores of a node are not enough, with the figures, or None."""
     factor = rules.cpu_overcommit
     if factor is None:
         return None
@@ -260,7 +255,6 @@ def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str |
 
 
 def _why_no_memory_left(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
-    """Return why the rules leave no memory for the VM, with the figures, or None."""
     factor = rules.memory_overcommit
     minimum = rules.min_free_memory
     if factor is None and minimum is None:
@@ -470,7 +464,6 @@ def _drawn(seed: str) -> float:
 
 
 def _listed(refused: Mapping[str, str]) -> str:
-    """Return the reason of each node, for an error."""
     return by_reason(refused) or "no node is visible"
 
 
@@ -519,7 +512,6 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
 
 
 def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
-    """Raise ConfigurationError for a storage or node that the cluster does not have."""
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
         listed = ", ".join(sorted(known)) or "no storage this token may see"

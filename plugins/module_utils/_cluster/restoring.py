@@ -101,7 +101,6 @@ def with_doubtful(
 
 
 def _pools_of_others(cluster: ClusterState, tag: str | None, prefix: str) -> set[str | None]:
-    """Return the pools in which only other tenants have VMs (pure)."""
     own: set[str | None] = {None}
     others: set[str | None] = set()
     for row in cluster.vms.values():
@@ -114,9 +113,7 @@ def _pools_of_others(cluster: ClusterState, tag: str | None, prefix: str) -> set
 
 
 def remark_on_restored(cluster: ClusterState) -> str:
-    """Return the addition to a message about an unknown name if a VM seems to be restored
-    (pure).
-    """
+    """Return the addition to a message about an unknown name if a VM seems restored (pure)."""
     places = [_label(row.vmid, row.node) for row in suspects(cluster, None, "")]
     if not places:
         return ""
@@ -141,9 +138,7 @@ def await_restored(
 def _watch_restore(
     client: Client, path: tuple[str | int, ...], seconds: float
 ) -> tuple[dict[str, Any] | None, _Restore | None]:
-    """Return the last configuration, None if the VM is gone, and the restore that still writes
-    it.
-    """
+    """Return the last configuration, None if the VM is gone, and the restore that writes it."""
     node, vmid = str(path[1]), int(path[3])
     config: dict[str, Any] | None = None
     restore: _Restore | None = None
@@ -158,7 +153,6 @@ def _watch_restore(
 
 
 def _require_ended(restore: _Restore | None, attempted: str, vmid: int, node: str) -> None:
-    """Raise BeingRestored for a VM that a restore still writes (pure)."""
     if restore is not None:
         raise _being_restored(attempted, vmid, node, restore)
 
@@ -172,9 +166,7 @@ def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> N
 
 
 def first_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> BeingRestored | None:
-    """Return the error about the first of these VMs that a restore writes; requests as for
-    `require_restored`.
-    """
+    """Return the error about the first VM that a restore writes; requests as `require_restored`."""
     try:
         require_restored(client, rows, attempted)
     except BeingRestored as error:
@@ -248,7 +240,6 @@ def _look_for_restore(client: Client, vmid: int, node: str) -> _Restore:
 
 
 def _read_config(client: Client, path: tuple[str | int, ...]) -> dict[str, Any] | None:
-    """Return the configuration of a VM, None if it is gone."""
     node, vmid = str(path[1]), int(path[3])
     try:
         config: dict[str, Any] = client.get(*path, "config")

@@ -286,9 +286,7 @@ def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRo
 
 
 def _placed_again(client: Client, cluster: ClusterState, vmids: Iterable[int]) -> ClusterState:
-    """Return the cluster state with these VMs on their current nodes, without the VMs that are
-    gone.
-    """
+    """Return the cluster state with these VMs on their current nodes, without VMs that are gone."""
     rows = client.direct().get("cluster", "resources", type="vm")
     listed = cluster_state_of(rows, cluster.types)
     vms = dict(cluster.vms)
@@ -465,10 +463,8 @@ def _storage(row: Mapping[str, Any]) -> StorageRow:
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
-    """Return a text of a row, an empty one if it is missing."""
     return str(row.get(key) or "")
 
 
 def _number(row: Mapping[str, Any], key: str) -> int:
-    """Return a figure of a row, 0 if it is missing."""
     return int(row.get(key) or 0)

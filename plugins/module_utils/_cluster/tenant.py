@@ -139,9 +139,7 @@ def require_named_owners(params: Mapping[str, Any], given: Mapping[str, Any] | N
 
 
 def blank_owner(option: str, place: str = "") -> ValidationFailed:
-    """Return the error for an option about tenants without a value; `place` is its place in the
-    task.
-    """
+    """Return the error for an option about tenants without a value; `place` is its place."""
     without = "to work on the VMs of every tenant and of none"
     if option == "tenant_prefix":
         without = f"for the default, {PREFIX}"

@@ -48,9 +48,7 @@ def hidden_storages(client: Reader, names: Iterable[str]) -> list[str]:
 
 
 def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
-    """Raise PermissionDenied for storages that are not listed and that the caller could not see
-    (pure).
-    """
+    """Raise PermissionDenied for storages that are not listed and may be hidden (pure)."""
     if not hidden:
         return
     listed = ", ".join(hidden)

@@ -70,7 +70,6 @@ def _options(section: Section, given: Any, place: str) -> dict[str, Any]:
 
 
 def _require_different(items: Sequence[DeclaredItem]) -> None:
-    """Raise ValidationFailed for a resource that is declared twice."""
     known: set[str] = set()
     for item in items:
         if item.name in known:

@@ -62,7 +62,6 @@ def exported_sdn(running: Sections) -> ExportedSection:
 
 
 def _without_tenants(running: Sections) -> Sections:
-    """Return the objects except the VNets of tenants and their subnets."""
     own = {name for name, entry in running[VNETS].items() if marked_tag(entry.get("alias"))}
     vnets = {name: entry for name, entry in running[VNETS].items() if name not in own}
     subnets = {

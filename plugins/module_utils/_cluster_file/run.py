@@ -22,9 +22,7 @@ from .sections import SECTIONS, Section
 
 @dataclass(frozen=True)
 class Planned:
-    """A resource of the file with the result that its module would have. `exists` is whether the
-    cluster has it now.
-    """
+    """A resource of the file with the result of its module. `exists`: the cluster has it now."""
 
     item: DeclaredItem
     preview: Result

@@ -30,7 +30,6 @@ _LONGEST = 40
 
 
 def _name(value: str, what: str) -> str:
-    """Return the name of a model without the prefix that VMs use."""
     name = validate.config_id(value.removeprefix(_PREFIX), what)
     if len(name) > _LONGEST:
         raise validate.refused(what, name, "is too long", f"Use {_LONGEST} characters")

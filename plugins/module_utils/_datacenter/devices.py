@@ -108,9 +108,7 @@ def require_devices(
     devices: Mapping[str, Sequence[Device] | None],
     unknown: Sequence[str],
 ) -> None:
-    """Raise ConfigurationError for entries without a device; `unknown` are nodes that the cluster
-    does not have (pure).
-    """
+    """Raise ConfigurationError for entries without a device; `unknown` are unknown nodes (pure)."""
     faults = [f"there is no node {node}" for node in unknown]
     candidates: list[str] = []
     for entry in entries:

@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of resource mappings (pve-manager: PVE/API2/Cluster/Mapping; pve-guest-common:
-PVE/Mapping).
-"""
+"""The table of resource mappings (pve-manager: API2/Cluster/Mapping; pve-guest-common: Mapping)."""
 
 from __future__ import annotations
 

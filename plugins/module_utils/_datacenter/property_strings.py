@@ -62,9 +62,7 @@ class SubKey:
 
 @dataclass(frozen=True)
 class PropertyString:
-    """The keys of one property string; PVE demands the `required` key whenever the string is
-    set.
-    """
+    """The keys of one property string; PVE demands the `required` key whenever it is set."""
 
     option: str
     sub_keys: tuple[SubKey, ...]
@@ -178,9 +176,7 @@ def number(
 
 
 def shown_number(text: str) -> int | float | str | None:
-    """Return a number in the form of a result, None for an empty text, and any other text
-    unchanged.
-    """
+    """Return a number in the form of a result, None for an empty text, other texts unchanged."""
     if not _NUMBER.fullmatch(text):
         return text or None
     value = float(text)

@@ -202,7 +202,6 @@ def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
 
 
 def _require_version(newer: Sequence[tuple[str, Version]], version: Version) -> None:
-    """Raise NotSupported for a value that is newer than the server (pure)."""
     for what, since in newer:
         if version < since:
             raise _too_old(what, since, version)
@@ -219,7 +218,6 @@ def _too_old(what: str, since: Version, version: Version) -> NotSupported:
 
 
 def _require_removable(desired: DesiredResource) -> None:
-    """Raise ValidationFailed for options that state=absent cannot remove."""
     other = sorted(desired.values.keys() - {_REGISTERED, *_TAKEN})
     for option, key in _TAKEN.items():
         if desired.values.get(option, {}).keys() - {key}:

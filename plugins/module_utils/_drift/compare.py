@@ -236,7 +236,6 @@ def _differences(
 
 
 def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
-    """Return the keys whose values differ."""
     keys = first.keys() | second.keys()
     return {key for key in keys if first.get(key) != second.get(key)}
 

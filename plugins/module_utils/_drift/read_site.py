@@ -112,9 +112,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
 
 
 def _lists_of(estate: Estate) -> list[ListKind]:
-    """Return the kinds of guests that are compared: containers only if the estate has a list of
-    them, which may be empty.
-    """
+    """Return the kinds of guests to compare: containers only if the estate lists them."""
     if estate.params.get(CONTAINERS.option) is None:
         return [VMS]
     return [VMS, CONTAINERS]

@@ -60,7 +60,6 @@ def _headline(document: Row) -> str:
 
 
 def _place(row: Row) -> str:
-    """Return the site or the node that a row is about."""
     names: list[str] = []
     for key in ("node", "site"):
         if row.get(key):
@@ -79,7 +78,6 @@ def _vm(row: Row) -> list[str]:
 
 
 def _resource(row: Row) -> list[str]:
-    """Return the lines about one resource of the cluster file."""
     label = f"{row['section']} {row['name']}".rstrip()
     if row["site"]:
         label = f"{label} ({row['site']})"

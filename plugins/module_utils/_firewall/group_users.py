@@ -37,7 +37,6 @@ def require_group_unused(client: Client, name: str) -> None:
 
 
 def _users_of(client: Client, name: str) -> list[str]:
-    """Return the places with a rule that uses the group, as messages call them."""
     places = _places(client)
 
     def is_user(place: tuple[str, Path]) -> bool:

@@ -65,7 +65,6 @@ def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:
 def _read_sets(
     client: Client, scope: FirewallScope, only: frozenset[str] | None
 ) -> dict[str, IpSet]:
-    """Return the IP sets, without members for sets that are not in `only`."""
     names = sets_of(client.get(*scope.path, "ipset"))
 
     def read_one(name: str) -> IpSet:

@@ -205,9 +205,7 @@ def _read_groups(client: Api) -> set[str]:
 
 
 def require_group(name: str, groups: Collection[str], attempted: str) -> None:
-    """Raise NotFound for a group that does not exist, which PVE accepts for a new resource
-    (pure).
-    """
+    """Raise NotFound for a missing group, which PVE accepts for a new resource (pure)."""
     if name not in groups:
         raise NotFound(
             attempted=attempted,

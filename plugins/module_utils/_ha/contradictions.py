@@ -130,9 +130,7 @@ def _crowded(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator
 
 
 def _connected(groups: Mapping[str, Rule]) -> list[tuple[list[str], frozenset[str]]]:
-    """Return the rules that keep resources together, merged if they share one: their names and all
-    their resources.
-    """
+    """Return rules that keep resources together, merged if they share one: names and resources."""
     found: list[tuple[list[str], frozenset[str]]] = []
     for name, rule in sorted(groups.items()):
         if rule.affinity != "positive":

@@ -41,7 +41,6 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
 
 
 def _users(name: str, client: Api) -> list[str]:
-    """Return the HA resources in a group; one request."""
     resources = list_values(HA_RESOURCE, client, {})
     return [keys["sid"] for keys, values in resources if values["group"] == name]
 

@@ -156,7 +156,6 @@ def _unused_resources(
 def _resource(
     table: Table, options: Mapping[str, Any], state: HaState, client: Api
 ) -> TableResource:
-    """Return a rule or a resource with its plan; no request."""
     known = state.rules if table is HA_RULE else state.resources
     desired = read_desired(table, options)
     actual = known.get(next(iter(desired.keys.values())))

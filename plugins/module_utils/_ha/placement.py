@@ -72,9 +72,7 @@ def marked_tenant(comment: object) -> str | None:
 
 
 def source_of(name: str, comment: object) -> Source | None:
-    """Return the source of a rule that the placement of a tenant has created, None for another
-    rule.
-    """
+    """Return the source of a rule that the placement of a tenant created, None for another rule."""
     tenant = marked_tenant(comment)
     direction, colon, rest = str(comment or "").partition(": ")
     if tenant is None or not colon or not name.startswith(f"{NAME_PREFIX}{direction}-"):
@@ -146,9 +144,7 @@ def scope_of(tags: Iterable[str | None]) -> frozenset[str]:
 def obsolete_rules(
     rules: Mapping[str, Mapping[str, object]], derived: Iterable[DerivedRule], scope: frozenset[str]
 ) -> list[str]:
-    """Return the names of rules that the placement of these tenants has created, and that it no
-    longer has.
-    """
+    """Return the names of rules that the placement of these tenants created and no longer has."""
     kept = {rule.name for rule in derived}
     found: list[str] = []
     for name, values in sorted(rules.items()):

@@ -95,7 +95,6 @@ def _await_node(client: Client, wanted: Wanted, check_mode: bool) -> None:
 
 
 def _await_own_tasks(work: _Work) -> None:
-    """Wait for the tasks that an interrupted run has left."""
     client, node = work.client, work.wanted.node
     for _left in poll(client.clock, work.wanted.task_timeout, longest=5.0):
         if not own_tasks(work.facts.tasks, work.record):
@@ -267,7 +266,6 @@ def _move(work: _Work, evacuation: Evacuation) -> None:
 
 
 def _note(work: _Work, outcome: VmOutcome) -> None:
-    """Note the outcome of one guest."""
     if outcome.error is not None:
         work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
         work.done += outcome.error.details.get("done", ())

@@ -53,9 +53,7 @@ class _Work:
 
 
 def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
-    """Wait until the node is complete, then return its guests; check mode plans it, and does not
-    wait.
-    """
+    """Wait until the node is complete, then return its guests; check mode does not wait."""
     record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
     if record is None or record.phase == PENDING:
         return result_of(Progress(wanted, "none"))
@@ -84,9 +82,7 @@ def _next_record(client: Client, node: str) -> KeptRecord:
 
 
 def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Record | None:
-    """Return the record of the node once it is complete. Raises NodeUnhealthy with the missing
-    parts.
-    """
+    """Return the record of the complete node. Raises NodeUnhealthy with the missing parts."""
     missing: list[str] = []
     for _left in poll(client.clock, timeout, longest=5.0):
         try:
@@ -266,7 +262,6 @@ def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
 
 
 def _note(work: _Work, outcome: VmOutcome) -> None:
-    """Note the outcome of one guest."""
     if outcome.error is not None:
         work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
         work.done += outcome.error.details.get("done", ())

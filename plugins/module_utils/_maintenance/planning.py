@@ -221,7 +221,6 @@ def _reason(error: FleetError | None, refused: Collection[str], node: str) -> st
 
 
 def _plan_stops(round_: Round, wanted: Wanted) -> None:
-    """Plan the shutdown of the guests that cannot leave."""
     stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
     items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]
     plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}

@@ -34,9 +34,7 @@ class CephState:
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node: its services that run, its storages that are available, its version, and when it
-    was booted.
-    """
+    """A node: its running services, available storages, version, and boot time."""
 
     services: tuple[str, ...]
     storages: tuple[str, ...]
@@ -72,9 +70,7 @@ def read_facts(client: Client, node: str) -> Facts:
 
 
 def read_members(client: Client) -> tuple[bool, dict[str, bool], str]:
-    """Return whether the cluster is quorate, whether each node is online, and the node that
-    answers.
-    """
+    """Return whether the cluster is quorate, whether each node is online, and who answers."""
     rows = client.direct().get("cluster", "status", attempted="Could not read the cluster's status")
     # A node without a cluster has no row of one.
     quorate = all(row.get("quorate", 1) for row in rows if row.get("type") == "cluster")

@@ -50,9 +50,7 @@ def _troubles(facts: Facts, node: str) -> list[str]:
 
 
 def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
-    """Return why resources of the HA manager could arrive on a node that is not in its maintenance
-    mode, if they could.
-    """
+    """Return why HA resources could arrive on a node that is not in its maintenance mode."""
     if ha_maintenance or not ha.balances or not ha.managed:
         return []
     option = "crs.ha_auto_rebalance"
@@ -61,9 +59,7 @@ def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
 
 
 def find_late(windows: Sequence[str], left: float | None, needed: float) -> list[str]:
-    """Return why moves that take `needed` seconds do not fit into the windows, of which `left`
-    seconds remain, if they do not fit.
-    """
+    """Return why moves of `needed` seconds do not fit into the `left` seconds of the windows."""
     if left is None:
         return []
     if left == 0:

@@ -98,9 +98,7 @@ def _add_storages(samples: Samples, cluster: ClusterState, label: Mapping[str, s
 def _add_guests(
     samples: Samples, cluster: ClusterState, prefix: str, label: Mapping[str, str]
 ) -> None:
-    """Add the number of guests of each node by kind and phase; on a node that is not online it is
-    unknown.
-    """
+    """Add the number of guests of each node by kind and phase; unknown if it is not online."""
     numbers: Counter[tuple[str, str, str]] = Counter()
     without_tenant: Counter[str] = Counter()
     for kind in GUESTS:
@@ -188,9 +186,7 @@ def _use_of(
 def _add_copies(
     samples: Samples, site: Site, wanted: MetricsOptions, kind: str, copies: Mapping[int, Copies]
 ) -> None:
-    """Add number and newest time of the snapshots or backups of each guest of which they are
-    known.
-    """
+    """Add number and newest time of the snapshots or backups of each guest if they are known."""
     if site.cluster is None:
         return
     for vmid, found in copies.items():

@@ -39,9 +39,7 @@ _GRACE = 60  # seconds for the requests of a bulk action beside the shutdowns
 def await_running_tasks(
     client: Client, nodes: Collection[str], vmids: set[int], limit: int
 ) -> None:
-    """Wait for bulk actions, and for starts and shutdowns of these guests, that an interrupted run
-    has left.
-    """
+    """Wait for bulk actions, and starts and shutdowns of these guests, of an interrupted run."""
     known = {"", *map(str, vmids)}
     for _left in poll(client.clock, limit, longest=5.0):
         rows = [row for node in nodes for row in read_active(client, node)]

@@ -97,7 +97,6 @@ def _carry_out(
 
 
 def _result(options: PowerOptions, work: _Work) -> Result:
-    """Return the result of a run, or of its preview."""
     turns = work.estate.turns
     plan = [text for turn in turns for text in turn.summaries]
     left = {one.label: one.why for one in work.estate.refused}

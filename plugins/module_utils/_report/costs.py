@@ -51,7 +51,6 @@ def read_prices(given: Mapping[str, Any] | None) -> Prices | None:
 
 
 def _price(value: Any, what: str) -> Decimal:
-    """Return a price, 0 if it is not given."""
     if value is None:
         return Decimal(0)
     try:

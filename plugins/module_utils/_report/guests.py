@@ -131,9 +131,7 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
 
 
 def _proven(key: GuestKey, proofs: Mapping[GuestKey, Proof] | None) -> dict[str, Any] | None:
-    """Return the last proven restore of a guest, without a time if there was none; None without a
-    record of drills.
-    """
+    """Return the last proven restore of a guest, without a time for none; None without a record."""
     if proofs is None:
         return None
     found = proofs.get(key)

@@ -169,9 +169,7 @@ def _difference(before: Figures | None, after: Figures | None) -> dict[str, int]
 
 
 def sum_of(use: Use, of_now: Use) -> Figures | None:
-    """Return the sum of all sites, None if it is not known, or if the earlier report covered other
-    sites.
-    """
+    """Return the sum of all sites, None if unknown or if the earlier report covered other sites."""
     if use.keys() != of_now.keys():
         return None
     parts: list[Figures] = []

@@ -117,9 +117,7 @@ def _networks(
 
 
 def _jobs(read: PartialRead, rows: Sequence[VmRow]) -> Mapping[int, Sequence[str]] | None:
-    """Return the enabled backup jobs of each guest by VMID, or None with the reason in
-    `missing`.
-    """
+    """Return the enabled backup jobs of each guest by VMID, None with the reason in `missing`."""
     answer = read.read("backup jobs", "cluster", "backup")
     return None if answer is None else jobs_by_guest(named_jobs(answer), rows)
 
@@ -151,7 +149,6 @@ def _own_storages(client: Client, cluster: Row) -> Row:
 
 
 def _privileges(read: PartialRead) -> Privileges | None:
-    """Return the privileges of the login, or None if they cannot be read."""
     held = read.read("privileges of the login", "access", "permissions")
     if held is None:
         return None

@@ -42,9 +42,7 @@ Items = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of the report, in which risks are searched. `time` is when the sites were
-    read.
-    """
+    """The findings of the report in which risks are searched. `time` is that of the reading."""
 
     sites: Sequence[Row]
     tenants: Sequence[Row]

@@ -219,9 +219,7 @@ def _interface(label: str, one: Mapping[str, str], protocol: str | None) -> Iter
 
 
 def _twins(after: Sections) -> Iterator[FleetError]:
-    """Yield an error for an address that two nodes of a fabric have, and for an interface that two
-    fabrics use.
-    """
+    """Yield an error for an address of two nodes of a fabric, and an interface of two fabrics."""
     seen: dict[tuple[str, ...], str] = {}
     for name, entry in after[FABRIC_NODES].items():
         for owner, value in _taken(entry):

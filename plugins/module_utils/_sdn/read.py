@@ -72,9 +72,7 @@ def _read_fabrics(client: Client, params: Mapping[str, Any]) -> dict[str, list[M
 
 
 def fabrics_of(found: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the rows of fabrics and of their nodes (pure). Raises ApiError for a row without an
-    ID.
-    """
+    """Return the rows of fabrics and nodes (pure). Raises ApiError for a row without an ID."""
     rows = {FABRICS: found.get("fabrics") or [], FABRIC_NODES: found.get("nodes") or []}
     for kind, listed in rows.items():
         if not all(has_id(kind, row) for row in listed):

@@ -124,9 +124,7 @@ class SdnTransaction(Resource[Result]):
             ) from error
 
     def _take_over(self, step: Step, error: FleetError) -> None:
-        """Roll an interrupted run back, and keep its lock. A wrong token is refused, as the
-        configuration is locked.
-        """
+        """Roll an interrupted run back, and keep its lock. PVE refuses a wrong token then."""
         self.token = self.token_file.read()
         if not self.token:
             raise _locked(step, self.is_answer_lost) from error

@@ -79,9 +79,7 @@ class StoredFile(Resource[Result]):
         return self.after_task(step, result)
 
     def confirm_write(self, step: Step) -> Callable[[], str | None]:
-        """Return the check after a lost answer: it returns the task's UPID, the volume if the step
-        is done, or None.
-        """
+        """Return the check after a lost answer: the task's UPID, the finished volume, or None."""
         return self._is_downloaded if step.action == DOWNLOAD else self._is_removed
 
     def _is_downloaded(self) -> str | None:

@@ -75,9 +75,7 @@ class _Guest:
         return self.label.partition(" ")[0]
 
     def finding(self, kind: str, tenant: str | None, text: str) -> Finding:
-        """Return a finding about the guest; `text` continues a sentence that begins with its
-        label.
-        """
+        """Return a finding about the guest; `text` continues a sentence after its label."""
         return Finding(kind, tenant, str(self.vmid), f"{self.label} {text}")
 
 
@@ -278,7 +276,6 @@ def find_unknown_subjects(facts: TenantFacts) -> Iterator[Finding]:
 
 
 def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
-    """Return everything that can have a right: kind and name."""
     found = {("group", name) for name in facts.groups}
     for user in facts.users:
         found.add(("user", user))

@@ -37,9 +37,7 @@ _TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
 def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> ClusterState:
-    """Return the cluster state with the guests of both kinds, and with the names of all if a
-    template is given by its name.
-    """
+    """Return the cluster state of both kinds, with all names if a template is given by name."""
     if all(whole_number(text) is not None for text in tenant.templates):
         return facts.of_both_kinds
     return with_names(client, facts.of_both_kinds, missing=True)
@@ -147,7 +145,6 @@ def _all_bridges(client: Client, facts: TenantFacts) -> set[str]:
 
 
 def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[str]) -> FleetError:
-    """Return the error for objects that do not exist; `known` are the existing ones."""
     category: type[FleetError] = ConfigurationError
     if kind in ("user", "template"):
         category = NotFound

@@ -20,9 +20,7 @@ from .tenant_resources import wanted_privileges, wanted_rights
 
 
 def describe(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -> dict[str, Any]:
-    """Return a tenant with its roles and rights; `templates` are VMIDs by the option's name or
-    VMID.
-    """
+    """Return a tenant with its roles and rights; `templates` are VMIDs by the option's text."""
     wanted = wanted_privileges(tenant, facts)
     name = current_token(tenant, facts) or tenant.token
     return {

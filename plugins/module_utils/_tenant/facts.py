@@ -155,7 +155,6 @@ def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
 
 
 def _containers(rows: Iterable[Row]) -> dict[int, Container]:
-    """Return the containers of the cluster's listing by VMID."""
     found: dict[int, Container] = {}
     for row in rows:
         if "vmid" in row and row.get("type") != VM.type:
@@ -192,9 +191,7 @@ def entries_of(rights: Rights) -> list[Entry]:
 
 
 def own_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
-    """Return the rights by path that give a role of the tenant to any user, group or token
-    (pure).
-    """
+    """Return the rights by path that give a role of the tenant to anyone (pure)."""
     own = set(tenant.roles.values())
     entries = entries_of(facts.rights)
     return by_path(entry for entry in entries if entry[1].role in own)
@@ -215,9 +212,7 @@ def other_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
 
 
 def listed(table: Table) -> Table:
-    """Return a table that reads one resource from the listing of its kind, so that several share
-    one request.
-    """
+    """Return a table that reads a resource from its listing, so that several share one request."""
 
     def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
         for row in table.rows(answer, keys):

@@ -126,7 +126,6 @@ def _roles_of_others(tenant: Tenant, facts: TenantFacts, place: tuple[str, str])
 
 
 def _uses_of_user(tenant: Tenant, facts: TenantFacts) -> list[str]:
-    """Return roles and tokens of other tenants that the user of the tenant has."""
     others = foreign_tokens(tenant, facts)
     tokens = others.keys() - set(unmarked_tokens(tenant, facts))
     roles = _roles_of_others(tenant, facts, ("user", tenant.user))
@@ -196,9 +195,7 @@ def stray_tokens(tenant: Tenant, facts: TenantFacts) -> list[str]:
 
 
 def is_established(tenant: Tenant, facts: TenantFacts) -> bool:
-    """Return whether anything was created for the tenant, so that objects with its names are its
-    own.
-    """
+    """Return whether anything was created for the tenant, so that its names are its own."""
     if tenant.adopt or all_tokens(tenant, facts):
         return True
     holdings = (pool_of(tenant, facts), user_of(tenant, facts), group_of(tenant, facts))

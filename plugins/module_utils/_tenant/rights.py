@@ -76,7 +76,6 @@ def privileges_of(operations: Sequence[str], version: Version) -> dict[str, froz
 
 
 def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
-    """Return the needs of the operations in this version of Proxmox VE."""
     found: list[Need] = []
     for operation in (BASE, *operations):
         for task in OPERATIONS[operation]:

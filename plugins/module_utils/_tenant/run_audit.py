@@ -153,13 +153,11 @@ def _privileged_containers(client: Client, task: AuditTask, facts: TenantFacts) 
 
 
 def _network_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
-    """Return the findings about the networks of tenants."""
     networking = {one.tag: one.networking for one in task.tenants if one.networking is not None}
     return list(audit_networks(reader, facts, task.prefix, networking))
 
 
 def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
-    """Return the findings about tokens."""
     realms = kinds_of_realms(reader)
     lasting = frozenset(lasting_tokens(task.lasting_tokens, task.tenants, facts))
     now = reader.clock.time()

@@ -38,9 +38,7 @@ from .rights import bridge_path, privileges_of
 
 @dataclass(frozen=True)
 class TenantResource:
-    """One resource of the tenant: `reads` is its table while all is planned, `table` when it is
-    written.
-    """
+    """One resource of the tenant: `reads` is its table in planning, `table` in writing."""
 
     reads: Table
     table: Table
@@ -127,9 +125,7 @@ def _paths(tenant: Tenant, templates: Mapping[str, int]) -> dict[str, list[str]]
 
 
 def wanted_rights(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -> Rights:
-    """Return the rights of the tenant by path; `templates` are VMIDs by the option's name or
-    VMID.
-    """
+    """Return the rights of the tenant by path; `templates` are VMIDs by the option's text."""
     kind, who = tenant.subject
     wanted = wanted_privileges(tenant, facts)
     found: list[Entry] = []
@@ -144,9 +140,7 @@ def wanted_rights(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, in
 def right_resources(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> list[TenantResource]:
-    """Return the rights of the tenant, and the removal of rights that give its roles to others or
-    on other paths.
-    """
+    """Return the rights of the tenant, and the removal of other rights with its roles."""
     wanted = wanted_rights(tenant, facts, templates)
     resources = [rights_on(path, grants) for path, grants in wanted.items()]
     surplus = by_path(surplus_entries(tenant, facts, wanted))

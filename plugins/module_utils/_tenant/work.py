@@ -80,9 +80,7 @@ def read_result(
 
 
 def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[PlannedResource]:
-    """Return the resources that differ, each with its plan. Raises any refusal before the first
-    write.
-    """
+    """Return the resources that differ, with their plans. Raises refusals before any write."""
     planned: list[PlannedResource] = []
     for resource in resources:
         plan, _actual = plan_resource(replace(resource.reads, guard=None), resource.desired, reader)

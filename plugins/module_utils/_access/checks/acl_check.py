@@ -21,9 +21,7 @@ Roles = Mapping[str, frozenset[str]]
 
 
 def precheck_acl(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
-    """Raise any refusal of PVE before the first write; return a warning for a path without an
-    object.
-    """
+    """Raise any refusal of PVE before the first write; warn about a path without an object."""
     path = desired.keys["path"]
     attempted = f"The rights on '{path}' were not changed"
     adds = change.adds.get("grants", frozenset())
@@ -61,7 +59,6 @@ def _missing_subjects(client: Api, adds: Collection[Grant]) -> list[str]:
 
 
 def _require_subjects(missing: Sequence[str], attempted: str) -> None:
-    """Raise NotFound for users, groups and tokens that do not exist (pure)."""
     if missing:
         raise NotFound(
             attempted=attempted,

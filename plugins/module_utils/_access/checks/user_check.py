@@ -52,7 +52,6 @@ def precheck_user(
 
 
 def _require_root_kept(name: str, change: ResourceChange) -> None:
-    """Raise Conflict if root@pam would be locked out, its tokens included."""
     is_off = change.sets.get("enabled") is False
     ends = change.sets.get("expire", 0) > 0
     if name != ROOT or not (change.deletes or is_off or ends):
@@ -69,7 +68,6 @@ def _require_root_kept(name: str, change: ResourceChange) -> None:
 
 
 def _require_no_token(token_id: str, attempted: str) -> None:
-    """Raise PermissionDenied if a token would change the password of a user."""
     if token_id:
         raise PermissionDenied(
             attempted=attempted,

@@ -226,7 +226,6 @@ def remove(place: Place, before: Stored) -> None:
 
 
 def _require_unchanged(place: Place, before: Stored) -> None:
-    """Raise Conflict if the file changed since it was read."""
     content = read_regular(place.path)
     if (content and content.data) == before.data:
         return
@@ -277,9 +276,7 @@ def find_repair(place: Place, stored: Stored) -> Repair | None:
 
 
 class Keeper:
-    """Keeps a login in its file, from the reservation to the end. Without a place it does
-    nothing.
-    """
+    """Keeps a login in its file, from the reservation to the end. Does nothing without a place."""
 
     def __init__(self, place: Place | None, stored: Stored) -> None:
         self.place = place

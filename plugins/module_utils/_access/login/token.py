@@ -111,7 +111,6 @@ def _refused(option: str, token: str, why: str) -> ValidationFailed:
 
 
 def _require_own_file(kept: Keeper, token: str) -> None:
-    """Raise Conflict if the file has the login of another token with the same name."""
     if kept.place is None or kept.login is None or kept.login[0] == token:
         return
     raise Conflict(
@@ -124,7 +123,6 @@ def _require_own_file(kept: Keeper, token: str) -> None:
 
 
 def _require_login(kept: Keeper, token: str) -> None:
-    """Raise Conflict if the token exists, and its file does not have its login."""
     if kept.place is None or kept.login is not None:
         return
     raise Conflict(

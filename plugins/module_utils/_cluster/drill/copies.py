@@ -99,9 +99,7 @@ def find_copy(
 
 
 def without_copies(cluster: ClusterState) -> ClusterState:
-    """Return the cluster state without the guests that are marked as copies; their VMIDs stay
-    taken.
-    """
+    """Return the cluster state without guests marked as copies; their VMIDs stay taken."""
     kept = {vmid: row for vmid, row in cluster.vms.items() if not is_marked(row.tags)}
     others = {vmid: row for vmid, row in cluster.others.items() if not is_marked(row.tags)}
     return replace(cluster, vms=kept, others=others)

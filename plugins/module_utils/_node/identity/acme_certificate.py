@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Certificates that nodes order from a CA of ACME, and the work of module acme_certificate
-(pve-manager: PVE/API2/ACME.pm).
-"""
+"""Certificates ordered from a CA of ACME: module acme_certificate (pve-manager: API2/ACME.pm)."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ ACME_CERTIFICATE = replace(
 
 
 def run_certificate(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Order the certificate of a node if its domains or its validity need one; check mode writes
-    nothing.
-    """
+    """Order the certificate of a node if its domains or validity need one, except in check mode."""
     node = validate.node(params["node"])
     days = validate.number(params["renew_days"], 0, 365, "renew_days")
     table = replace(ACME_CERTIFICATE, pick=partial(pick_valid, client.clock.time() + days * _DAY))

@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network of one node while its plan is carried out: written, reloaded, and restored if
-something fails.
-"""
+"""The network of one node while its plan is carried out: written, reloaded, restored on failure."""
 
 from __future__ import annotations
 

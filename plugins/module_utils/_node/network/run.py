@@ -48,9 +48,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _plan(client: Client, task: Task, network: Network) -> tuple[Plan, Interfaces]:
-    """Return the plan of a task and its target. Raises FleetError for a network that must not be
-    written.
-    """
+    """Return the plan of a task and its target. Raises FleetError for a refused network."""
     require_declarable(task, network)
     before = network.interfaces
     after = merged(before, task.declared, task.exact)

@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of an interface: PVE's row, the options of a task, and the parameters of a request
-(pure).
-"""
+"""The settings of an interface: PVE's row, options of a task, parameters of a request (pure)."""
 
 from __future__ import annotations
 

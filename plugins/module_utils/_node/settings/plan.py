@@ -262,9 +262,7 @@ def _is_changed(text: str, address: str, names: tuple[str, ...]) -> bool:
 
 
 def _require_own_name(node: str, before: Names, after: Names) -> None:
-    """Raise ConfigurationError if the node's own name would lose its address: PVE does not start
-    without it.
-    """
+    """Raise ConfigurationError if the node's own name loses its address: PVE needs it to start."""
     had = [address for address, names in before.items() if _has(names, node)]
     has = [address for address, names in after.items() if _has(names, node)]
     if had and not (set(had) & set(has)):

@@ -52,9 +52,7 @@ def require_present(params: Mapping[str, Any]) -> None:
 
 
 def _replanned(plan: Plan, desired: DesiredResource) -> Plan:
-    """Return the plan that is made again after the size was set, which resets the minimum
-    (PVE/Ceph/Tools.pm, set_pool).
-    """
+    """Return the plan made again after the size reset the minimum (PVE/Ceph/Tools.pm, set_pool)."""
     if "size" not in desired.values or not desired.present:
         return plan
     steps = (replace(step, reread=True) for step in plan.steps)
@@ -121,9 +119,7 @@ def precheck(
 
 
 def require_order(values: Mapping[str, Any], attempted: str) -> None:
-    """Raise ValidationFailed for a minimum above the size, which Ceph refuses after the pool was
-    created (pure).
-    """
+    """Raise ValidationFailed for a minimum above the size, which Ceph refuses too late (pure)."""
     if "size" in values and values.get("min_size", 0) > values["size"]:
         raise ValidationFailed(
             attempted=attempted,
@@ -146,9 +142,7 @@ def require_rule(name: str, known: Iterable[str], attempted: str) -> None:
 
 
 def find_storages(storages: Iterable[Mapping[str, Any]], pool: str) -> list[str]:
-    """Return the storages on a pool (pure); a storage without one is on pool rbd (Pool.pm,
-    get_storages).
-    """
+    """Return the storages on a pool (pure); the default pool is rbd (Pool.pm, get_storages)."""
     return sorted(
         str(row["storage"])
         for row in storages

@@ -20,9 +20,7 @@ _EXECUTABLE, _READABLE = 0o750, 0o640
 
 
 class Files(Protocol):
-    """The directory of a storage's snippets; `path` as messages show it. Each method raises
-    FleetError.
-    """
+    """The directory of a storage's snippets; `path` for messages. Each method raises FleetError."""
 
     path: str
 

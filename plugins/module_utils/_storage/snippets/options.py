@@ -21,9 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][^/\x00-\x1f]{0,254}")
 
 
 def require_snippet_options(params: Mapping[str, Any], file: File) -> None:
-    """Raise ValidationFailed for options of snippets beside another content, and for a snippet
-    without a place.
-    """
+    """Raise ValidationFailed for options of snippets beside other content, or without a place."""
     given = [option for option in _OWN if params.get(option) is not None]
     if file.content != SNIPPETS:
         if given:

@@ -180,9 +180,7 @@ class StoredVolume(Resource[Result]):
         return self.after_task(step, result)
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: it returns the UPID of a download, the volume if the
-        step is done, or None.
-        """
+        """Return the look after a lost answer: a download's UPID, the finished volume, or None."""
 
         def look() -> str | None:
             if step.action == DOWNLOAD:

@@ -68,15 +68,12 @@ def require_no_remaining_guests(
 
 
 def _require_none(tenant: Tenant, guests: Sequence[str]) -> None:
-    """Raise Conflict for guests that are not in the plan (pure)."""
     if guests:
         raise _appeared(tenant, guests)
 
 
 def pool_check(tenant: Tenant, kept: Collection[int]) -> Precheck:
-    """Return a check of the pool before it is deleted: `kept` are the guests that are known to stay
-    and are taken out of it.
-    """
+    """Return a check of the pool before its deletion: `kept` guests are taken out of it."""
     return partial(_require_known_members, tenant, frozenset(kept))
 
 

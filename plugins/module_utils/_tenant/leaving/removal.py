@@ -156,7 +156,6 @@ def _diff(
 
 
 def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
-    """Return the guests that go with the tenant."""
     rows = list(guests.own)
     if params["strays"] == "remove":
         rows += [*guests.outside, *guests.untagged, *guests.unfinished]
@@ -164,7 +163,6 @@ def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
 
 
 def _staying(guests: TenantGuests, params: Mapping[str, Any]) -> TenantGuests:
-    """Return the guests that stay when the tenant goes."""
     staying = replace(guests, own=())
     if params["strays"] == "remove":
         return replace(staying, outside=(), untagged=(), unfinished=())
@@ -290,9 +288,7 @@ def _without(group: Members, gone: AbstractSet[int]) -> Members:
 
 
 def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
-    """Return the rights to remove, by path: all rights of its roles, and the rights of a pool, user
-    or group to remove.
-    """
+    """Return the rights to remove by path: of its roles, and of a leaving pool, user or group."""
     pool = f"/pool/{tenant.pool}"
     going = entries_of(own_rights(tenant, facts))
     if leaving.pool:

@@ -127,7 +127,6 @@ def _with_expiry(tenant: Tenant, facts: TenantFacts, in_use: str, now: float) ->
 
 
 def _token(tenant: Tenant, facts: TenantFacts, whole: str) -> Mapping[str, Any]:
-    """Return a token of the tenant by its whole name."""
     return facts.tokens_of(tenant.user)[whole.rpartition("!")[2]]
 
 

@@ -117,9 +117,7 @@ def absent_token_resource(user: str, name: str) -> TenantResource:
 
 
 def lost_token(tenant: Tenant, facts: TenantFacts, stored: Stored) -> str | None:
-    """Return the token that an interrupted run created for this file, whose secret no one has; or
-    None.
-    """
+    """Return the token that an interrupted run created for this file, its secret lost; or None."""
     if not stored.mark:
         return None
     for name in existing_tokens(tenant, facts):
@@ -136,9 +134,7 @@ def _run_mark(mark: str) -> str:
 def plan_token(
     tenant: Tenant, facts: TenantFacts, reader: Client, stored: Stored
 ) -> tuple[list[PlannedResource], list[PlannedResource]]:
-    """Return the plans of the removal of a token without a secret, and of the token; empty if
-    nothing differs.
-    """
+    """Return the plans of a token, and of the removal of one without a secret; empty if equal."""
     name = current_token(tenant, facts)
     lost = lost_token(tenant, facts, stored)
     if lost is not None:

@@ -63,9 +63,7 @@ def warnings_of(tenant: Tenant, facts: TenantFacts, name: str | None, now: float
 
 @dataclass(frozen=True)
 class TokenRules:
-    """The limits of the audit: `max_age` and `warning` in days; `lasting` are the token IDs that
-    may have any age and no expiry.
-    """
+    """The limits of the audit, in days; `lasting` tokens may have any age and no expiry."""
 
     now: float
     max_age: int

@@ -73,7 +73,6 @@ def read_exported(client: Client, prefix: str, only: str | None) -> dict[str, Ex
 
 
 def _owners(vnets: Section, prefix: str, only: str | None) -> set[str]:
-    """Return the tags of tenants with VNets (pure)."""
     tags = {marked_tag(entry.get("alias")) for entry in vnets.values()}
     found = {tag for tag in tags if tag is not None and tag.startswith(prefix)}
     return found if only is None else found & {only}

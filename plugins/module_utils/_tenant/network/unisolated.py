@@ -64,9 +64,7 @@ def _is_open(actual: Actual, tenant: Tenant, vnets: frozenset[str], client: Clie
 
 
 def isolation_of_guest(actual: Actual, tag: str, vnets: frozenset[str]) -> tuple[Isolation, bool]:
-    """Return the isolation that a guest needs, and whether the firewall is on for each of these
-    NICs (pure).
-    """
+    """Return the isolation that a guest needs, and whether the firewall of these NICs is on."""
     bridges = _bridges(actual)
     nics = [nic for nic in nics_of(actual.target) if bridges.get(nic.name) in vnets]
     members = {nic.name: _members(nic, bridges[nic.name]) for nic in nics}
