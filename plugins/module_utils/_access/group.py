@@ -34,19 +34,11 @@ def precheck_group(
     """Raise Conflict for the deletion of a group that has users or rights."""
     if change.deletes and not desired.force:
         name = desired.keys["name"]
-        users = _users_of(client, name)
+        found: Mapping[str, Any] = client.get("access", "groups", name) or {}
+        users = read_users(found.get("members"))
         uses = uses_of(client, lambda entry: (entry["type"], entry["ugid"]) == ("group", name))
         require_unused(f"group '{name}'", [f"user {user}" for user in users], uses)
     return ()
-
-
-def _users_of(client: Api, name: str) -> list[str]:
-    found: Mapping[str, Any] = client.get("access", "groups", name) or {}
-    return read_users(found.get("members"))
-
-
-def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**row, "members": row.get("users")}
 
 
 GROUP = Table(
@@ -55,7 +47,7 @@ GROUP = Table(
     fields=(comment_field(),),
     shown=(Field("users", "members", read=read_users),),
     list_call=Call(("access", "groups")),
-    rows=lambda answer, _keys: [_flat(row) for row in answer or []],
+    rows=lambda answer, _keys: [{**row, "members": row.get("users")} for row in answer or []],
     read_call=_ONE,
     create_call=Call(("access", "groups"), {"groupid": "{name}"}),
     update_call=_ONE,

@@ -109,19 +109,13 @@ def _require_none_unknown(
     name: str, unknown: list[str], known: Iterable[str], version: Version
 ) -> None:
     if unknown:
-        raise _unknown(name, unknown, known, version)
-
-
-def _unknown(
-    name: str, unknown: list[str], known: Iterable[str], version: Version
-) -> ValidationFailed:
-    return ValidationFailed(
-        attempted=f"Role '{name}' was not changed",
-        answer=f"Proxmox VE {version[0]}.{version[1]} has no privilege {', '.join(unknown)}",
-        next_step=_suggestion(unknown, sorted(known)),
-        reason="unknown privilege",
-        details={"privileges": unknown},
-    )
+        raise ValidationFailed(
+            attempted=f"Role '{name}' was not changed",
+            answer=f"Proxmox VE {version[0]}.{version[1]} has no privilege {', '.join(unknown)}",
+            next_step=_suggestion(unknown, sorted(known)),
+            reason="unknown privilege",
+            details={"privileges": unknown},
+        )
 
 
 def _suggestion(unknown: list[str], known: list[str]) -> str:

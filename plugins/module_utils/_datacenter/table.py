@@ -204,17 +204,13 @@ def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
 def _require_version(newer: Sequence[tuple[str, Version]], version: Version) -> None:
     for what, since in newer:
         if version < since:
-            raise _too_old(what, since, version)
-
-
-def _too_old(what: str, since: Version, version: Version) -> NotSupported:
-    return NotSupported(
-        attempted=_NOT_CHANGED,
-        answer=f"{what} came with Proxmox VE {since[0]}.{since[1]}, and this is"
-        f" {version[0]}.{version[1]}",
-        next_step=f"Leave out {what.partition('=')[0]}",
-        reason="version",
-    )
+            raise NotSupported(
+                attempted=_NOT_CHANGED,
+                answer=f"{what} came with Proxmox VE {since[0]}.{since[1]}, and this is"
+                f" {version[0]}.{version[1]}",
+                next_step=f"Leave out {what.partition('=')[0]}",
+                reason="version",
+            )
 
 
 def _require_removable(desired: DesiredResource) -> None:

@@ -219,7 +219,8 @@ def _differences(
     live = target
     if actual.running:
         live = actual.kind.formatted(actual.live)
-    waiting = _differing(live, target)
+    keys = live.keys() | target.keys()
+    waiting = {key for key in keys if live.get(key) != target.get(key)}
     found: list[Difference] = []
     for key in sorted(changed | (waiting & _named(desired))):
         wanted = target.get(key)
@@ -233,11 +234,6 @@ def _differences(
             pending = {"value": target.get(key)}
         found.append(Difference(key, wanted, actually, pending))
     return found
-
-
-def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> set[str]:
-    keys = first.keys() | second.keys()
-    return {key for key in keys if first.get(key) != second.get(key)}
 
 
 def _named(desired: DesiredGuest) -> set[str]:

@@ -16,7 +16,7 @@ from .._cluster.tenant import PREFIX
 from .._core.errors import FleetError, PermissionDenied
 from .._spec.tenants import read_estate_tenants
 from .._tenant.model import Tenant, described_tenant
-from .._tenant.network.work import PlannedNetworks, plan_networks
+from .._tenant.network.work import plan_networks
 from .cluster_file import add_resource, differences
 from .compare import BLIND
 from .ignore import Ignored
@@ -64,7 +64,11 @@ def add_tenants(
 def _add_tenant(reading: DriftReading, reader: Client, tenant: Tenant, ignored: Ignored) -> None:
     found = ClusterResource(reading.site, SECTION, tenant.name, UNKNOWN)
     try:
-        _set_plan(found, plan_networks(tenant, reader))
+        planned = plan_networks(tenant, reader)
+        found.status = DRIFTED if planned.parts else IN_SYNC
+        found.steps = planned.summaries
+        for part in planned.parts:
+            found.options += differences({"before": part.plan.before, "after": part.plan.after})
     except PermissionDenied as error:
         text = f"The networks of tenant {tenant.name} were not compared: {error.message}"
         reading.warnings.append(text)
@@ -73,11 +77,3 @@ def _add_tenant(reading: DriftReading, reader: Client, tenant: Tenant, ignored: 
         found.reason = error.message
         found.status = UNKNOWN if isinstance(error, BLIND) else DRIFTED
     add_resource(reading, found, ignored)
-
-
-def _set_plan(found: ClusterResource, planned: PlannedNetworks) -> None:
-    """Set status, differences and steps of the networks of a tenant (pure)."""
-    found.status = DRIFTED if planned.parts else IN_SYNC
-    found.steps = planned.summaries
-    for part in planned.parts:
-        found.options += differences({"before": part.plan.before, "after": part.plan.after})

@@ -121,7 +121,10 @@ def _who(row: Row) -> str:
 def _option(option: Row) -> str:
     name = option["option"]
     if name == SOURCE:
-        return _source(option)
+        actual, wanted = origins(option["actual"]), origins(option["wanted"])
+        noun = "image" if "@" in actual else "template"
+        fact = f"it was cloned from {noun} {actual}, and the source is {wanted} now"
+        return f"    source: {fact}; a run does not replace the VM"
     words = ["wanted", "actual"]
     values = [option["wanted"], option["actual"]]
     if option["pending"] is not None:
@@ -131,14 +134,6 @@ def _option(option: Row) -> str:
     for word, text in zip(words, _texts(name, values), strict=True):
         pairs.append(f"{word} {text}")
     return f"    {name}: {', '.join(pairs)}"
-
-
-def _source(option: Row) -> str:
-    """Return the template of a VM and the template that its source names now."""
-    actual, wanted = origins(option["actual"]), origins(option["wanted"])
-    noun = "image" if "@" in actual else "template"
-    fact = f"it was cloned from {noun} {actual}, and the source is {wanted} now"
-    return f"    source: {fact}; a run does not replace the VM"
 
 
 def _texts(option: str, values: list[Any]) -> list[str]:

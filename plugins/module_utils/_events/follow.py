@@ -19,7 +19,7 @@ from .._entry.sites_file import read_sites_file
 from .._inventory.sites import open_clients
 from .advance import advance
 from .event import Event, without_secrets
-from .model import EventOptions, Position, Reading
+from .model import EventOptions, Reading
 from .options import read_options
 from .read_site import read_site
 from .store import Store
@@ -117,7 +117,7 @@ class Follower:
         """Write the next position with its events; nothing if nothing changed."""
         before = self._store.position(site)
         after, events = advance(before, reading, self._wanted)
-        if not events and not before.is_new and _same(before, after):
+        if not events and not before.is_new and replace(after, taken=before.taken) == before:
             return
         secrets = self._clients[site].connection.secrets
         shown = [without_secrets(event, secrets) for event in events]
@@ -142,10 +142,6 @@ class Follower:
 def _copy(event: Event) -> Event:
     """Return an event that its receiver may change."""
     return dict(event)
-
-
-def _same(before: Position, after: Position) -> bool:
-    return replace(after, taken=before.taken) == before
 
 
 async def _is_taken(queue: EventQueue) -> bool:

@@ -45,14 +45,10 @@ def read_options(given: Mapping[str, Any]) -> tuple[EventOptions, dict[str, Any]
         max_age=_max_age(options),
         drift=_drift(options),
     )
-    return wanted, login, _state_file(options)
-
-
-def _state_file(options: Mapping[str, Any]) -> str:
     path = str(options["state_file"] or "")
     if not path.strip():
         raise validate.refused("state_file", path, "is empty", "Give the path of a file")
-    return path
+    return wanted, login, path
 
 
 def _between(name: str, options: Mapping[str, Any], minimum: float, maximum: float) -> float:

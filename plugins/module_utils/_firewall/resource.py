@@ -71,7 +71,10 @@ class FirewallOfScope(Resource[Result]):
             return super().send(step)
         answer = self.client.get(*step.part)
         self._require(step, _part_of(step, answer), step.expected)
-        digest = _digest_of(answer)
+        first = answer
+        if isinstance(answer, list):
+            first = answer[0] if answer else {}
+        digest = str(first.get("digest") or "")
         if digest and _takes_digest(step):
             step = replace(step, data={**step.data, "digest": digest})
         return super().send(step)
@@ -131,10 +134,3 @@ def _takes_digest(step: FirewallStep) -> bool:
     if step.method == "POST":
         return "rename" in step.data
     return not (step.method == "DELETE" and step.reader in ("ipsets", "groups"))
-
-
-def _digest_of(answer: Any) -> str:
-    first = answer
-    if isinstance(answer, list):
-        first = answer[0] if answer else {}
-    return str(first.get("digest") or "")

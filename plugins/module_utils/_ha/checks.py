@@ -64,7 +64,10 @@ def precheck_rule(
     facts = read_facts(client)
     require_nodes(values["nodes"], facts, attempted)
     if change.adds:
-        require_managed(change.adds["resources"], _read_managed(client), attempted)
+        rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
+        require_managed(
+            change.adds["resources"], {str(row["sid"]) for row in rows or []}, attempted
+        )
     require_owned(values["resources"], tenant, facts, attempted)
     enabled = {key: rule_of(one) for key, one in {**rules, name: values}.items()}
     active = {key: rule for key, rule in enabled.items() if rule is not None}
@@ -96,11 +99,6 @@ def require_nodes(nodes: Iterable[str], facts: HaFacts, attempted: str) -> None:
             reason="unknown node",
             details={"nodes": sorted(unknown)},
         )
-
-
-def _read_managed(client: Api) -> set[str]:
-    rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
-    return {str(row["sid"]) for row in rows or []}
 
 
 def require_managed(sids: Iterable[str], managed: Collection[str], attempted: str) -> None:
@@ -178,7 +176,8 @@ def precheck_resource(
             require_guest(name, facts, attempted, is_hidden=is_hidden)
         require_owned([name], tenant, facts, attempted)
     if change.sets.get("group"):
-        require_group(change.sets["group"], _read_groups(client), attempted)
+        rows = client.get("cluster", "ha", "groups", attempted="Could not list the HA groups") or []
+        require_group(change.sets["group"], {str(row["group"]) for row in rows}, attempted)
     if change.deletes and client.version() >= RULES_SINCE:
         return _leaves_rules(name, read_rules(client))
     return ()
@@ -197,11 +196,6 @@ def require_guest(sid: str, facts: HaFacts, attempted: str, *, is_hidden: bool) 
         reason="unknown VM",
         details={"sid": sid},
     )
-
-
-def _read_groups(client: Api) -> set[str]:
-    rows = client.get("cluster", "ha", "groups", attempted="Could not list the HA groups") or []
-    return {str(row["group"]) for row in rows}
 
 
 def require_group(name: str, groups: Collection[str], attempted: str) -> None:

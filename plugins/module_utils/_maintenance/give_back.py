@@ -17,7 +17,6 @@ from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
 from .._core.poll import poll
 from .._core.result import Result
 from .._core.shown import counted
-from .._fleet.execute import VmOutcome
 from .._fleet.plan import Planned, Planner
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
@@ -258,16 +257,12 @@ def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
             work.failed[one.row.vmid] = one.planned.error
     moving = [one for one in wave if one.action != STAY]
     for outcome in execute(work.client, work.wanted, moving):
-        _note(work, outcome)
-
-
-def _note(work: _Work, outcome: VmOutcome) -> None:
-    if outcome.error is not None:
-        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
-        work.done += outcome.error.details.get("done", ())
-    if outcome.result is not None:
-        work.done += outcome.result.values["done"]
-        work.warnings += outcome.result.warnings
+        if outcome.error is not None:
+            work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
+            work.done += outcome.error.details.get("done", ())
+        if outcome.result is not None:
+            work.done += outcome.result.values["done"]
+            work.warnings += outcome.result.warnings
 
 
 def _returning(before: Record | None) -> Record | None:

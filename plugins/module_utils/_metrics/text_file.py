@@ -68,17 +68,13 @@ def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -
                 samples.include(key, value)
         wanted = text_of(samples)
         if not check_mode:
-            _write(path, wanted)
+            try:
+                replace_file(path, wanted, _MODE)
+            except OSError as error:
+                raise _unusable(path, error.strerror or str(error)) from error
     if not text:
         before = None
     return WriteResult(before, samples, changed=wanted != text)
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        replace_file(path, text, _MODE)
-    except OSError as error:
-        raise _unusable(path, error.strerror or str(error)) from error
 
 
 def _read(path: str) -> str:

@@ -72,7 +72,15 @@ def split_record(node: str, notes: str) -> tuple[str, Record | None]:
     try:
         record = _record_of(json.loads(found[1]))
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise _unreadable(node) from None
+        raise Conflict(
+            attempted=f"The maintenance of node {node} could not be continued",
+            answer="the record in the notes of the node was edited and cannot be read",
+            next_step=(
+                "Return the guests of the node by hand, then remove the comment with"
+                " 'pve.fleet maintenance' from its notes"
+            ),
+            reason="unreadable record",
+        ) from None
     return rest.strip("\n"), record
 
 
@@ -107,16 +115,4 @@ def _record_of(values: Mapping[str, Any]) -> Record:
         version=str(values["version"]),
         noout=values["noout"] is True,
         booted=int(values["booted"]),
-    )
-
-
-def _unreadable(node: str) -> Conflict:
-    return Conflict(
-        attempted=f"The maintenance of node {node} could not be continued",
-        answer="the record in the notes of the node was edited and cannot be read",
-        next_step=(
-            "Return the guests of the node by hand, then remove the comment with"
-            " 'pve.fleet maintenance' from its notes"
-        ),
-        reason="unreadable record",
     )

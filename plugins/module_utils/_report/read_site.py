@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._api.caching import CachingReader
 from .._backup.job.coverage import jobs_by_guest, named_jobs
@@ -81,16 +81,18 @@ def _read_site(
     rows = [row for _vmid, row in sorted(state.vms.items()) if not row.template]
     backups = _backups(read, client, state, rows, held)
     guests = _guests(client, state, rows)
-    jobs = _jobs(read, rows)
+    answer = read.read("backup jobs", "cluster", "backup")
+    jobs = None if answer is None else jobs_by_guest(named_jobs(answer), rows)
     zones, vnets = _networks(read, client)
     missing = [*of_nodes["missing"], *of_cluster["missing"], *read.missing]
+    by_part = {str(entry["part"]): entry for entry in reversed(missing)}
     return SiteReading(
         site=site,
         time=now,
         state=state,
         cluster=_own_storages(client, of_cluster),
         nodes=[row for row in of_nodes["nodes"] if _is_own(client, row["node"])],
-        missing=_distinct(missing),
+        missing=[by_part[part] for part in sorted(by_part)],
         guests=guests,
         backups=backups,
         volumes=volumes,
@@ -114,12 +116,6 @@ def _networks(
         read.add("networks", error)
         return None, None
     return zones, read.read("networks", "cluster", "sdn", "vnets")
-
-
-def _jobs(read: PartialRead, rows: Sequence[VmRow]) -> Mapping[int, Sequence[str]] | None:
-    """Return the enabled backup jobs of each guest by VMID, None with the reason in `missing`."""
-    answer = read.read("backup jobs", "cluster", "backup")
-    return None if answer is None else jobs_by_guest(named_jobs(answer), rows)
 
 
 def _is_own(client: Client, node: str) -> bool:
@@ -209,9 +205,3 @@ def _read(client: Client, row: VmRow) -> VmReading:
     except FleetError as error:
         raise error.on(attempted=f"{kind.noun} {row.vmid} could not be read") from error
     return VmReading(row, actual, tuple(tree_of(snapshots).by_age()))
-
-
-def _distinct(missing: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each part that is missing once."""
-    by_part = {str(entry["part"]): entry for entry in reversed(missing)}
-    return [by_part[part] for part in sorted(by_part)]

@@ -88,7 +88,12 @@ class SdnTransaction(Resource[Result]):
             self.token = str(super().send(step).answer)
         except FleetError as error:
             if _HAS_PENDING in error.answer:
-                raise _pending(step) from error
+                raise PendingChanges(
+                    attempted=attempted(step.summary),
+                    answer="the configuration has pending changes of others",
+                    next_step="Apply them or roll them back, then run this again",
+                    reason="pending changes",
+                ) from error
             if _WRONG_TOKEN not in error.answer:
                 raise
             self._take_over(step, error)
@@ -162,7 +167,7 @@ class SdnTransaction(Resource[Result]):
             self.nodes = dict(zip(nodes, found, strict=True))
             if not _with_status(self.nodes, _PENDING):
                 break
-        failing = _failing(self.nodes)
+        failing = _with_status(self.nodes, "error") + _with_status(self.nodes, _PENDING)
         if failing:
             raise TaskFailed(
                 attempted=attempted(step.summary),
@@ -205,7 +210,11 @@ class SdnTransaction(Resource[Result]):
     def _undo(self) -> str:
         if self.is_applied:
             if self.token:
-                self._release()
+                data = {"lock-token": self.token}
+                self.client.write(
+                    "DELETE", *ROOT, "lock", data=data, attempted="Could not release the SDN lock"
+                )
+                self._forget()
             return "The configuration is applied, and the lock is released; run this again"
         if self.token:
             self._roll_back_lock(keep=False)
@@ -236,13 +245,6 @@ class SdnTransaction(Resource[Result]):
         for vnet in read_configured(self.client, "vnets", {}):
             found.update(read_configured(self.client, kind, {"vnet": vnet}))
         return found
-
-    def _release(self) -> None:
-        data = {"lock-token": self.token}
-        self.client.write(
-            "DELETE", *ROOT, "lock", data=data, attempted="Could not release the SDN lock"
-        )
-        self._forget()
 
     def _forget(self) -> None:
         self.token = ""
@@ -280,10 +282,6 @@ def _with_status(nodes: Mapping[str, Mapping[str, str]], status: str) -> list[st
     ]
 
 
-def _failing(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return _with_status(nodes, "error") + _with_status(nodes, _PENDING)
-
-
 def _lines(dry_run: Mapping[str, Mapping[str, str]]) -> list[str]:
     lines = []
     for node, files in dry_run.items():
@@ -296,15 +294,6 @@ def replace_next_step(error: FleetError, text: str) -> FleetError:
     """Return the error with a sentence about the state in front of its next step (pure)."""
     next_step = f"{text}. {error.next_step}" if error.next_step else text
     return error.on(next_step=next_step)
-
-
-def _pending(step: Step) -> PendingChanges:
-    return PendingChanges(
-        attempted=attempted(step.summary),
-        answer="the configuration has pending changes of others",
-        next_step="Apply them or roll them back, then run this again",
-        reason="pending changes",
-    )
 
 
 def _locked(step: Step, is_answer_lost: bool) -> Locked:

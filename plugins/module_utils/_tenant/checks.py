@@ -19,7 +19,7 @@ from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
 from .._kinds.words import kind_of_row
-from .._preflight.needs import Question, Subjects, holds, questions
+from .._preflight.needs import Subjects, holds, questions
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Precheck
@@ -189,7 +189,7 @@ def lacking_privileges(
     lacking: list[str] = []
     for question in questions(tasks, Subjects(pool=tenant.pool), client.version()):
         if not holds(question, held_on(client, question.path)):
-            lacking.append(_text(question))
+            lacking.append(f"{' or '.join(question.privileges)} on {question.path}")
     return lacking
 
 
@@ -203,10 +203,6 @@ def require_privileges(tenant: Tenant, lacking: Sequence[str]) -> None:
             reason="no right",
             details={"privileges": list(lacking)},
         )
-
-
-def _text(question: Question) -> str:
-    return f"{' or '.join(question.privileges)} on {question.path}"
 
 
 def require_own_names(

@@ -158,19 +158,15 @@ def _containers(rows: Iterable[Row]) -> dict[int, Container]:
     found: dict[int, Container] = {}
     for row in rows:
         if "vmid" in row and row.get("type") != VM.type:
-            container = _container(row)
+            container = Container(
+                vmid=int(row["vmid"]),
+                name=str(row.get("name") or ""),
+                pool=row.get("pool") or None,
+                tags=parse_tags(row.get("tags")),
+                template=bool(row.get("template")),
+            )
             found[container.vmid] = container
     return found
-
-
-def _container(row: Row) -> Container:
-    return Container(
-        vmid=int(row["vmid"]),
-        name=str(row.get("name") or ""),
-        pool=row.get("pool") or None,
-        tags=parse_tags(row.get("tags")),
-        template=bool(row.get("template")),
-    )
 
 
 def by_path(entries: Iterable[Entry]) -> Rights:

@@ -126,7 +126,9 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     lines += repair.warnings if repair else ()
     if final is not None:
         lines += notes(tenant, final)
-        lines += _privileged_notes(tenant, final, reader)
+        rows = forbidden_to_be_privileged(tenant, final)
+        guests, _unread = read_guests(reader, rows)
+        lines += [text for text, _vmid in privileged_among(tenant, rows, guests)]
         name = current_token(tenant, final)
         lines += token_warnings(tenant, final, name, client.clock.time())
     diff = with_repair(networks.with_diff(diff_of(whole)), keeper.label, repair)
@@ -153,13 +155,6 @@ def _lines(
     """Return the steps in the order of the work: the token comes last."""
     before = [one for one in whole if one not in token]
     return [*summaries(before), *networks.summaries, *summaries(token)]
-
-
-def _privileged_notes(tenant: Tenant, facts: TenantFacts, client: Client) -> list[str]:
-    """Return a warning for each privileged container that the tenant must not have."""
-    rows = forbidden_to_be_privileged(tenant, facts)
-    guests, _unread = read_guests(client, rows)
-    return [text for text, _vmid in privileged_among(tenant, rows, guests)]
 
 
 def _write_resources(

@@ -94,7 +94,8 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     else:
         found += _privileged_containers(client, task, facts)
     if params["networks"]:
-        found += _network_faults(reader, task, facts)
+        networking = {one.tag: one.networking for one in task.tenants if one.networking is not None}
+        found += list(audit_networks(reader, facts, task.prefix, networking))
     if params["backups"]:
         found += _backup_faults(reader, facts, task.by_tag, task.prefix)
     found += _token_faults(reader, task, facts)
@@ -150,11 +151,6 @@ def _privileged_containers(client: Client, task: AuditTask, facts: TenantFacts) 
         found += find_unread(facts, unread)
         found += find_privileged(tenant, rows, containers)
     return found
-
-
-def _network_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
-    networking = {one.tag: one.networking for one in task.tenants if one.networking is not None}
-    return list(audit_networks(reader, facts, task.prefix, networking))
 
 
 def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:

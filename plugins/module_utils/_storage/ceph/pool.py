@@ -32,11 +32,6 @@ def _size(value: Any) -> int:
     return parse_size(value, bare=1, what="target_size")
 
 
-def _coding(value: Mapping[str, Any]) -> str:
-    keys = {name.replace("_", "-"): str(one) for name, one in value.items() if one is not None}
-    return propstring.render(keys, _CODING)
-
-
 def _application(known: str, wanted: str, desired: DesiredResource) -> str:
     """Return the applications of a pool after a task.
 
@@ -152,11 +147,14 @@ def _at(call: Call, node: str) -> Call:
 def coded(table: Table, coding: Mapping[str, Any]) -> Table:
     """Return the table of an erasure-coded pool; its two pools are changed by their own names."""
     create = table.create_call
+    keys = {name.replace("_", "-"): str(one) for name, one in coding.items() if one is not None}
     return replace(
         table,
         title="erasure-coded Ceph pool",
         fields=tuple(replace(one, fixed=True) for one in table.fields),
-        create_call=replace(create, data={**create.data, "erasure-coding": _coding(coding)}),
+        create_call=replace(
+            create, data={**create.data, "erasure-coding": propstring.render(keys, _CODING)}
+        ),
         pick=pick_coded,
     )
 

@@ -96,7 +96,8 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         execute_resources(before, client, report)
         if successor is not None:
             login = create_token(tenant, successor, client, report, keeper)
-            in_use, secret = _only_login(login)
+            (site,) = login["sites"]
+            in_use, secret = str(site["token_id"]), str(site["token_secret"])
             report.run(partial(verify, tenant, client, in_use, secret))
             if keeper.place is not None:
                 report.run(partial(keeper.keep, login))
@@ -255,11 +256,6 @@ def _plan_successor(
     if state.orphan:
         successor = without_reading(successor)
     return plan_resources([successor], reader)
-
-
-def _only_login(login: Mapping[str, Any]) -> tuple[str, str]:
-    (site,) = login["sites"]
-    return str(site["token_id"]), str(site["token_secret"])
 
 
 def verify(tenant: Tenant, client: Client, token_id: str, secret: str | None) -> Result:
