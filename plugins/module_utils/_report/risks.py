@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .._core.quantities import readable_size
@@ -37,7 +38,7 @@ _OF_FILE = {
 
 _NO_DRIFT: Row = {"vms": (), "unlisted": (), "cluster": ()}
 
-Items = Iterator[dict[str, Any]]
+Items = Iterable[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,9 @@ def risks_of(findings: Findings) -> list[dict[str, Any]]:
     for risk in RISKS:
         items = list(risk.find(findings))
         if items:
-            formatted = {
-                "kind": risk.kind,
-                "severity": risk.severity,
-                "title": risk.title.format(wanted=findings.wanted),
-                "count": len(items),
-                "cases": items,
-            }
-            risks.append(formatted)
+            title = risk.title.format(wanted=findings.wanted)
+            head = {"kind": risk.kind, "severity": risk.severity, "title": title}
+            risks.append({**head, "count": len(items), "cases": items})
     return risks
 
 
@@ -116,15 +112,7 @@ def _quorum(found: Findings) -> Items:
             yield _item(site, "The cluster has no quorum: nothing can be changed")
 
 
-def _critical_nodes(found: Findings) -> Items:
-    yield from _nodes(found, CRITICAL)
-
-
-def _warned_nodes(found: Findings) -> Items:
-    yield from _nodes(found, WARNING)
-
-
-def _nodes(found: Findings, status: str) -> Items:
+def _nodes(status: str, found: Findings) -> Items:
     for site in found.sites:
         for node in site["nodes"]:
             health = node["health"]
@@ -177,8 +165,7 @@ def _backups(found: Findings, state: str) -> list[Row]:
 
 
 def _without_backup(found: Findings) -> Items:
-    vms = _backups(found, NONE)
-    return _of_vms(vms)
+    return _of_vms(_backups(found, NONE))
 
 
 def _old_backups(found: Findings) -> Items:
@@ -201,8 +188,7 @@ def _unproven(found: Findings) -> Items:
 
 
 def _unknown_backups(found: Findings) -> Items:
-    vms = _backups(found, UNKNOWN)
-    return _of_vms(vms, "{name}: {vm[backup][reason]}")
+    return _of_vms(_backups(found, UNKNOWN), "{name}: {vm[backup][reason]}")
 
 
 def _unread_vms(found: Findings) -> Items:
@@ -211,35 +197,28 @@ def _unread_vms(found: Findings) -> Items:
 
 
 def _without_tenant(found: Findings) -> Items:
-    vms = [vm for vm in found.guests if not vm["owners"]]
-    return _of_vms(vms)
+    return _of_vms(vm for vm in found.guests if not vm["owners"])
+
+
+def _with_names(vm: Row, names: Iterable[str]) -> dict[str, Any]:
+    return _item(vm, f"{name_of(vm)}: {', '.join(names)}", vmid=vm["vmid"])
 
 
 def _several_tenants(found: Findings) -> Items:
-    vms = [vm for vm in found.guests if len(vm["owners"]) > 1]
-    for vm in vms:
-        owners = ", ".join(vm["owners"])
-        yield _item(vm, f"{name_of(vm)}: {owners}", vmid=vm["vmid"])
+    return [_with_names(vm, vm["owners"]) for vm in found.guests if len(vm["owners"]) > 1]
 
 
 def _pending_reboots(found: Findings) -> Items:
-    vms = [vm for vm in found.guests if vm["pending"]]
-    for vm in vms:
-        options = ", ".join(vm["pending"])
-        yield _item(vm, f"{name_of(vm)}: {options}", vmid=vm["vmid"])
+    return [_with_names(vm, vm["pending"]) for vm in found.guests if vm["pending"]]
 
 
 def _old_snapshots(found: Findings) -> Items:
     read = [vm for vm in found.guests if vm["snapshots"] is not None]
-    vms = [vm for vm in read if vm["snapshots"]["old"]]
-    for vm in vms:
-        names = ", ".join(vm["snapshots"]["old"])
-        yield _item(vm, f"{name_of(vm)}: {names}", vmid=vm["vmid"])
+    return [_with_names(vm, vm["snapshots"]["old"]) for vm in read if vm["snapshots"]["old"]]
 
 
 def _without_agent(found: Findings) -> Items:
-    vms = [vm for vm in found.guests if vm["agent"] is False]
-    return _of_vms(vms)
+    return _of_vms(vm for vm in found.guests if vm["agent"] is False)
 
 
 def _drifted(found: Findings) -> Items:
@@ -282,79 +261,42 @@ def _failed_tasks(found: Findings) -> Items:
 
 
 RISKS = (
-    Risk(kind="site", severity=CRITICAL, title="Sites that could not be read", find=_unread_sites),
-    Risk(kind="quorum", severity=CRITICAL, title="Clusters without quorum", find=_quorum),
-    Risk(kind="node", severity=CRITICAL, title="Nodes in trouble", find=_critical_nodes),
-    Risk(kind="ha", severity=CRITICAL, title="HA services in trouble", find=_services),
-    Risk(kind="quota", severity=CRITICAL, title="Quotas that are exceeded", find=_exceeded_quotas),
-    Risk(kind="storage", severity=WARNING, title="Storages that are nearly full", find=_storages),
-    Risk(kind="node_warning", severity=WARNING, title="Nodes to watch", find=_warned_nodes),
+    Risk("site", CRITICAL, "Sites that could not be read", _unread_sites),
+    Risk("quorum", CRITICAL, "Clusters without quorum", _quorum),
+    Risk("node", CRITICAL, "Nodes in trouble", partial(_nodes, CRITICAL)),
+    Risk("ha", CRITICAL, "HA services in trouble", _services),
+    Risk("quota", CRITICAL, "Quotas that are exceeded", _exceeded_quotas),
+    Risk("storage", WARNING, "Storages that are nearly full", _storages),
+    Risk("node_warning", WARNING, "Nodes to watch", partial(_nodes, WARNING)),
+    Risk("unknown", WARNING, "Parts of this report that are missing", _unknown_parts),
+    Risk("unread", WARNING, "Guests that could not be read", _unread_vms),
+    Risk("no_backup", WARNING, "Guests without a backup", _without_backup),
     Risk(
-        kind="unknown",
-        severity=WARNING,
-        title="Parts of this report that are missing",
-        find=_unknown_parts,
+        "old_backup",
+        WARNING,
+        "Guests whose newest backup is older than {wanted.backup_days} days",
+        _old_backups,
     ),
-    Risk(kind="unread", severity=WARNING, title="Guests that could not be read", find=_unread_vms),
-    Risk(kind="no_backup", severity=WARNING, title="Guests without a backup", find=_without_backup),
+    Risk("backup_unknown", WARNING, "Guests whose backups cannot be known", _unknown_backups),
+    Risk("uncovered", WARNING, "Guests that no backup job has", _uncovered),
+    Risk("unproven", WARNING, "Guests whose restore no drill has proven", _unproven),
+    Risk("several_tenants", WARNING, "Guests with several tenants", _several_tenants),
+    Risk("no_tenant", WARNING, "Guests without a tenant", _without_tenant),
+    Risk("drift", WARNING, "Differences from the estate", _drifted),
+    Risk("cluster_drift", WARNING, "Differences from the cluster file", _cluster_drift),
     Risk(
-        kind="old_backup",
-        severity=WARNING,
-        title="Guests whose newest backup is older than {wanted.backup_days} days",
-        find=_old_backups,
+        "drift_unknown",
+        WARNING,
+        "Guests that could not be compared with the estate",
+        _unknown_drift,
     ),
+    Risk("failed_task", NOTICE, "Tasks that failed in the last 24 hours", _failed_tasks),
+    Risk("reboot", NOTICE, "Guests with changes that wait for a reboot", _pending_reboots),
     Risk(
-        kind="backup_unknown",
-        severity=WARNING,
-        title="Guests whose backups cannot be known",
-        find=_unknown_backups,
+        "old_snapshot",
+        NOTICE,
+        "Guests with snapshots older than {wanted.snapshot_days} days",
+        _old_snapshots,
     ),
-    Risk(
-        kind="uncovered", severity=WARNING, title="Guests that no backup job has", find=_uncovered
-    ),
-    Risk(
-        kind="unproven",
-        severity=WARNING,
-        title="Guests whose restore no drill has proven",
-        find=_unproven,
-    ),
-    Risk(
-        kind="several_tenants",
-        severity=WARNING,
-        title="Guests with several tenants",
-        find=_several_tenants,
-    ),
-    Risk(kind="no_tenant", severity=WARNING, title="Guests without a tenant", find=_without_tenant),
-    Risk(kind="drift", severity=WARNING, title="Differences from the estate", find=_drifted),
-    Risk(
-        kind="cluster_drift",
-        severity=WARNING,
-        title="Differences from the cluster file",
-        find=_cluster_drift,
-    ),
-    Risk(
-        kind="drift_unknown",
-        severity=WARNING,
-        title="Guests that could not be compared with the estate",
-        find=_unknown_drift,
-    ),
-    Risk(
-        kind="failed_task",
-        severity=NOTICE,
-        title="Tasks that failed in the last 24 hours",
-        find=_failed_tasks,
-    ),
-    Risk(
-        kind="reboot",
-        severity=NOTICE,
-        title="Guests with changes that wait for a reboot",
-        find=_pending_reboots,
-    ),
-    Risk(
-        kind="old_snapshot",
-        severity=NOTICE,
-        title="Guests with snapshots older than {wanted.snapshot_days} days",
-        find=_old_snapshots,
-    ),
-    Risk(kind="no_agent", severity=NOTICE, title="VMs without a guest agent", find=_without_agent),
+    Risk("no_agent", NOTICE, "VMs without a guest agent", _without_agent),
 )
