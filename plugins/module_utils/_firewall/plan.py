@@ -190,23 +190,15 @@ def _alias_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Ite
     for name, (cidr, comment) in after.aliases.items():
         if now.get(name) == (cidr, comment):
             continue
-        is_new = name not in now
         data = {"cidr": cidr, **({"comment": comment} if comment else {})}
+        verb, method, target = "Change", "PUT", (*path, name)
+        if name not in now:
+            verb, method, target = "Create", "POST", path
+            data["name"] = name
+        summary = f"{verb} alias '{name}' of {scope.label}: {cidr}"
+        step = Step("alias", summary, method, target, data, is_task=False)
         expected, now = dict(now), {**now, name: (cidr, comment)}
-        yield _guarded(
-            Step(
-                "alias",
-                f"{'Create' if is_new else 'Change'} alias '{name}' of {scope.label}: {cidr}",
-                "POST" if is_new else "PUT",
-                path if is_new else (*path, name),
-                {"name": name, **data} if is_new else data,
-                is_task=False,
-            ),
-            path,
-            _ALIASES,
-            expected,
-            now,
-        )
+        yield _guarded(step, path, _ALIASES, expected, now)
 
 
 def _set_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
@@ -223,13 +215,8 @@ def _set_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Itera
             expected, now = dict(now), {**now, name: goal.comment}
             verb = "Create" if origin is None else "Change"
             summary = f"{verb} IP set '{name}' of {scope.label}"
-            yield _guarded(
-                Step("ipset", summary, "POST", path, data, is_task=False),
-                path,
-                "ipsets",
-                expected,
-                now,
-            )
+            step = Step("ipset", summary, "POST", path, data, is_task=False)
+            yield _guarded(step, path, "ipsets", expected, now)
         yield from _member_steps(scope, name, origin or IpSet(), goal)
 
 
@@ -252,20 +239,10 @@ def _member_steps(scope: FirewallScope, name: str, origin: IpSet, goal: IpSet) -
             data = {"nomatch": int(member[0])} if member[0] else {}
             data.update({"comment": member[1]} if member[1] else {})
             data.update({"cidr": cidr} if method == "POST" else {})
-        yield _guarded(
-            Step(
-                "member",
-                f"{verb.format(cidr)} IP set '{name}' of {scope.label}",
-                method,
-                path if method == "POST" else (*path, cidr),
-                data,
-                is_task=False,
-            ),
-            path,
-            "members",
-            expected,
-            dict(now),
-        )
+        summary = f"{verb.format(cidr)} IP set '{name}' of {scope.label}"
+        target = path if method == "POST" else (*path, cidr)
+        step = Step("member", summary, method, target, data, is_task=False)
+        yield _guarded(step, path, "members", expected, dict(now))
 
 
 def _removals(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
@@ -291,13 +268,8 @@ def _removals(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterat
 
 def _removal(summary: str, part: Path, name: str, reader: str, states: tuple[Any, Any]) -> Step:
     data = {"force": 1} if reader == "ipsets" else {}
-    return _guarded(
-        Step("remove", summary, "DELETE", (*part, name), data, is_task=False),
-        part,
-        reader,
-        states[0],
-        states[1],
-    )
+    step = Step("remove", summary, "DELETE", (*part, name), data, is_task=False)
+    return _guarded(step, part, reader, *states)
 
 
 # -- options and rules ---------------------------------------------------------------------------
@@ -329,20 +301,9 @@ def _option_steps(
     if gone:
         data["delete"] = ",".join(gone)
     path = (*scope.path, "options")
-    yield _guarded(
-        Step(
-            "options",
-            f"Set options of {scope.label}: {', '.join(words)}",
-            "PUT",
-            path,
-            data,
-            is_task=False,
-        ),
-        path,
-        "options",
-        dict(actual),
-        after,
-    )
+    summary = f"Set options of {scope.label}: {', '.join(words)}"
+    step = Step("options", summary, "PUT", path, data, is_task=False)
+    yield _guarded(step, path, "options", dict(actual), after)
 
 
 def _rule_steps(
@@ -384,27 +345,15 @@ _VERBS = {CREATE: "Create", MOVE: "Move", DELETE: "Remove"}
 
 
 def _rule_step(scope: FirewallScope, write: Write, rules: tuple[Any, ...]) -> Step:
-    place = f"rule {write.pos} of {scope.label}"
-    verb = _VERBS.get(write.kind, "Change")
     goal = ""
     if write.kind == MOVE:
         goal = f" to position {_new_place(write)}"
+    verb = _VERBS.get(write.kind, "Change")
+    summary = f"{verb} rule {write.pos} of {scope.label}{goal}: {write.rule}"
     method = {CREATE: "POST", DELETE: "DELETE"}.get(write.kind, "PUT")
     path = scope.rules_path if write.kind == CREATE else (*scope.rules_path, write.pos)
-    return _guarded(
-        Step(
-            f"rule {write.kind}",
-            f"{verb} {place}{goal}: {write.rule}",
-            method,
-            path,
-            write.data,
-            is_task=False,
-        ),
-        scope.rules_path,
-        "rules",
-        rules,
-        write.result,
-    )
+    step = Step(f"rule {write.kind}", summary, method, path, write.data, is_task=False)
+    return _guarded(step, scope.rules_path, "rules", rules, write.result)
 
 
 def _new_place(write: Write) -> int:
