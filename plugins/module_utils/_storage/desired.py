@@ -140,7 +140,8 @@ def _checksum(text: str | None, algorithm: str | None) -> tuple[str | None, str 
     prefix, colon, digits = text.strip().lower().partition(":")
     if not colon:
         digits = prefix
-        prefix = algorithm or _algorithm_of(digits)
+        same_length = (name for name, length in _DIGITS.items() if length == len(digits))
+        prefix = algorithm or next(same_length, "")
     elif algorithm not in (None, prefix):
         reason = f"contradicts {prefix} in checksum"
         raise validate.refused("checksum_algorithm", algorithm, reason, "Give it once")
@@ -149,11 +150,3 @@ def _checksum(text: str | None, algorithm: str | None) -> tuple[str | None, str 
         step = "Write it as ALGORITHM:DIGITS, for example sha256: and 64 hexadecimal digits"
         raise validate.refused("checksum", text, "is not a checksum", step)
     return digits, prefix
-
-
-def _algorithm_of(digits: str) -> str:
-    """Return the algorithm with that number of digits, or an empty text."""
-    for algorithm, length in _DIGITS.items():
-        if length == len(digits):
-            return algorithm
-    return ""

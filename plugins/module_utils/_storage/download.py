@@ -28,6 +28,7 @@ from .._resource.execute import Execution, Sent, Verdict, attempted
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from .desired import File, read_desired_file
+from .volume.read import find_volume
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -61,14 +62,14 @@ class StoredFile(Resource[Result]):
         self.file = file
         self.timeout = timeout
         self.is_wanted = is_wanted
-        self.found = _find(client, file)
+        self.found = find_volume(client, file)
         self.plan = self._plan(self.found)
 
     def _plan(self, found: Mapping[str, Any] | None) -> Plan:
         return plan_present(self.file, found) if self.is_wanted else plan_absent(self.file, found)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        return self._plan(_find(self.client, self.file))
+        return self._plan(find_volume(self.client, self.file))
 
     def send(self, step: Step) -> Sent:
         """Send a step; a download that an earlier run left running is waited for instead."""
@@ -84,12 +85,12 @@ class StoredFile(Resource[Result]):
 
     def _is_downloaded(self) -> str | None:
         upid = find_running(self.client, self.file)
-        if upid is None and _find(self.client, self.file):
+        if upid is None and find_volume(self.client, self.file):
             return self.file.volume
         return upid
 
     def _is_removed(self) -> str | None:
-        return None if _find(self.client, self.file) else self.file.volume
+        return None if find_volume(self.client, self.file) else self.file.volume
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         is_there = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
@@ -111,7 +112,7 @@ class StoredFile(Resource[Result]):
         plan = self.plan if execution.done else Plan()  # else another run has put the file there
         volume = None
         if self.is_wanted:
-            volume = _described(self.file, _find(self.client, self.file))
+            volume = _described(self.file, find_volume(self.client, self.file))
         return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
 
 
@@ -227,16 +228,6 @@ def require_version(file: File, version: tuple[int, int]) -> None:
         reason="content import",
         dispatched=False,
     )
-
-
-def _find(client: Client, file: File) -> Mapping[str, Any] | None:
-    """Return PVE's row of the file, or None."""
-    path = ("nodes", str(file.node), "storage", file.storage, "content")
-    rows = client.get(*path, content=file.content) or []
-    for row in rows:
-        if row.get("volid") == file.volume:
-            return row
-    return None
 
 
 def find_running(client: Client, file: File) -> str | None:

@@ -73,11 +73,11 @@ def apply_step(node: str) -> Step:
     return Step(APPLY, summary, "PUT", ("nodes", node, "network"))
 
 
-def discard_step(node: str, *, reread: bool = True) -> Step:
+def discard_step(node: str) -> Step:
     """Return the request that discards the pending changes of a node."""
     summary = f"Discard the pending network changes of node {node}"
     path = ("nodes", node, "network")
-    return Step(DISCARD, summary, "DELETE", path, is_task=False, reread=reread)
+    return Step(DISCARD, summary, "DELETE", path, is_task=False, reread=True)
 
 
 def changed_keys(before: Settings, after: Settings) -> list[str]:

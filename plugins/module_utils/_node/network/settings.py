@@ -42,10 +42,6 @@ def _comment(value: Any) -> str:
     return str(value).rstrip("\n")
 
 
-def _number(value: Any) -> int:
-    return int(value)
-
-
 def _flag(value: Any) -> bool:
     return str(value) in ("1", "True")
 
@@ -74,14 +70,7 @@ def _address(value: Any) -> str:
     return str(ipaddress.ip_address(_text(value)))
 
 
-def _joined(value: Any) -> str:
-    return " ".join(value)
-
-
-def _as_number(value: Any) -> int:
-    return int(value)
-
-
+_joined = " ".join
 _BRIDGE, _BOND, _VLAN = ("bridge",), ("bond",), ("vlan",)
 _OVS_PORTS = ("OVSBond", "OVSPort", "OVSIntPort")
 SETTINGS = (
@@ -89,21 +78,21 @@ SETTINGS = (
     Setting("gateway", "gateway", _address),
     Setting("cidr6", "cidr6", _cidr),
     Setting("gateway6", "gateway6", _address),
-    Setting("autostart", "autostart", _flag, _as_number),
-    Setting("mtu", "mtu", _number, _as_number),
+    Setting("autostart", "autostart", _flag, int),
+    Setting("mtu", "mtu", int, int),
     Setting("bridge_ports", "bridge_ports", _names, _joined, _BRIDGE),
-    Setting("bridge_vlan_aware", "bridge_vlan_aware", _flag, _as_number, _BRIDGE),
+    Setting("bridge_vlan_aware", "bridge_vlan_aware", _flag, int, _BRIDGE),
     Setting("bridge_vids", "bridge_vids", _vids, _joined, _BRIDGE),
     Setting("slaves", "slaves", _names, _joined, _BOND),
     Setting("bond_mode", "bond_mode", _text, types=("bond", "OVSBond")),
     Setting("bond_primary", "bond-primary", _text, types=_BOND),
     Setting("bond_xmit_hash_policy", "bond_xmit_hash_policy", _text, types=_BOND),
     Setting("vlan_raw_device", "vlan-raw-device", _text, types=_VLAN),
-    Setting("vlan_id", "vlan-id", _number, _as_number, _VLAN),
+    Setting("vlan_id", "vlan-id", int, int, _VLAN),
     Setting("ovs_bridge", "ovs_bridge", _text, types=_OVS_PORTS),
     Setting("ovs_ports", "ovs_ports", _names, _joined, ("OVSBridge",)),
     Setting("ovs_bonds", "ovs_bonds", _names, _joined, ("OVSBond",)),
-    Setting("ovs_tag", "ovs_tag", _number, _as_number, _OVS_PORTS),
+    Setting("ovs_tag", "ovs_tag", int, int, _OVS_PORTS),
     Setting("ovs_options", "ovs_options", _text, types=("OVSBridge", *_OVS_PORTS)),
     Setting("comments", "comments", _comment),
 )

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core import validate
+from ..._datacenter.general import LOCATION
 from .acme import AcmeSettings, read_acme
-from .location import read_location
 
 CONFIG, DNS, HOSTS, TIME = "config", "dns", "hosts", "time"
 PARTS = (CONFIG, DNS, HOSTS, TIME)
@@ -65,7 +65,7 @@ class WantedSettings:
 def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
     """Return the settings of a task. Raises ValidationFailed."""
     config: dict[str, str] = {}
-    description = params.get("description")
+    description, location = params.get("description"), params.get("location")
     if description is not None:
         if len(description) > _LONGEST_DESCRIPTION:
             what = f"{description[:20]}..."
@@ -83,7 +83,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
         hosts=_hosts(params.get("hosts")),
         timezone=params.get("timezone"),
         acme=read_acme(params.get("acme")),
-        location=read_location(params.get("location")),
+        location=None if location is None else LOCATION.want(location),
     )
 
 

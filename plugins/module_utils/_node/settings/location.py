@@ -7,18 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..._core.errors import NotSupported, ValidationFailed
 from ..._datacenter.general import LOCATION
 
 _SINCE = (9, 2)
 _NOT_CHANGED = "The settings of node {} were not changed"
-
-
-def read_location(given: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Return the keys of a task, None if it does not set them. Raises ValidationFailed."""
-    return None if given is None else LOCATION.want(given)
 
 
 def location_after(
