@@ -17,8 +17,6 @@ from .checks.acl_check import precheck_acl
 from .grants import SUBJECTS, Grant, batches, read_grant, want_grant, want_path
 from .own_loss import find_acl_loss
 
-_ALL = Call(("access", "acl"))
-
 
 def read_grants(answer: Mapping[str, Any]) -> frozenset[Grant]:
     """Return the entries of one path."""
@@ -72,11 +70,8 @@ ACL = Table(
         ),
     ),
     permanent=True,
-    list_call=_ALL,
-    read_call=_ALL,
-    create_call=_ALL,
+    read_call=Call(("access", "acl")),
     update_call=Call(("access", "acl"), {"path": "{path}"}),
-    delete_call=_ALL,
     pick=_of_path,
     rows=_by_path,
     resolve=_require_no_contradiction,

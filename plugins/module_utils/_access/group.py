@@ -17,8 +17,6 @@ from .._resource.values import comment_field
 from .own_loss import find_group_loss
 from .uses import require_unused, uses_of
 
-_ONE = Call(("access", "groups", "{name}"))
-
 
 def read_users(answer: Any) -> list[str]:
     """Return the users of a group, from the list of one group or the text of the listing."""
@@ -48,10 +46,8 @@ GROUP = Table(
     shown=(Field("users", "members", read=read_users),),
     list_call=Call(("access", "groups")),
     rows=lambda answer, _keys: [{**row, "members": row.get("users")} for row in answer or []],
-    read_call=_ONE,
+    read_call=Call(("access", "groups", "{name}")),
     create_call=Call(("access", "groups"), {"groupid": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     precheck=precheck_group,
     guard=find_group_loss,
 )

@@ -18,7 +18,6 @@ from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
 from .._resource.values import as_flag
 
-_ALL = Call(("access", "domains"))
 _SYNCHRONIZED = ("ldap", "ad")
 
 
@@ -37,11 +36,7 @@ REALM = Table(
         Field("default", "default", read=as_flag(False)),
         Field("second_factor", "tfa", read=lambda text: text or None),
     ),
-    list_call=_ALL,
-    read_call=_ALL,
-    create_call=_ALL,
-    update_call=_ALL,
-    delete_call=_ALL,
+    read_call=Call(("access", "domains")),
     pick=_of_name,
 )
 

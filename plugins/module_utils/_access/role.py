@@ -22,7 +22,6 @@ from .uses import require_unused, uses_of
 
 Version = tuple[int, int]
 
-_ONE = Call(("access", "roles", "{name}"))
 _PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+$")
 _AGENT_SINCE = (9, 0)
 # One word for privileges whose names depend on the version of PVE: before 9.0, and since.
@@ -133,10 +132,8 @@ ROLE = Table(
     fields=(),
     members=(Members("privileges", "privs", "privilege", privilege, read_privileges, own=True),),
     list_call=Call(("access", "roles")),
-    read_call=_ONE,
+    read_call=Call(("access", "roles", "{name}")),
     create_call=Call(("access", "roles"), {"roleid": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     resolve=resolve_words,
     derived=lambda keys: {"built_in": is_built_in(keys["name"])},
     precheck=precheck_role,

@@ -16,8 +16,6 @@ from .._resource.table import Call, Field, Key, Table
 from .._resource.values import as_flag, as_seconds, comment_field, expiry, require_future, send_flag
 from .own_loss import find_token_loss
 
-_ONE = Call(("access", "users", "{owner}", "token", "{name}"))
-
 
 def token_id(keys: Mapping[str, str]) -> str:
     """Return the whole name of a token, with which it logs in."""
@@ -57,10 +55,7 @@ TOKEN = Table(
     ),
     list_call=Call(("access", "users"), {"full": "1"}),
     rows=_rows,
-    read_call=_ONE,
-    create_call=_ONE,
-    update_call=_ONE,
-    delete_call=_ONE,
+    read_call=Call(("access", "users", "{owner}", "token", "{name}")),
     derived=lambda keys: {"token_id": token_id(keys)},
     precheck=precheck_token,
     guard=find_token_loss,

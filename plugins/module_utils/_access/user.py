@@ -20,7 +20,6 @@ from .._resource.values import as_flag, as_seconds, comment_field, expiry, send_
 from .checks.user_check import precheck_user
 from .own_loss import find_user_loss
 
-_ONE = Call(("access", "users", "{name}"))
 # pve-common: JSONSchema.pm, pve_verify_email.
 _EMAIL = re.compile(r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*", re.ASCII)
 # The limits of the API schema.
@@ -98,10 +97,8 @@ USER = Table(
     shown=(Field("tokens", "tokens", read=read_tokens),),
     secrets=(_SECRET,),
     list_call=Call(("access", "users"), {"full": "1"}),
-    read_call=_ONE,
+    read_call=Call(("access", "users", "{name}")),
     create_call=Call(("access", "users"), {"userid": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     derived=lambda keys: {"realm": keys["name"].rpartition("@")[2]},
 )
 

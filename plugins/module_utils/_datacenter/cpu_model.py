@@ -17,7 +17,7 @@ from .._core.errors import NotSupported
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import as_set, flag_field, send_set, text_field
+from .._resource.values import as_set, flag_field, matching_text, send_set, text_field
 from .property_strings import number
 
 _ALL = Call(("cluster", "qemu", "custom-cpu-models"))
@@ -45,13 +45,9 @@ def _flags(values: Any) -> frozenset[str]:
     return frozenset(map(str, values))
 
 
-def _vendor(value: Any) -> str:
-    text = str(value).strip()
-    if text and not _VENDOR.fullmatch(text):
-        raise validate.refused(
-            "hv_vendor_id", text, "is not a vendor ID", "Use up to 12 letters and digits"
-        )
-    return text
+_vendor = matching_text(
+    "hv_vendor_id", _VENDOR, "is not a vendor ID", "Use up to 12 letters and digits"
+)
 
 
 def _number(option: str, minimum: int, maximum: int, *words: str) -> Callable[[Any], str]:
@@ -110,7 +106,6 @@ CPU_MODEL = Table(
         text_field("level", want=_number("level", 0, 2**32 - 1)),
     ),
     digest=("PUT",),
-    list_call=_ALL,
     read_call=_ALL,
     create_call=Call(_ALL.path, {"cputype": "{name}"}),
     update_call=_ONE,

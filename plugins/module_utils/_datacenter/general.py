@@ -14,26 +14,12 @@ from typing import Any
 
 from .._core import validate
 from .._resource.table import Field
-from .._resource.values import text_field
+from .._resource.values import matching_text, text_field
 from .property_strings import PropertyString, SubKey, flag, network, one_of, shown_text
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _PROXY = re.compile(r"http://\S+")
 _LONGEST = 65536
-
-
-def _matching(
-    what: str, pattern: re.Pattern[str], why: str, next_step: str
-) -> Callable[[Any], str]:
-    """Return a function that takes an empty text, or a text of this form."""
-
-    def want(value: Any) -> str:
-        text = str(value).strip()
-        if text and not pattern.fullmatch(text):
-            raise validate.refused(what, text, why, next_step)
-        return text
-
-    return want
 
 
 def _long_text(option: str) -> Field:
@@ -48,10 +34,6 @@ def _long_text(option: str) -> Field:
     return text_field(option, want=read, read=read)
 
 
-def _workers(value: Any) -> int:
-    return validate.number(value, 0, 2**31, "max_workers")
-
-
 FIELDS: tuple[Field, ...] = (
     _long_text("description"),
     _long_text("consent_text"),
@@ -61,21 +43,21 @@ FIELDS: tuple[Field, ...] = (
     text_field(
         "email_from",
         name="email_from",
-        want=_matching(
+        want=matching_text(
             "email_from", _ADDRESS, "is not an e-mail address", "Write it as pve@example.com"
         ),
     ),
     text_field(
         "http_proxy",
         name="http_proxy",
-        want=_matching(
+        want=matching_text(
             "http_proxy", _PROXY, "is not an HTTP proxy", "Write it as http://10.0.0.1:3128"
         ),
     ),
     Field(
         "max_workers",
         "max_workers",
-        want=_workers,
+        want=lambda value: validate.number(value, 0, 2**31, "max_workers"),
         read=lambda value: int(value or 0),
         send=lambda value: value or None,
     ),
@@ -92,7 +74,7 @@ def _line(value: Any, what: str) -> str:
 
 
 def _text(option: str) -> SubKey:
-    return SubKey(option, option, _line, shown_text)
+    return SubKey(option, option.replace("_", "-"), _line, shown_text)
 
 
 _POLICY = SubKey(
@@ -111,10 +93,6 @@ def _mails(option: str, *words: str) -> SubKey:
     return SubKey(option, option.replace("_", "-"), one_of(*words), shown_text)
 
 
-def _target(option: str) -> SubKey:
-    return SubKey(option, option.replace("_", "-"), _line, shown_text)
-
-
 # The targets are from before the matchers of PVE 8.1, which have precedence.
 _NOTIFY = PropertyString(
     "notify",
@@ -122,9 +100,9 @@ _NOTIFY = PropertyString(
         _mails("fencing", *_MAILS),
         _mails("package_updates", "auto", *_MAILS),
         _mails("replication", *_MAILS),
-        _target("target_fencing"),
-        _target("target_package_updates"),
-        _target("target_replication"),
+        _text("target_fencing"),
+        _text("target_package_updates"),
+        _text("target_replication"),
     ),
 )
 # pve-cluster 9.0.1 of June 2025: PVE/DataCenterConfig.pm, replication.

@@ -23,7 +23,6 @@ from .devices import precheck_devices
 
 TYPES = ("dir", "pci", "usb")
 _ALL = Call(("cluster", "mapping", "{type}"))
-_ONE = Call(("cluster", "mapping", "{type}", "{name}"))
 _WORDS = {"subsystem_id": "subsystem-id"}
 _DEVICE = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
 # The allowed and the required keys of an entry, by type (Mapping/PCI.pm, USB.pm, Dir.pm).
@@ -131,10 +130,8 @@ MAPPING = Table(
     variant="type",
     digest=("PUT",),
     list_call=_ALL,
-    read_call=_ONE,
+    read_call=Call(("cluster", "mapping", "{type}", "{name}")),
     create_call=Call(_ALL.path, {"id": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     rows=_rows,
     resolve=resolve,
     precheck=precheck_devices,

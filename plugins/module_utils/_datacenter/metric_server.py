@@ -7,24 +7,10 @@
 from __future__ import annotations
 
 from .._core import validate
-from .._resource.table import Call, Field, Key, Secret, Table
-from .._resource.values import flag_field, number_field, text_field
+from .._resource.table import Call, Field, Key, Table
+from .._resource.values import flag_field, number_field, secret, text_field
 
-_ONE = Call(("cluster", "metrics", "server", "{name}"))
 _GRAPHITE, _INFLUX, _OTEL = ("graphite",), ("influxdb",), ("opentelemetry",)
-
-
-def _secret(option: str, variants: tuple[str, ...]) -> Secret:
-    return Secret(
-        option,
-        option.replace("_", "-"),
-        call=None,
-        requested_by=("update_secrets", "always"),
-        check=lambda value, _what: value,
-        variants=variants,
-    )
-
-
 METRIC_SERVER = Table(
     kind="metric_server",
     title="metric server",
@@ -57,13 +43,10 @@ METRIC_SERVER = Table(
         text_field("otel_resource_attributes", variants=_OTEL),
         flag_field("otel_verify_ssl", default=True, variants=_OTEL),
     ),
-    secrets=(_secret("token", _INFLUX), _secret("otel_headers", _OTEL)),
+    secrets=(secret("token", "token", _INFLUX), secret("otel_headers", "otel-headers", _OTEL)),
     variant="type",
     digest=("PUT",),
     list_call=Call(("cluster", "metrics", "server")),
-    read_call=_ONE,
-    create_call=_ONE,
-    update_call=_ONE,
-    delete_call=_ONE,
+    read_call=Call(("cluster", "metrics", "server", "{name}")),
     list_is_whole=False,
 )

@@ -19,6 +19,7 @@ from typing import Any
 from .._core import propstring, validate
 from .._core.errors import ValidationFailed
 from .._resource.change import DesiredResource
+from .._resource.table import Field
 
 Version = tuple[int, int]
 Values = Mapping[str, str]
@@ -76,6 +77,19 @@ class PropertyString:
     def format(self) -> propstring.Format:
         """The keys as in the API schema; the required key may stand without its name."""
         return {sub_key.key: {"default_key": sub_key is self.required} for sub_key in self.sub_keys}
+
+    def as_field(self, **more: Any) -> Field:
+        """Return the field of a table with this property string."""
+        return Field(
+            self.option,
+            self.option.replace("_", "-"),
+            want=self.want,
+            read=self.read,
+            send=self.send,
+            show=self.show,
+            merge=self.merge,
+            **more,
+        )
 
     def want(self, options: Mapping[str, Any]) -> dict[str, str]:
         """Return the texts of the sub-options, by key. Raises ValidationFailed."""

@@ -42,7 +42,6 @@ from .property_strings import (
     tags,
 )
 
-_ALL = Call(("cluster", "options"))
 _LABEL = "the cluster options"
 _ANY: Version = (0, 0)
 _NOT_CHANGED = "The cluster options were not changed"
@@ -130,18 +129,6 @@ STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID, *general.STR
 # The options, and their keys, from which state=absent removes values.
 _TAKEN = {TAG_STYLE.option: "color-map", TAG_ACCESS.option: "user-allow-list"}
 _REGISTERED = "registered_tags"
-
-
-def _string(string: PropertyString) -> Field:
-    return Field(
-        string.option,
-        string.option.replace("_", "-"),
-        want=string.want,
-        read=string.read,
-        send=string.send,
-        show=string.show,
-        merge=string.merge,
-    )
 
 
 def _mac_prefix(value: Any) -> str:
@@ -263,7 +250,7 @@ CLUSTER_OPTIONS = Table(
             show=sorted,
             merge=merged_set,
         ),
-        *map(_string, STRINGS),
+        *(string.as_field() for string in STRINGS),
         Field(
             "mac_prefix",
             "mac_prefix",
@@ -275,11 +262,7 @@ CLUSTER_OPTIONS = Table(
     ),
     permanent=True,
     settles=_SETTLES,
-    list_call=_ALL,
-    read_call=_ALL,
-    create_call=_ALL,
-    update_call=_ALL,
-    delete_call=_ALL,
+    read_call=Call(("cluster", "options")),
     pick=_whole,
     resolve=resolve,
     precheck=precheck,

@@ -22,8 +22,6 @@ from .checks import read_facts, require_nodes
 from .resource import HA_RESOURCE
 from .rule import NODES
 
-_GROUP = Call(("cluster", "ha", "groups", "{name}"))
-
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
     """Raise ConfigurationError for unknown nodes, and Conflict for the removal of a group in use.
@@ -69,9 +67,7 @@ HA_GROUP = Table(
     ),
     digest=("PUT",),
     list_call=Call(("cluster", "ha", "groups")),
-    read_call=_GROUP,
+    read_call=Call(("cluster", "ha", "groups", "{name}")),
     create_call=Call(("cluster", "ha", "groups"), {"group": "{name}"}),
-    update_call=_GROUP,
-    delete_call=_GROUP,
     precheck=precheck,
 )

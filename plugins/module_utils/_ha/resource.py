@@ -14,7 +14,6 @@ from .._resource.table import Call, Field, Key, Table
 from .._resource.values import flag_field, number_field, text_field
 from .sids import sid
 
-_RESOURCE = Call(("cluster", "ha", "resources", "{sid}"))
 _RULES_SINCE = (9, 0)
 _INSTEAD = {
     "group": "Use a rule of type node-affinity instead: pve.fleet.ha_rule",
@@ -71,9 +70,7 @@ HA_RESOURCE = Table(
     ),
     digest=("PUT",),
     list_call=Call(("cluster", "ha", "resources")),
-    read_call=_RESOURCE,
+    read_call=Call(("cluster", "ha", "resources", "{sid}")),
     create_call=Call(("cluster", "ha", "resources"), {"sid": "{sid}"}),
-    update_call=_RESOURCE,
-    delete_call=_RESOURCE,
     resolve=resolve,
 )

@@ -13,8 +13,6 @@ from .._resource.table import Call, Field, Key, Members, Table
 from .._resource.values import as_set, send_set, text_field, unset_flag_field
 from .sids import sid
 
-_RULE = Call(("cluster", "ha", "rules", "{name}"))
-
 
 def nodes_with_ranks(value: Any) -> frozenset[str]:
     """Return nodes as PVE writes them: C(pve1:2), and C(pve1) if the priority is 0."""
@@ -66,8 +64,6 @@ HA_RULE = Table(
     variant="type",
     digest=("PUT",),
     list_call=Call(("cluster", "ha", "rules")),
-    read_call=_RULE,
+    read_call=Call(("cluster", "ha", "rules", "{name}")),
     create_call=Call(("cluster", "ha", "rules"), {"rule": "{name}"}),
-    update_call=_RULE,
-    delete_call=_RULE,
 )

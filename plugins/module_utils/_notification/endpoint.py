@@ -26,7 +26,6 @@ from .._resource.values import flag_field, number_field, secret, text_field
 
 TYPES = ("gotify", "sendmail", "smtp", "webhook")
 _ALL = Call(("cluster", "notifications", "endpoints", "{type}"))
-_ONE = Call((*_ALL.path, "{name}"))
 MATCHERS = ("cluster", "notifications", "matchers")
 BUILTIN = "mail-to-root"
 _MAIL, _SMTP, _GOTIFY, _HOOK = ("sendmail", "smtp"), ("smtp",), ("gotify",), ("webhook",)
@@ -144,10 +143,8 @@ ENDPOINT = Table(
     digest=("PUT",),
     unset_as_list=True,
     list_call=_ALL,
-    read_call=_ONE,
+    read_call=Call((*_ALL.path, "{name}")),
     create_call=Call(_ALL.path, {"name": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     rows=lambda answer, keys: [{**row, "type": keys["type"]} for row in answer or []],
     precheck=precheck,
 )

@@ -19,7 +19,6 @@ from .._resource.table import Call, Key, Table
 from .._resource.values import flag_field, text_field
 from .endpoint import MATCHERS, list_field, require_custom
 
-_ONE = Call((*MATCHERS, "{name}"))
 BUILTIN = "default-matcher"
 
 
@@ -66,9 +65,7 @@ MATCHER = Table(
     digest=("PUT",),
     unset_as_list=True,
     list_call=Call(MATCHERS),
-    read_call=_ONE,
+    read_call=Call((*MATCHERS, "{name}")),
     create_call=Call(MATCHERS, {"name": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     precheck=precheck,
 )

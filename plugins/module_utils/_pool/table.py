@@ -51,9 +51,6 @@ POOL = Table(
     # The paths with the pool's name in them know no nested pools.
     list_call=Call(("pools",)),
     read_call=Call(("pools",), _ONE),
-    create_call=Call(("pools",), _ONE),
-    update_call=Call(("pools",), _ONE),
-    delete_call=Call(("pools",), _ONE),
     pick=lambda answer, _keys: answer[0] if answer else None,
     switches={"allow_move": "allow-move"},
     derived=_above,

@@ -17,7 +17,6 @@ from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
 from .._resource.values import flag_field, number_field, secret, text_field, unset_flag_field
 
-_ONE = Call(("access", "domains", "{name}"))
 _LDAP, _AD, _OPENID = ("ldap",), ("ad",), ("openid",)
 _DIRECTORY = (*_LDAP, *_AD)
 BUILTIN = ("pam", "pve")
@@ -114,9 +113,7 @@ REALM_CONFIG = Table(
     digest=("PUT",),
     list_call=Call(("access", "domains")),
     list_is_whole=False,
-    read_call=_ONE,
+    read_call=Call(("access", "domains", "{name}")),
     create_call=Call(("access", "domains"), {"realm": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     precheck=precheck,
 )

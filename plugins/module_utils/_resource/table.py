@@ -86,6 +86,9 @@ class Call:
         return {name: value.format(**keys) for name, value in self.data.items()}
 
 
+_AS_READ = Call(())
+
+
 @dataclass(frozen=True)
 class Key:
     """An option that names the resource.
@@ -227,7 +230,7 @@ class Table:
     `removal` is the parameter that turns an update into the removal of members. `pick` finds one
     resource in the answer of `read_call`, `rows` finds all resources in the answer of `list_call`;
     `derived` computes further values of a result from the keys of the resource, and `shown` are
-    properties that it reports only.
+    properties that it reports only. A call that is not given is the `read_call`.
 
     A resource that is `permanent` is neither created nor deleted: C(state=absent) takes out the
     members and the parts of fields that the task lists. `unset` is the parameter that lists
@@ -253,11 +256,11 @@ class Table:
     kind: str
     keys: tuple[Key, ...]
     fields: tuple[Field, ...]
-    list_call: Call
     read_call: Call
-    create_call: Call
-    update_call: Call
-    delete_call: Call
+    list_call: Call = _AS_READ
+    create_call: Call = _AS_READ
+    update_call: Call = _AS_READ
+    delete_call: Call = _AS_READ
     members: tuple[Members, ...] = ()
     switches: Mapping[str, str] = field(default_factory=dict)
     removal: Mapping[str, Any] = field(default_factory=lambda: {"delete": 1})
@@ -284,6 +287,9 @@ class Table:
     is_pending: IsPending | None = None
 
     def __post_init__(self) -> None:
+        for name in ("list_call", "create_call", "update_call", "delete_call"):
+            if getattr(self, name) is _AS_READ:
+                object.__setattr__(self, name, self.read_call)
         if (self.commit_call is None) != (self.is_pending is None):
             raise ValueError(f"{self.kind}: commit_call and is_pending belong together")
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -15,14 +16,19 @@ from .._core.marks import keep_mark
 from .table import Field, Secret
 
 
-def secret(option: str, name: str, variants: tuple[str, ...]) -> Secret:
-    """Return a secret that `update_secrets` writes again, as any text."""
+def secret(
+    option: str,
+    name: str,
+    variants: tuple[str, ...] = (),
+    check: Callable[[Any, str], str] = lambda value, _what: value,
+) -> Secret:
+    """Return a secret that `update_secrets` writes again, by default any text."""
     return Secret(
         option,
         name,
         call=None,
         requested_by=("update_secrets", "always"),
-        check=lambda value, _what: value,
+        check=check,
         variants=variants,
     )
 
@@ -48,6 +54,20 @@ def stripped_text(option: str, longest: int | None = None) -> Callable[[Any], st
                 f"is too long: {len(text)} characters",
                 f"Use {longest} characters at most",
             )
+        return text
+
+    return want
+
+
+def matching_text(
+    option: str, pattern: re.Pattern[str], why: str, next_step: str
+) -> Callable[[Any], str]:
+    """Return a function that takes a text of this form, or an empty text."""
+
+    def want(value: Any) -> str:
+        text = str(value).strip()
+        if text and not pattern.fullmatch(text):
+            raise validate.refused(option, text, why, next_step)
         return text
 
     return want

@@ -10,25 +10,11 @@ from typing import Any
 
 from .._core import validate
 from .._datacenter.table import BWLIMIT
-from .._resource.table import Call, Field, Key, Secret, Table, as_text
-from .._resource.values import flag_field, send_text, set_field, text_field
+from .._resource.table import Call, Field, Key, Table, as_text
+from .._resource.values import flag_field, secret, send_text, set_field, text_field
 from . import values
 from .precheck import precheck_storage
 from .types import FILES, NETWORKED, OVERRIDES
-
-_ONE = Call(("storage", "{name}"))
-_SECRETS = ("update_secrets", "always")
-
-
-def _secret(option: str, name: str, *variants: str) -> Secret:
-    return Secret(
-        option,
-        name,
-        call=None,
-        requested_by=_SECRETS,
-        check=lambda value, _what: value,
-        variants=variants,
-    )
 
 
 def _fixed(option: str, *variants: str, **more: Any) -> Field:
@@ -188,14 +174,7 @@ _CEPH = (
     flag_field("fuse", variants=("cephfs",)),
     text_field("fs_name", variants=("cephfs",)),
 )
-_BANDWIDTH = Field(
-    "bwlimit",
-    "bwlimit",
-    want=BWLIMIT.want,
-    read=BWLIMIT.read,
-    send=BWLIMIT.send,
-    show=BWLIMIT.show,
-    merge=BWLIMIT.merge,
+_BANDWIDTH = BWLIMIT.as_field(
     variants=(
         "cephfs",
         "cifs",
@@ -208,7 +187,7 @@ _BANDWIDTH = Field(
         "rbd",
         "zfs",
         "zfspool",
-    ),
+    )
 )
 
 STORAGE = Table(
@@ -216,18 +195,16 @@ STORAGE = Table(
     keys=(Key("name", "storage", validate.storage),),
     fields=(*_BASIC, *_FILES, *_REMOTE, *_BLOCK, *_CEPH, _BANDWIDTH),
     secrets=(
-        _secret("server_password", "password", "cifs", "esxi", "pbs"),
-        _secret("keyring", "keyring", "cephfs", "rbd"),
-        _secret("encryption_key", "encryption-key", "pbs"),
-        _secret("master_pubkey", "master-pubkey", "pbs"),
+        secret("server_password", "password", ("cifs", "esxi", "pbs")),
+        secret("keyring", "keyring", ("cephfs", "rbd")),
+        secret("encryption_key", "encryption-key", ("pbs",)),
+        secret("master_pubkey", "master-pubkey", ("pbs",)),
     ),
     shown=(Field("encryption_key_fingerprint", "encryption-key", variants=("pbs",)),),
     variant="type",
     digest=("PUT",),
     list_call=Call(("storage",)),
-    read_call=_ONE,
+    read_call=Call(("storage", "{name}")),
     create_call=Call(("storage",), {"storage": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
     precheck=precheck_storage,
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._core import propstring, validate
 from .._datacenter.property_strings import PropertyString, SubKey, flag, number
+from .._resource.values import matching_text
 
 _CONTENT_TYPES = ("backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl")
 _SEPARATORS = re.compile(r"[,;\s]+")
@@ -28,40 +29,26 @@ _RETENTION = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
 _ABSOLUTE = "Use an absolute path, such as /mnt/data"
 
 
-def _matching(
-    option: str, pattern: re.Pattern[str], why: str, next_step: str
-) -> Callable[[Any], str]:
-    """Return a function that takes a text of this form, or an empty text."""
-
-    def want(value: Any) -> str:
-        text = str(value).strip()
-        if text and not pattern.fullmatch(text):
-            raise validate.refused(option, text, why, next_step)
-        return text
-
-    return want
-
-
 absolute_path = {
-    option: _matching(option, _ANY_PATH, "is not an absolute path", _ABSOLUTE)
+    option: matching_text(option, _ANY_PATH, "is not an absolute path", _ABSOLUTE)
     for option in ("export", "mountpoint", "subdir", "zfs_base_path")
 }
 vg_name = {
-    option: _matching(
+    option: matching_text(
         option, _VG_NAME, "is not a name of LVM", "Use letters, digits, '-', '_' and '.'"
     )
     for option in ("vgname", "thinpool")
 }
-mount_options = _matching(
+mount_options = matching_text(
     "options", _OPTIONS, "contains blanks", "Separate mount options with commas"
 )
-fingerprint = _matching(
+fingerprint = matching_text(
     "fingerprint",
     _FINGERPRINT,
     "is not a SHA-256 fingerprint",
     "Write 32 pairs of hexadecimal digits, separated by colons",
 )
-block_size = _matching(
+block_size = matching_text(
     "blocksize", _BLOCK_SIZE, "is not a block size", "Use a number with k or m, such as 16k"
 )
 

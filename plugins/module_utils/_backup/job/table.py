@@ -38,7 +38,6 @@ from ..._resource.values import (
 )
 from .precheck import precheck_job
 
-_ALL = Call(("cluster", "backup"))
 _ONE = Call(("cluster", "backup", "{name}"))
 _KEEP_ALL = "keep_all"
 CHOICES = ("all", "vms", "pool")
@@ -270,8 +269,7 @@ BACKUP_JOB = Table(
         text_field("comment"),
     ),
     shown=(Field("next_run", "next-run", read=lambda value: iso(int(value or 0))),),
-    list_call=_ALL,
-    read_call=_ALL,
+    read_call=Call(("cluster", "backup")),
     create_call=Call(("cluster", "backup"), {"id": "{name}"}),
     update_call=_ONE,
     delete_call=_ONE,

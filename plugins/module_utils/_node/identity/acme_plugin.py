@@ -14,10 +14,9 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.errors import ValidationFailed
-from ..._resource.table import Call, Key, Secret, Table
-from ..._resource.values import flag_field, number_field, set_field, text_field
+from ..._resource.table import Call, Key, Table
+from ..._resource.values import flag_field, number_field, secret, set_field, text_field
 
-_ONE = Call(("cluster", "acme", "plugins", "{name}"))
 _ALL = ("cluster", "acme", "plugins")
 _DNS = ("dns",)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,21 +53,10 @@ ACME_PLUGIN = Table(
         set_field("nodes"),
         flag_field("disable"),
     ),
-    secrets=(
-        Secret(
-            "data",
-            "data",
-            call=None,
-            requested_by=("update_secrets", "always"),
-            check=as_plugin_data,
-            variants=_DNS,
-        ),
-    ),
+    secrets=(secret("data", "data", _DNS, as_plugin_data),),
     variant="type",
     digest=("PUT",),
     list_call=Call(_ALL),
-    read_call=_ONE,
+    read_call=Call(("cluster", "acme", "plugins", "{name}")),
     create_call=Call(_ALL, {"id": "{name}"}),
-    update_call=_ONE,
-    delete_call=_ONE,
 )

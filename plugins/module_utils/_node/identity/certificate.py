@@ -22,13 +22,13 @@ from ..._core.times import iso
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
 from ..._resource.run import read_values, run
-from ..._resource.table import Call, Field, Key, Secret, Table
+from ..._resource.table import Call, Field, Key, Table
+from ..._resource.values import secret
 
 # The file of an own or an ACME certificate; the node has others that PVE makes itself.
 FILE = "pveproxy-ssl.pem"
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 _CUSTOM = ("nodes", "{node}", "certificates", "custom")
-_INFO = Call(("nodes", "{node}", "certificates", "info"))
 
 
 @dataclass(frozen=True)
@@ -135,19 +135,10 @@ NODE_CERTIFICATE = Table(
         _time("not_before", "notbefore"),
         _time("not_after", "notafter"),
     ),
-    secrets=(
-        Secret(
-            "private_key",
-            "key",
-            call=None,
-            requested_by=("update_secrets", "always"),
-            check=read_key,
-        ),
-    ),
+    secrets=(secret("private_key", "key", check=read_key),),
     pick=pick_own,
     precheck=precheck,
-    list_call=_INFO,
-    read_call=_INFO,
+    read_call=Call(("nodes", "{node}", "certificates", "info")),
     create_call=Call(_CUSTOM, {"force": "0"}, "POST"),
     update_call=Call(_CUSTOM, {"force": "1"}, "POST"),
     delete_call=Call(_CUSTOM, {}, "DELETE"),

@@ -14,7 +14,8 @@ from ..._core import validate
 from ..._core.errors import ValidationFailed
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
-from ..._resource.table import Call, Field, Key, Secret, Table
+from ..._resource.table import Call, Field, Key, Table
+from ..._resource.values import secret
 
 _KEY = re.compile(r"pve[1248][cbsp]-(?:arm-)?[0-9a-f]{10}")
 _NONE = "notfound"
@@ -67,14 +68,9 @@ SUBSCRIPTION = Table(
         Field("server_id", "serverid"),
         Field("message", "message"),
     ),
-    secrets=(
-        Secret("key", "key", call=None, requested_by=("update_secrets", "always"), check=read_key),
-    ),
+    secrets=(secret("key", "key", check=read_key),),
     pick=_pick,
     precheck=precheck,
-    list_call=_ONE,
     read_call=_ONE,
     create_call=Call(_ONE.path, {}, "PUT"),
-    update_call=_ONE,
-    delete_call=_ONE,
 )

@@ -118,7 +118,6 @@ POOL = Table(
         ),
     ),
     shown=(Field("type", "type"), Field("used", "bytes_used", read=lambda value: int(value or 0))),
-    list_call=Call(PLACE),
     read_call=Call(PLACE),
     create_call=Call(PLACE, {"name": "{name}"}, is_task=True),
     update_call=_ONE,
