@@ -15,7 +15,8 @@ from typing import Any
 
 from .._cluster.rules import Rules, VmSelector
 from .._cluster.state import VmRow
-from .._ha.placement import APART, NO_TENANT, PlacedGuest, Source, derive_rules, sid_of, source_of
+from .._ha.placement import APART, NO_TENANT, PlacedGuest, Source, derive_rules, source_of
+from .._ha.sids import sid_of
 
 _OPTIONS = {APART: "anti_affinity"}
 Resources = Mapping[str, frozenset[str]]

@@ -17,7 +17,8 @@ from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._ha.keep import Kept, KeptPlan, carry_out, plan_kept, read_state, require_allowed
-from .._ha.placement import PlacedGuest, derive_rules, scope_of, sid_of
+from .._ha.placement import PlacedGuest, derive_rules, scope_of
+from .._ha.sids import sid_of
 from .execute import VmOutcome
 from .plan import Planned, vmids_of
 

@@ -18,7 +18,7 @@ from itertools import combinations
 from .._cluster.rules import Rules
 from .._cluster.state import VmRow
 from .._cluster.tenant import PREFIX, owns
-from .sids import KINDS
+from .sids import sid_of
 
 APART, TOGETHER = "apart", "together"
 AFFINITIES = {APART: "negative", TOGETHER: "positive"}
@@ -51,11 +51,6 @@ class DerivedRule:
 Pair = frozenset[str]
 Source = tuple[str, str, str]
 """The tag of a tenant or C(-), the direction, and the text of the selector."""
-
-
-def sid_of(row: VmRow) -> str:
-    """Return the ID of a guest as an HA resource."""
-    return f"{KINDS[row.type]}:{row.vmid}"
 
 
 def mark_of(tenant: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from .._cluster.state import VmRow
 from .._container.kind import ContainerKind
 from .._core import validate
 from .._vm.kind import VmKind
@@ -26,6 +27,11 @@ def sid(value: str, what: str = "sid") -> str:
             what, text, "is not an HA resource", "Write it as vm:100, or as ct:100 for a container"
         )
     return text
+
+
+def sid_of(row: VmRow) -> str:
+    """Return the ID of a guest as an HA resource."""
+    return f"{KINDS[row.type]}:{row.vmid}"
 
 
 def vmid_of(text: str) -> int:

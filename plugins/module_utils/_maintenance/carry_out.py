@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._cluster.state import fetch_cluster_state
@@ -15,14 +16,29 @@ from .._core.parallel import ConcurrencyLimits
 from .._core.poll import poll
 from .._fleet.execute import Executor, VmOutcome
 from .._fleet.reservations import Reservations
-from .._kinds.registry import LISTS
+from .._kinds.words import TYPES
 from .model import Decision, Wanted
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
-TYPES = frozenset(one.kind.type for one in LISTS)
-"""PVE's words for the kinds of guests."""
+
+@dataclass(kw_only=True)
+class Outcomes:
+    """The finished steps of a run, its warnings, and the errors of guests by VMID."""
+
+    failed: dict[int, FleetError] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def note(self, outcome: VmOutcome) -> None:
+        """Note the outcome of one guest."""
+        if outcome.error is not None:
+            self.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
+            self.done += outcome.error.details.get("done", ())
+        if outcome.result is not None:
+            self.done += outcome.result.values["done"]
+            self.warnings += outcome.result.warnings
 
 
 def execute(client: Client, wanted: Wanted, decisions: Collection[Decision]) -> list[VmOutcome]:

@@ -16,9 +16,9 @@ from .._core.errors import FleetError
 from .._core.poll import poll
 from .._core.result import Result
 from .._core.shown import counted
-from .._fleet.execute import VmOutcome
+from .._kinds.words import TYPES
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, Record
-from .carry_out import TYPES, await_ha, execute, set_noout
+from .carry_out import Outcomes, await_ha, execute, set_noout
 from .guests import fingerprint
 from .keep import keep_record
 from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
@@ -37,7 +37,7 @@ _LEAVING = (*MOVES, HA, STOP)
 
 
 @dataclass
-class _Work:
+class _Work(Outcomes):
     """One run on a node: its decisions and its finished steps."""
 
     client: Client
@@ -45,9 +45,6 @@ class _Work:
     facts: Facts
     record: Record | None
     decisions: dict[int, Decision] = field(default_factory=dict)
-    failed: dict[int, FleetError] = field(default_factory=dict)  # guests that could not leave
-    done: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
     @property
     def known(self) -> dict[int, str]:
@@ -256,22 +253,13 @@ def _move(work: _Work, evacuation: Evacuation) -> None:
     """Move guests, shut down guests that cannot leave, then wait for the HA manager."""
     client, wanted = work.client, work.wanted
     for outcome in execute(client, wanted, evacuation.with_action(*MOVES)):
-        _note(work, outcome)
+        work.note(outcome)
     for outcome in execute(client, wanted, evacuation.with_action(STOP)):
-        _note(work, outcome)
+        work.note(outcome)
     moved_by_ha = {one.row.vmid: one for one in evacuation.with_action(HA)}
     for vmid in await_ha(client, wanted, set(moved_by_ha)):
         work.failed[vmid] = not_moved(moved_by_ha.pop(vmid), wanted.task_timeout)
     work.done += map(_waiting, moved_by_ha.values())
-
-
-def _note(work: _Work, outcome: VmOutcome) -> None:
-    if outcome.error is not None:
-        work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
-        work.done += outcome.error.details.get("done", ())
-    if outcome.result is not None:
-        work.done += outcome.result.values["done"]
-        work.warnings += outcome.result.warnings
 
 
 def _progress(work: _Work, evacuation: Evacuation, phase: str, plan: list[str]) -> Progress:

@@ -9,7 +9,7 @@ state next, which names the node that follows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
@@ -21,9 +21,10 @@ from .._fleet.plan import Planned, Planner
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
+from .._kinds.words import TYPES
 from .._node.record import PENDING, RETURNING, Record
 from .._resource.engine import apply_plan
-from .carry_out import TYPES, execute, set_noout
+from .carry_out import Outcomes, execute, set_noout
 from .guests import fingerprint, returning_item
 from .keep import KeptRecord, keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
@@ -41,14 +42,11 @@ _PLANS = 3  # how often guests that are moved by others are planned
 
 
 @dataclass
-class _Work:
+class _Work(Outcomes):
     """One run on a node, with its finished steps."""
 
     client: Client
     wanted: Wanted
-    failed: dict[int, FleetError] = field(default_factory=dict)
-    done: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
 
 def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
@@ -257,12 +255,7 @@ def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
             work.failed[one.row.vmid] = one.planned.error
     moving = [one for one in wave if one.action != STAY]
     for outcome in execute(work.client, work.wanted, moving):
-        if outcome.error is not None:
-            work.failed[outcome.planned.item.desired.guest.vmid] = outcome.error
-            work.done += outcome.error.details.get("done", ())
-        if outcome.result is not None:
-            work.done += outcome.result.values["done"]
-            work.warnings += outcome.result.warnings
+        work.note(outcome)
 
 
 def _returning(before: Record | None) -> Record | None:

@@ -15,7 +15,6 @@ from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenants_of
 from .._fleet.items import VmItem
 from .._guest.model import Actual
-from .._ha.sids import KINDS
 from .._kinds.registry import list_of
 from .._spec.fleet import with_defaults
 from .model import Wanted
@@ -25,11 +24,6 @@ def guests_on(cluster: ClusterState, node: str) -> list[VmRow]:
     """Return the guests on a node without templates, by memory: the largest is placed first."""
     found = [row for row in cluster.guests if row.node == node and not row.template]
     return sorted(found, key=lambda row: (-row.memory, row.vmid))
-
-
-def sid_of(row: VmRow) -> str:
-    """Return the ID of a guest as an HA resource."""
-    return f"{KINDS[row.type]}:{row.vmid}"
 
 
 def tenant_in(row: VmRow, prefix: str) -> str | None:

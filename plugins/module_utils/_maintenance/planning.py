@@ -16,8 +16,10 @@ from .._cluster.state import ClusterState, VmRow, ask_nodes
 from .._core.errors import FleetError, NotSupported
 from .._core.shown import by_reason
 from .._fleet.plan import Planned, Planner
+from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
-from .guests import guests_on, leaving_item, sid_of, stopping_item, tenant_in
+from .._kinds.words import kind_of_row
+from .guests import guests_on, leaving_item, stopping_item, tenant_in
 from .ha_places import excluded, why_kept
 from .model import HA, MIGRATE, RESTART, SHUTDOWN, STAY, STOP, Decision, HaState, Wanted
 from .times.estimate import seconds_of
@@ -105,14 +107,10 @@ def decide_early(
 
 
 def _why_no_restart(row: VmRow, wanted: Wanted) -> str | None:
-    is_live = _saves_memory(row) or not runs(row)
+    is_live = kind_of_row(row).saves_memory or not runs(row)
     if is_live or wanted.restart_containers:
         return None
     return "a running container moves by a restart only, which restart_containers allows"
-
-
-def _saves_memory(row: VmRow) -> bool:
-    return next(one.kind.saves_memory for one in LISTS if one.kind.type == row.type)
 
 
 def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:

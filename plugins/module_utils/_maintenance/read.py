@@ -58,9 +58,7 @@ class Facts:
 def read_facts(client: Client, node: str) -> Facts:
     """Return the facts about the cluster and the node. Raises FleetError."""
     quorate, members, local = read_members(client)
-    online = [name for name, is_online in members.items() if is_online]
-    found = side_by_side(lambda name: read_record(client, name), online, _READERS)
-    records = {name: record for name, record in zip(online, found, strict=True) if record}
+    records = read_records(client, members)
     tasks: tuple[Mapping[str, Any], ...] = ()
     if members.get(node):
         tasks = read_active(client, node)
@@ -91,6 +89,13 @@ def read_notes(client: Client, node: str) -> tuple[str, Record | None, str]:
 def read_record(client: Client, node: str) -> Record | None:
     """Return the record of a node, or None."""
     return read_notes(client, node)[1]
+
+
+def read_records(client: Client, members: Mapping[str, bool]) -> dict[str, Record]:
+    """Return the record of each online node that has one."""
+    online = [name for name, is_online in members.items() if is_online]
+    found = side_by_side(lambda name: read_record(client, name), online, _READERS)
+    return {name: record for name, record in zip(online, found, strict=True) if record}
 
 
 def read_active(client: Client, node: str) -> tuple[Mapping[str, Any], ...]:

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .evacuate import run_evacuation
 from .give_back import run_next, run_return
 from .model import COMPLETE, NEXT, RETURNED
 from .options import read_wanted
-from .read import read_members, read_record
+from .read import read_members, read_records
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-_READERS = 8
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -37,8 +34,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the maintenances that are not finished; one request for each online node."""
     _quorate, members, _local = read_members(client)
-    online = sorted(name for name, is_online in members.items() if is_online)
-    found = side_by_side(lambda name: read_record(client, name), online, _READERS)
     rows = [
         {
             "node": node,
@@ -47,8 +42,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
             "guests": sorted(record.guests),
             "stopped": sorted(record.stopped),
         }
-        for node, record in zip(online, found, strict=True)
-        if record is not None
+        for node, record in sorted(read_records(client, members).items())
     ]
     offline = sorted(name for name, is_online in members.items() if not is_online)
     return Result(False, {"maintenances": rows, "offline": offline})

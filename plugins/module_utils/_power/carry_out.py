@@ -16,7 +16,8 @@ from .._core.propstring import Format, parse
 from .._fleet.execute import VmOutcome
 from .._fleet.plan import Planner
 from .._kinds.registry import LISTS
-from .._maintenance.carry_out import TYPES, execute
+from .._kinds.words import TYPES
+from .._maintenance.carry_out import execute
 from .._maintenance.guests import guest_item
 from .._maintenance.model import START, Decision
 from .._maintenance.planning import runs

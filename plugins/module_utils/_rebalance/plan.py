@@ -15,8 +15,9 @@ from .._cluster.rules import read_rules, with_site
 from .._cluster.state import VmRow, ask_nodes
 from .._core.quantities import readable_size
 from .._fleet.plan import Planner
+from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
-from .._maintenance.guests import sid_of, tenant_in
+from .._maintenance.guests import tenant_in
 from .._maintenance.model import STAY, Decision, HaState, Wanted
 from .._maintenance.planning import Round, choose, decide_early, runs
 from .._maintenance.times.estimate import copied_bytes, local_bytes

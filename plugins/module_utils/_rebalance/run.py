@@ -18,7 +18,8 @@ from .._core.poll import poll
 from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
 from .._core.shown import counted
-from .._maintenance.carry_out import TYPES, execute
+from .._kinds.words import TYPES
+from .._maintenance.carry_out import execute
 from .._maintenance.model import Decision, Wanted
 from .._maintenance.options import read_moves, read_placement
 from .._maintenance.read import Facts, read_facts

@@ -10,11 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import fetch_cluster_state, read_members
-from .._container.kind import CONTAINER
 from .._core.errors import ApiError
 from .._core.parallel import side_by_side
-from .._guest.kind import Kind
-from .._vm.kind import VM
+from .._kinds.words import TYPES, kind_of_row
 from .forms import has_id, is_in_force, pending_of, running_of, section_of
 from .model import (
     CONTROLLERS,
@@ -38,7 +36,6 @@ from .plan import ROOT
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
 _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
 _PLACES = ("nodes", "exitnodes", "bridge", "fabric", "controller")
@@ -203,12 +200,12 @@ def _users(
     client: Client, vnets: Iterable[str], leaving: Collection[int]
 ) -> dict[str, tuple[str, ...]]:
     """Return the guests whose NICs use each VNet; one request for each guest."""
-    state = fetch_cluster_state(client, set(_KINDS))
+    state = fetch_cluster_state(client, TYPES)
     rows = [row for row in state.vms.values() if row.vmid not in leaving]
     configs = side_by_side(lambda row: client.get(*row.path, "config"), rows, _WORKERS)
     used: dict[str, list[str]] = {vnet: [] for vnet in vnets}
     for row, config in zip(rows, configs, strict=True):
-        for bridge in _KINDS[row.type].bridges_in(config).values():
+        for bridge in kind_of_row(row).bridges_in(config).values():
             if bridge in used:
                 used[bridge].append(f"guest {row.vmid}")
     return {vnet: tuple(sorted(set(guests))) for vnet, guests in used.items()}

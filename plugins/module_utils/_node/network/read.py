@@ -12,11 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.state import read_members
-from ..._container.kind import CONTAINER
 from ..._core.errors import FleetError, NotFound, PermissionDenied
 from ..._core.parallel import side_by_side
 from ..._core.validate import is_address
-from ..._vm.kind import VM
+from ..._kinds.words import GUESTS, TYPES, word_of
 from .model import Network
 from .settings import settings_of
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 _WORKERS = 8
-_KINDS = {kind.type: kind for kind in (VM, CONTAINER)}
 _RINGS = tuple(f"ring{number}_addr" for number in range(8))
 
 
@@ -91,10 +89,10 @@ def read_bridge_users(client: Client, node: str) -> dict[str, list[str]]:
     One request for the list, and one for each guest.
     """
     listed = client.get("cluster", "resources", type="vm") or []
-    guests = [row for row in listed if row.get("node") == node and row["type"] in _KINDS]
+    guests = [row for row in listed if row.get("node") == node and row["type"] in TYPES]
 
     def read(row: Mapping[str, Any]) -> tuple[str, Collection[str]]:
-        kind = _KINDS[row["type"]]
+        kind = GUESTS[word_of(row["type"])]
         label = f"{kind.noun} {row['vmid']}"
         if row.get("name"):
             label += f" ({row['name']})"
