@@ -85,7 +85,7 @@ def _guests(facts: TenantFacts) -> Iterator[_Guest]:
         label = f"VM {row.own_name or vmid} ({vmid})"
         is_bare = seems_bare(row)
         yield _Guest(vmid, label, row.tags, row.pool, row.template, not row.template, is_bare)
-    for vmid, one in sorted(facts.containers.items()):
+    for vmid, one in sorted(facts.cluster.others.items()):
         label = f"Container {one.name or vmid} ({vmid})"
         yield _Guest(vmid, label, one.tags, one.pool, one.template, not one.template)
 

@@ -14,7 +14,7 @@ from .._access.effective import read_privileges
 from .._access.realm import kinds_of_realms
 from .._cluster.bridges import KnownBridges
 from .._cluster.lookup import find_template
-from .._cluster.state import ClusterState, VmRow, with_names
+from .._cluster.state import ClusterState, with_names
 from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
@@ -51,7 +51,7 @@ def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
     found: dict[str, int] = {}
     missing: list[str] = []
     for text in tenant.templates:
-        row = _find_vm(cluster, text)
+        row = find_template(cluster, vmid=whole_number(text), name=text)
         if row is not None and row.template:
             found[text] = row.vmid
         else:
@@ -60,14 +60,6 @@ def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
         names = [row.name for row in cluster.vms.values() if row.template]
         raise _unknown(tenant, "template", missing, names)
     return found
-
-
-def _find_vm(cluster: ClusterState, text: str) -> VmRow | None:
-    """Return the guest of a VMID, or the template of a name, or None."""
-    number = whole_number(text)
-    if number is not None:
-        return find_template(cluster, vmid=number)
-    return find_template(cluster, name=text)
 
 
 def require_objects(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
@@ -123,11 +115,8 @@ def _require_bridges(client: Client, tenant: Tenant, facts: TenantFacts) -> None
     VNets are not read.
     """
     given = own_rights(tenant, facts)
-    requested: list[str] = []
-    for name in tenant.bridges:
-        is_vnet = "/" in name
-        if not is_vnet and bridge_path(name) not in given:
-            requested.append(name)
+    bridges = [name for name in tenant.bridges if "/" not in name]
+    requested = [name for name in bridges if bridge_path(name) not in given]
     if requested:
         _require(tenant, "bridge", requested, _all_bridges(client, facts))
 

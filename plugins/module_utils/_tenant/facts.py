@@ -17,7 +17,7 @@ from .._access.role import ROLE
 from .._access.token import TOKEN
 from .._access.user import USER
 from .._cluster.state import ClusterState, VmRow, cluster_state_of
-from .._cluster.tenant import owns, parse_tags
+from .._cluster.tenant import owns
 from .._core.errors import FleetError, NotFound
 from .._core.parallel import side_by_side
 from .._guest.live.read import read_wherever
@@ -41,27 +41,9 @@ Entry = tuple[str, Grant]
 
 
 @dataclass(frozen=True)
-class Container:
-    """A container: its pool is None without one."""
-
-    vmid: int
-    name: str
-    pool: str | None
-    tags: tuple[str, ...]
-    template: bool
-
-    @property
-    def label(self) -> str:
-        """The name of the container in messages."""
-        if self.name:
-            return f"container '{self.name}' ({self.vmid})"
-        return f"container {self.vmid}"
-
-
-@dataclass(frozen=True)
 class TenantFacts:
-    """Users by name with their tokens, groups and roles by name, all rights by path, and containers
-    by VMID; of the pools only those read so far, by name.
+    """Users by name with their tokens, groups and roles by name, and all rights by path; of the
+    pools only those read so far, by name. The containers are the `others` of the cluster.
     """
 
     cluster: ClusterState
@@ -70,7 +52,6 @@ class TenantFacts:
     roles: Mapping[str, Row]
     rights: Rights
     version: tuple[int, int]
-    containers: Mapping[int, Container] = field(default_factory=dict)
     pools: Mapping[str, Row] = field(default_factory=dict)
 
     @property
@@ -99,7 +80,6 @@ def read_facts(client: Client) -> TenantFacts:
         roles=_rows_by("roleid", roles),
         rights=by_path((str(row["path"]), read_grant(row)) for row in acl),
         version=client.version(),
-        containers=_containers(rows),
     )
 
 
@@ -152,21 +132,6 @@ def with_pool(facts: TenantFacts, tenant: Tenant, client: Client) -> TenantFacts
 def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
     """Return the rows of a listing by the property that names each; None is an empty listing."""
     return {str(row[key]): row for row in rows or ()}
-
-
-def _containers(rows: Iterable[Row]) -> dict[int, Container]:
-    found: dict[int, Container] = {}
-    for row in rows:
-        if "vmid" in row and row.get("type") != VM.type:
-            container = Container(
-                vmid=int(row["vmid"]),
-                name=str(row.get("name") or ""),
-                pool=row.get("pool") or None,
-                tags=parse_tags(row.get("tags")),
-                template=bool(row.get("template")),
-            )
-            found[container.vmid] = container
-    return found
 
 
 def by_path(entries: Iterable[Entry]) -> Rights:

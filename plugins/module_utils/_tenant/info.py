@@ -105,11 +105,7 @@ def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any
 
 def _subjects(rights: Sequence[Entry], kind: str) -> set[str]:
     """Return the users, groups or tokens that have one of these rights."""
-    found: set[str] = set()
-    for _path, grant in rights:
-        if grant.kind == kind:
-            found.add(grant.who)
-    return found
+    return {grant.who for _path, grant in rights if grant.kind == kind}
 
 
 def _tokens(

@@ -79,11 +79,8 @@ def _is_own(tenant: Tenant, row: Row, is_usual: bool) -> bool:
 def existing_tokens(tenant: Tenant, facts: TenantFacts) -> list[str]:
     """Return the names of its tokens that exist: one, or two while it is rotated."""
     known = facts.tokens_of(tenant.user)
-    names: list[str] = []
-    for name in tenant.tokens:
-        if name in known and _is_own(tenant, known[name], tenant.has_usual_user):
-            names.append(name)
-    return names
+    names = [name for name in tenant.tokens if name in known]
+    return [name for name in names if _is_own(tenant, known[name], tenant.has_usual_user)]
 
 
 def all_tokens(tenant: Tenant, facts: TenantFacts) -> set[TokenName]:

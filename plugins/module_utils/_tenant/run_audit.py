@@ -86,13 +86,12 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     held = Privileges(client.get("access", "permissions") or {})
     found += find_hidden(held, volumes=params["volumes"])
     found += _rule_faults(reader, facts, task.prefix)
+    guests: Mapping[int, Actual] | None = None
     if params["volumes"]:
         guests, faults = _read_volumes(client, facts, task.prefix)
         found += faults
         facts = replace(facts, cluster=_with_figures(facts.cluster, guests))
-        found += _privileged_guests(task, facts, guests)
-    else:
-        found += _privileged_containers(client, task, facts)
+    found += _privileged_containers(client, task, facts, guests)
     if params["networks"]:
         networking = {one.tag: one.networking for one in task.tenants if one.networking is not None}
         found += list(audit_networks(reader, facts, task.prefix, networking))
@@ -106,7 +105,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
     values = {
         "passed": not found,
         "vms": len(facts.cluster.vms),
-        "containers": len(facts.containers),
+        "containers": len(facts.cluster.others),
         "findings": [asdict(one) for one in found],
         "report": _lines(found),
     }
@@ -131,24 +130,18 @@ def _read_volumes(
     return guests, found
 
 
-def _privileged_guests(
-    task: AuditTask, facts: TenantFacts, guests: Mapping[int, Actual]
+def _privileged_containers(
+    client: Client, task: AuditTask, facts: TenantFacts, guests: Mapping[int, Actual] | None
 ) -> list[Finding]:
-    """Return the privileged containers of tenants that must not have any (pure)."""
+    """Return the privileged containers of tenants that must not have any; without `guests` the
+    configurations of these containers are read.
+    """
     found: list[Finding] = []
     for tenant in task.tenants:
-        rows = forbidden_to_be_privileged(tenant, facts)
-        found += find_privileged(tenant, rows, guests)
-    return found
-
-
-def _privileged_containers(client: Client, task: AuditTask, facts: TenantFacts) -> list[Finding]:
-    """Return the same findings, and read the configurations of these containers for it."""
-    found: list[Finding] = []
-    for tenant in task.tenants:
-        rows = forbidden_to_be_privileged(tenant, facts)
-        containers, unread = read_guests(client, rows)
-        found += find_unread(facts, unread)
+        containers, rows = guests, forbidden_to_be_privileged(tenant, facts)
+        if containers is None:
+            containers, unread = read_guests(client, rows)
+            found += find_unread(facts, unread)
         found += find_privileged(tenant, rows, containers)
     return found
 
@@ -207,13 +200,11 @@ def _with_figures(cluster: ClusterState, guests: Mapping[int, Actual]) -> Cluste
     """Return the cluster state with the figures of the guests' configurations; the listing has only
     the first disk of each guest (pure).
     """
-    return replace(
-        cluster,
-        vms={vmid: _as_configured(row, guests.get(vmid)) for vmid, row in cluster.vms.items()},
-        others={
-            vmid: _as_configured(row, guests.get(vmid)) for vmid, row in cluster.others.items()
-        },
-    )
+
+    def configured(rows: Mapping[int, VmRow]) -> dict[int, VmRow]:
+        return {vmid: _as_configured(row, guests.get(vmid)) for vmid, row in rows.items()}
+
+    return replace(cluster, vms=configured(cluster.vms), others=configured(cluster.others))
 
 
 def _as_configured(listed: VmRow, actual: Actual | None) -> VmRow:

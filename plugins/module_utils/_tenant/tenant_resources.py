@@ -154,14 +154,12 @@ def surplus_entries(tenant: Tenant, facts: TenantFacts, wanted: Rights) -> list[
 
     Whether a right propagates does not count: a subject has a role on a path only once.
     """
-    known: set[tuple[str, str, str, str]] = set()
-    for path, grant in entries_of(wanted):
-        known.add((path, grant.kind, grant.who, grant.role))
-    found: list[Entry] = []
-    for path, grant in entries_of(own_rights(tenant, facts)):
-        if (path, grant.kind, grant.who, grant.role) not in known:
-            found.append((path, grant))
-    return found
+    known = {(path, grant.kind, grant.who, grant.role) for path, grant in entries_of(wanted)}
+    return [
+        (path, grant)
+        for path, grant in entries_of(own_rights(tenant, facts))
+        if (path, grant.kind, grant.who, grant.role) not in known
+    ]
 
 
 def rights_on(path: str, grants: Iterable[Grant], *, present: bool = True) -> TenantResource:

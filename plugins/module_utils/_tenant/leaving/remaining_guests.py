@@ -69,7 +69,15 @@ def require_no_remaining_guests(
 
 def _require_none(tenant: Tenant, guests: Sequence[str]) -> None:
     if guests:
-        raise _appeared(tenant, guests)
+        raise StrayGuests(
+            attempted=f"{tenant.label} was not removed",
+            answer="these guests are not in the plan, because they were created since it was made,"
+            f" or this user or token may not see them: {'; '.join(guests)}",
+            next_step="Log in with a user or token that sees all VMs, and run this again in check"
+            " mode",
+            reason="strays",
+            details={"strays": list(guests)},
+        )
 
 
 def pool_check(tenant: Tenant, kept: Collection[int]) -> Precheck:
@@ -92,15 +100,3 @@ def _require_known_members(
     label = f"pool '{tenant.pool}'"
     _require_none(tenant, [f"VM or container {vmid} is in {label}" for vmid in unknown])
     return precheck_pool(client, desired, change)
-
-
-def _appeared(tenant: Tenant, guests: Iterable[str]) -> StrayGuests:
-    strays = list(guests)
-    return StrayGuests(
-        attempted=f"{tenant.label} was not removed",
-        answer=f"these guests are not in the plan, because they were created since it was made, or"
-        f" this user or token may not see them: {'; '.join(strays)}",
-        next_step="Log in with a user or token that sees all VMs, and run this again in check mode",
-        reason="strays",
-        details={"strays": strays},
-    )

@@ -145,9 +145,7 @@ def _diff(
     rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: Keeper
 ) -> dict[str, Any]:
     """Return the changes of the removal: of the VMs, of the other resources, and of the file."""
-    before: dict[str, Any] = {}
-    for row in rows:
-        before[_name_of(row)] = row[row["kind"]] or {}
+    before = {_name_of(row): row[row["kind"]] or {} for row in rows}
     diff = diff_of(planned)
     before.update(diff["before"])
     if keeper.summary_of_removal:

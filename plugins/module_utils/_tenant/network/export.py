@@ -27,7 +27,7 @@ from ..._sdn.read import read_sdn, with_subnets
 from ..model import read_tenant
 from .desired import OF_SUBNET
 from .model import NONE, OWN, SHARED
-from .sdn import name_of, vnets_of
+from .sdn import name_of, owners_of, vnets_of
 from .work import plan_networks
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def read_exported(client: Client, prefix: str, only: str | None) -> dict[str, Ex
 
 
 def _owners(vnets: Section, prefix: str, only: str | None) -> set[str]:
-    tags = {marked_tag(entry.get("alias")) for entry in vnets.values()}
-    found = {tag for tag in tags if tag is not None and tag.startswith(prefix)}
+    found = {tag for tag in owners_of(vnets).values() if tag.startswith(prefix)}
     return found if only is None else found & {only}
 
 

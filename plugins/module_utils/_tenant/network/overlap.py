@@ -10,11 +10,11 @@ import ipaddress
 from collections.abc import Iterable
 
 from ..._core.errors import Conflict
-from ..._core.marks import marked_tag
 from ..._firewall.evaluate.model import Network
 from ..._sdn.model import SUBNETS, VNETS, Sections
 from ..._sdn.preconditions import network_of
 from .model import NONE, Networking
+from .sdn import owners_of
 
 
 def member_network(member: str) -> Network | None:
@@ -54,9 +54,9 @@ def require_distinct(networking: Networking, tag: str, running: Sections) -> Non
 
 
 def _subnets_of_others(tag: str, running: Sections) -> list[str]:
-    owners = {vnet: marked_tag(entry.get("alias")) for vnet, entry in running[VNETS].items()}
-    found: list[str] = []
-    for name, entry in running[SUBNETS].items():
-        if owners.get(entry.get("vnet", "")) not in (None, tag):
-            found.append(str(network_of(name)))
-    return found
+    owners = owners_of(running[VNETS])
+    return [
+        str(network_of(name))
+        for name, entry in running[SUBNETS].items()
+        if owners.get(entry.get("vnet", ""), tag) != tag
+    ]

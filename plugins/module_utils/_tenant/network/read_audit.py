@@ -26,6 +26,7 @@ from ..audit import UNKNOWN, Finding
 from ..facts import TenantFacts
 from .audit import NetworkView, TenantGuest, find_network_faults
 from .model import Networking
+from .sdn import owners_of
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -42,7 +43,7 @@ def audit_networks(
     """
     try:
         groups = _by_tag(groups_of(client.get(*ROOT, "groups")))
-        vnets = _owners(read_sdn(client).running[VNETS])
+        vnets = owners_of(read_sdn(client).running[VNETS])
         if not groups and not vnets:
             return []
         firewall = read_cluster_firewall(client)
@@ -68,22 +69,8 @@ def audit_networks(
 
 def _by_tag(groups: Mapping[str, str]) -> dict[str, str]:
     """Return the security groups of tenants by tag (pure)."""
-    found: dict[str, str] = {}
-    for name, comment in groups.items():
-        tag = marked_tag(comment)
-        if tag is not None:
-            found[tag] = name
-    return found
-
-
-def _owners(vnets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the tags of tenants by their VNets (pure)."""
-    found: dict[str, str] = {}
-    for name, entry in vnets.items():
-        tag = marked_tag(entry.get("alias"))
-        if tag is not None:
-            found[name] = tag
-    return found
+    tags = {name: marked_tag(comment) for name, comment in groups.items()}
+    return {tag: name for name, tag in tags.items() if tag is not None}
 
 
 def _owner(row: VmRow, prefix: str) -> str | None:

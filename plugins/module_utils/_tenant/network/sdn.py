@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._core.errors import ConfigurationError, Conflict, ValidationFailed
 from ..._core.marks import marked_tag, with_mark, without_mark
-from ..._sdn.model import SUBNETS, VNETS, ZONES, Entry, Sections
+from ..._sdn.model import SUBNETS, VNETS, ZONES, Entry, Section, Sections
 from .model import Network
 
 _ONE_SPACE = ("vxlan", "evpn")
@@ -22,6 +22,12 @@ def vnets_of(tag: str, running: Sections) -> dict[str, Entry]:
     """Return the VNets that were created for a tenant."""
     found = running[VNETS].items()
     return {name: entry for name, entry in found if marked_tag(entry.get("alias")) == tag}
+
+
+def owners_of(vnets: Section) -> dict[str, str]:
+    """Return the tags of tenants by their VNets."""
+    tags = {name: marked_tag(entry.get("alias")) for name, entry in vnets.items()}
+    return {name: tag for name, tag in tags.items() if tag is not None}
 
 
 def name_of(entry: Entry) -> str:
