@@ -70,7 +70,7 @@ class FirewallOfScope(Resource[Result]):
         if not isinstance(step, FirewallStep):
             return super().send(step)
         answer = self.client.get(*step.part)
-        self._require(step, _part_of(step, answer), step.expected)
+        self._require_expected(step, _part_of(step, answer))
         first = answer
         if isinstance(answer, list):
             first = answer[0] if answer else {}
@@ -79,9 +79,9 @@ class FirewallOfScope(Resource[Result]):
             step = replace(step, data={**step.data, "digest": digest})
         return super().send(step)
 
-    def _require(self, step: FirewallStep, found: Any, expected: Any) -> None:
+    def _require_expected(self, step: FirewallStep, found: Any) -> None:
         """Raise DigestChanged if another run has changed the part."""
-        if found != expected:
+        if found != step.expected:
             raise DigestChanged(
                 attempted=f"Could not {step.summary[:1].lower()}{step.summary[1:]}",
                 answer=f"/{'/'.join(str(one) for one in step.part)} was changed since it was read",
@@ -98,7 +98,7 @@ class FirewallOfScope(Resource[Result]):
             found = _part_of(step, self.client.get(*step.part))
             if found == step.result:
                 return True
-            self._require(step, found, step.expected)
+            self._require_expected(step, found)
             return None
 
         return look

@@ -10,23 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-PROPERTIES = {
-    "type": "type",
-    "action": "action",
-    "enable": "enable",
-    "macro": "macro",
-    "iface": "iface",
-    "source": "source",
-    "dest": "dest",
-    "proto": "proto",
-    "sport": "sport",
-    "dport": "dport",
-    "icmp_type": "icmp-type",
-    "log": "log",
-    "comment": "comment",
-}
-"""The fields of a rule and their names in Proxmox VE."""
-
 _NO_LOG = "nolog"
 
 
@@ -122,6 +105,8 @@ class Rule:
 
 _MATCHING = ("macro", "iface", "source", "dest", "proto", "sport", "dport", "icmp_type")
 FIELDS = tuple(one.name for one in fields(Rule))
+PROPERTIES = {name: name.replace("_", "-") for name in FIELDS}
+"""The fields of a rule and their names in Proxmox VE."""
 
 
 def rule_of_row(row: Mapping[str, Any]) -> Rule:
