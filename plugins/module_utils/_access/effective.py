@@ -89,10 +89,7 @@ def _of_separated(control: AccessControl, who: str, user: str, path: str) -> Hel
     granted = _granted(control, who, path, frozenset())
     owned = privileges(control, user, path)
     both = granted.keys() & owned.keys()
-    found: dict[str, bool] = {}
-    for name in both:
-        found[name] = granted[name] and owned[name]
-    return found
+    return {name: granted[name] and owned[name] for name in both}
 
 
 def _granted(control: AccessControl, who: str, path: str, groups: frozenset[str]) -> Held:

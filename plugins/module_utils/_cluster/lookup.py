@@ -220,10 +220,7 @@ def find_template(
 
 def templates_named(cluster: ClusterState, name: str | None) -> list[VmRow]:
     """Return the templates of that exact name, by VMID."""
-    same: list[VmRow] = []
-    for row in cluster.vms.values():
-        if row.template and row.name == name:
-            same.append(row)
+    same = [row for row in cluster.vms.values() if row.template and row.name == name]
     return sorted(same, key=_BY_VMID)
 
 

@@ -49,10 +49,7 @@ def _headline(document: Row) -> str:
         word = "Unknown"
     if document["drift"]:
         word = "Drift"
-    counts: list[str] = []
-    for name, number in document["summary"].items():
-        if number:
-            counts.append(f"{name} {number}")
+    counts = [f"{name} {number}" for name, number in document["summary"].items() if number]
     nothing = "there is no VM to compare"
     if document["cluster"]:
         nothing = "as in the cluster file"
@@ -60,10 +57,7 @@ def _headline(document: Row) -> str:
 
 
 def _place(row: Row) -> str:
-    names: list[str] = []
-    for key in ("node", "site"):
-        if row.get(key):
-            names.append(f"{key} {row[key]}")
+    names = [f"{key} {row[key]}" for key in ("node", "site") if row.get(key)]
     return ", ".join(names) or "the cluster"
 
 
@@ -97,10 +91,7 @@ def _label(row: Row) -> str:
     label = row["name"] or ("container" if row["kind"] == CT else "VM")
     if row["tenant"]:
         label = f"{row['tenant']}/{label}"
-    places: list[str] = []
-    for key in ("vmid", "node", "site"):
-        if row[key]:
-            places.append(str(row[key]))
+    places = [str(row[key]) for key in ("vmid", "node", "site") if row[key]]
     if not places:
         return label
     return f"{label} ({', '.join(places)})"
@@ -130,9 +121,7 @@ def _option(option: Row) -> str:
     if option["pending"] is not None:
         words.append("pending")
         values.append(option["pending"]["value"])
-    pairs: list[str] = []
-    for word, text in zip(words, _texts(name, values), strict=True):
-        pairs.append(f"{word} {text}")
+    pairs = [f"{word} {text}" for word, text in zip(words, _texts(name, values), strict=True)]
     return f"    {name}: {', '.join(pairs)}"
 
 

@@ -49,9 +49,7 @@ def states_in(text: str) -> dict[str, SiteState]:
 def _state_of(data: Mapping[str, Any]) -> SiteState:
     position = dict(data["position"])
     tasks = {name: NodeTasks(**node) for name, node in position.pop("tasks").items()}
-    guests: dict[int, KnownGuest] = {}
-    for vmid, guest in position.pop("guests").items():
-        guests[int(vmid)] = KnownGuest(**guest)
+    guests = {int(vmid): KnownGuest(**guest) for vmid, guest in position.pop("guests").items()}
     nodes = tuple(position.pop("nodes"))
     removed = {int(vmid): when for vmid, when in position.pop("removed").items()}
     return SiteState(

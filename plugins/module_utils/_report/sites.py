@@ -86,9 +86,7 @@ def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
     open_nodes = [row for row in nodes if row["capacity"] and not row["maintenance"]]
     if not open_nodes:
         return None
-    room: dict[str, int | None] = {}
-    for key in _LEFT:
-        room[key] = _sum_of(row["capacity"][key] for row in open_nodes)
+    room = {key: _sum_of(row["capacity"][key] for row in open_nodes) for key in _LEFT}
     if room["cores_left"] is None:
         return None
     return room

@@ -55,9 +55,7 @@ class ObjectStep(Step):
 
 def after_plan(running: Sections, desired: Desired) -> dict[str, dict[str, Entry]]:
     """Return the objects that a task leaves."""
-    after: dict[str, dict[str, Entry]] = {}
-    for kind, section in running.items():
-        after[kind] = _after(kind, section, desired, running)
+    after = {kind: _after(kind, section, desired, running) for kind, section in running.items()}
     if FABRICS in running:
         nodes = after[FABRIC_NODES].items()
         after[FABRIC_NODES] = {

@@ -137,9 +137,7 @@ def completed(interfaces: Interfaces) -> dict[str, Settings]:
     """Return the interfaces as PVE reads them after it has written them: with its defaults, and
     without settings that have no effect (pve-common: Network/Interfaces.pm).
     """
-    result: dict[str, dict[str, Any]] = {}
-    for name, settings in interfaces.items():
-        result[name] = _completed(name, settings)
+    result = {name: _completed(name, settings) for name, settings in interfaces.items()}
     for name, settings in list(result.items()):
         for port in settings.get("slaves", ()) if settings["type"] == "bond" else ():
             if port in result:
