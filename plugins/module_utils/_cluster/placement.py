@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -514,13 +514,7 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
 def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
-        listed = ", ".join(sorted(known)) or "no storage this token may see"
-        raise ConfigurationError(
-            attempted=f"Storage '{storage}' could not be used",
-            answer=f"the cluster has {listed}",
-            next_step="Name one of them; the token needs Datastore.Audit to see a storage",
-            reason="unknown storage",
-        )
+        raise unknown_storage(f"Storage '{storage}' could not be used", "the cluster", known)
     named = {*rules.nodes, *rules.exclude, *rules.max_vms_by_node}
     for node in sorted(named - cluster.nodes.keys()):
         raise ConfigurationError(
@@ -531,19 +525,24 @@ def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
         )
 
 
+def unknown_storage(attempted: str, place: str, known: Collection[str]) -> ConfigurationError:
+    """Return the error of a storage that a place does not have; it has the `known` ones."""
+    listed = ", ".join(sorted(known)) or "no storage this token may see"
+    return ConfigurationError(
+        attempted=attempted,
+        answer=f"{place} has {listed}",
+        next_step="Name one of them; the token needs Datastore.Audit to see a storage",
+        reason="unknown storage",
+    )
+
+
 def require_storage(cluster: ClusterState, storage: str, node: str, content: str) -> None:
     """Raise ConfigurationError unless a storage is usable on a node for that content."""
     found = cluster.storage_on(storage, node)
     attempted = f"Storage '{storage}' could not be used on node {node}"
     if found is None:
         existing = {row.storage for row in cluster.storages if row.node == node}
-        listed = ", ".join(sorted(existing))
-        raise ConfigurationError(
-            attempted=attempted,
-            answer=f"the node has {listed or 'no storage this token may see'}",
-            next_step="Name one of them; the token needs Datastore.Audit to see a storage",
-            reason="unknown storage",
-        )
+        raise unknown_storage(attempted, "the node", existing)
     if not found.available:
         raise ConfigurationError(
             attempted=attempted,

@@ -68,9 +68,14 @@ def require_no_other_kind(
     """Raise Conflict for a VMID of a guest of the other kind, which is called `other` (pure)."""
     if not cluster.is_of_other_kind(vmid):
         return
-    raise VmidTaken(
+    raise taken(attempted, f"a {other} has the number {vmid}")
+
+
+def taken(attempted: str, answer: str) -> VmidTaken:
+    """Return the error of a VMID that another guest has."""
+    return VmidTaken(
         attempted=attempted,
-        answer=f"a {other} has the number {vmid}",
+        answer=answer,
         next_step="Choose another vmid, or leave it out",
         reason="taken vmid",
     )

@@ -23,7 +23,7 @@ from .._core.errors import NotSupported
 from .._core.marks import marked_tag
 from .._core.parallel import side_by_side
 from .._firewall.model import Firewall
-from .._firewall.read import groups_of, read_firewall
+from .._firewall.read import groups_of, read_firewall, vnets_of
 from .._firewall.scope import CLUSTER, GROUP, GUEST, NODE, ROOT, VNET, FirewallScope, plain_scope
 from .._firewall.view import view_of as firewall_view
 from .._isolation.desired import without_isolation
@@ -101,7 +101,7 @@ def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
     groups = groups_of(client.get(*ROOT, "groups"))
     own = sorted(name for name in groups if marked_tag(groups[name]) is None)
     wanted: list[tuple[FirewallScope, str | int]] = [(plain_scope(CLUSTER, None), "")]
-    for kind, names in ((GROUP, own), (NODE, nodes), (VNET, _vnets(client))):
+    for kind, names in ((GROUP, own), (NODE, nodes), (VNET, sorted(vnets_of(client)))):
         wanted += [(plain_scope(kind, name), name) for name in names]
     of_tenants = frozenset(groups) - frozenset(own)
     for row in _guests(client, nodes):
@@ -115,14 +115,6 @@ def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
 def _guests(client: Client, nodes: Collection[str]) -> list[VmRow]:
     rows = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms
     return [row for _vmid, row in sorted(rows.items()) if row.node in nodes]
-
-
-def _vnets(client: Client) -> list[str]:
-    try:
-        rows = client.get("cluster", "sdn", VNETS) or ()
-    except NotSupported:
-        return []
-    return sorted(str(row["vnet"]) for row in rows)
 
 
 def _read(client: Client, wanted: tuple[FirewallScope, str | int]) -> dict[str, Any] | None:

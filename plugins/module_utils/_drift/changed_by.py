@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .._tasks.row import Task
+from .._tasks.row import Task, describe_task
 
 # Tasks that change a resource of a section, by the object of the task: networks by pve-manager,
 # API2/Network.pm; SDN by pve-network, API2/Network/SDN.pm; storages by pve-storage,
@@ -34,6 +34,7 @@ TYPES: Mapping[str, frozenset[str]] = {
 ALL_TYPES = frozenset().union(*TYPES.values())
 _LOGIN = re.compile(r"successful auth for user '(?P<user>[^']+)'")
 _RELOAD = "networking"
+_OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
 def last_task_of(section: str, name: str, tasks: Iterable[Task]) -> Task | None:
@@ -43,6 +44,14 @@ def last_task_of(section: str, name: str, tasks: Iterable[Task]) -> Task | None:
         if task.type in types and _concerns(task, section, name):
             return task
     return None
+
+
+def described(task: Task | None) -> dict[str, Any] | None:
+    """Return what a report has about the last task of a guest or a resource."""
+    if task is None:
+        return None
+    row = describe_task(task)
+    return {key: row[key] for key in _OF_TASK}
 
 
 def _concerns(task: Task, section: str, name: str) -> bool:

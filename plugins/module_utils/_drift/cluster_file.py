@@ -19,8 +19,7 @@ from .._core.errors import FleetError
 from .._core.times import iso
 from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_tasks
-from .._tasks.row import describe_task
-from .changed_by import ALL_TYPES, TYPES, last_task_of, logins_in
+from .changed_by import ALL_TYPES, TYPES, described, last_task_of, logins_in
 from .compare import BLIND
 from .ignore import Ignored
 from .model import (
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _DIFFERING = frozenset((DRIFTED, MISSING, UNWANTED))
-_OF_TASK = ("type", "user", "token", "status", "started", "upid")
 _LINES = 5000
 
 
@@ -105,12 +103,11 @@ def differences(diff: Any) -> list[Difference]:
     Lists of named objects, such as VNets and IP sets, are compared object by object.
     """
     before, after = _by_object(diff["before"]), _by_object(diff["after"])
-    found: list[Difference] = []
-    for option in sorted({*before, *after}):
-        wanted, actual = after.get(option), before.get(option)
-        if wanted != actual:
-            found.append(Difference(option, wanted, actual, None))
-    return found
+    return [
+        Difference(option, after.get(option), before.get(option), None)
+        for option in sorted({*before, *after})
+        if after.get(option) != before.get(option)
+    ]
 
 
 def _by_object(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,10 +159,7 @@ def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
     answers = read_tasks(client, nodes, Query(limit=MAX_TASKS, types=ALL_TYPES))
     tasks = found_in(answers, MAX_TASKS)
     for one in differing:
-        task = last_task_of(one.section, one.name, tasks)
-        if task is not None:
-            described = describe_task(task)
-            one.last_task = {key: described[key] for key in _OF_TASK}
+        one.last_task = described(last_task_of(one.section, one.name, tasks))
 
 
 def _add_logins(reading: DriftReading, client: Client) -> None:

@@ -26,7 +26,8 @@ from .._guest.model import Guest
 from .._kinds.registry import CONTAINERS, VMS, ListKind
 from .._tasks.query import MAX_TASKS, Query
 from .._tasks.read import found_in, read_removals, read_tasks
-from .._tasks.row import Task, describe_task, is_of_earlier_guest
+from .._tasks.row import Task, is_of_earlier_guest
+from .changed_by import described
 from .cluster_file import add_cluster
 from .compare import add_backup, compare, is_unfinished, seems_gone, status_of
 from .ignore import Ignored, names_of
@@ -55,7 +56,6 @@ _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump"
 _CHECKS_AT_ONCE = 8
 # How a VM differs that exists.
 _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
-_OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
 def read_site(
@@ -206,18 +206,13 @@ def _add_unlisted(
 
 def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
     """Add the last task of each VM that differs; it stays None if none is known."""
-    differing: list[Compared | Unlisted] = [*reading.unlisted]
-    for vm in reading.vms:
-        if vm.status in _EXISTING:
-            differing.append(vm)
+    existing = [vm for vm in reading.vms if vm.status in _EXISTING]
+    differing: list[Compared | Unlisted] = [*reading.unlisted, *existing]
     if not differing:
         return
     tasks = _last_tasks(client, planner)
     for one in differing:
-        task = tasks.get(one.vmid or 0)
-        if task is not None:
-            described = describe_task(task)
-            one.last_task = {key: described[key] for key in _OF_TASK}
+        one.last_task = described(tasks.get(one.vmid or 0))
 
 
 def _last_tasks(client: Client, planner: Planner) -> dict[int, Task]:
@@ -258,18 +253,7 @@ def _add_quotas(
 def _use_of(tenant: str, site: str, limits: Limits, used: Figures) -> list[QuotaUse]:
     found: list[QuotaUse] = []
     for kind in KINDS:
-        limit = limits.get(kind)
-        if limit is None:
-            continue
-        in_use = getattr(used, kind)
-        found.append(
-            QuotaUse(
-                tenant=tenant,
-                site=site,
-                kind=kind,
-                used=in_use,
-                limit=limit,
-                exceeded=in_use > limit,
-            )
-        )
+        limit, in_use = limits.get(kind), getattr(used, kind)
+        if limit is not None:
+            found.append(QuotaUse(tenant, site, kind, in_use, limit, exceeded=in_use > limit))
     return found

@@ -31,13 +31,13 @@ def lines_of(document: Row) -> list[str]:
         lines.append(f"unknown: {_place(row)}: {_one_line(row['reason'])}")
     for row in document["vms"]:
         if row["status"] != IN_SYNC:
-            lines += _vm(row)
+            lines += _difference(_label(row), row)
     for row in document["unlisted"]:
         lines.append(f"{_label(row)}: not in the estate{_who(row)}")
     lines += map(_quota, document["quotas"])
     for row in document["cluster"]:
         if row["status"] != IN_SYNC:
-            lines += _resource(row)
+            lines += _difference(_label_of_resource(row), row)
     lines += map(_login, document["logins"])
     return lines
 
@@ -61,25 +61,18 @@ def _place(row: Row) -> str:
     return ", ".join(names) or "the cluster"
 
 
-def _vm(row: Row) -> list[str]:
-    """Return the lines about one VM: its differences, or else the steps of a run."""
-    lines = [f"{_label(row)}: {row['status']}{_who(row)}"]
-    if row["reason"]:
-        lines.append(f"    {_one_line(row['reason'])}")
-    options = list(map(_option, row["options"]))
-    lines += options or [f"    {_one_line(step)}" for step in row["steps"]]
-    return lines
-
-
-def _resource(row: Row) -> list[str]:
-    label = f"{row['section']} {row['name']}".rstrip()
-    if row["site"]:
-        label = f"{label} ({row['site']})"
+def _difference(label: str, row: Row) -> list[str]:
+    """Return the lines about a VM or a resource: its differences, or else the steps of a run."""
     lines = [f"{label}: {row['status']}{_who(row)}"]
     if row["reason"]:
         lines.append(f"    {_one_line(row['reason'])}")
     options = list(map(_option, row["options"]))
     return lines + (options or [f"    {_one_line(step)}" for step in row["steps"]])
+
+
+def _label_of_resource(row: Row) -> str:
+    label = f"{row['section']} {row['name']}".rstrip()
+    return f"{label} ({row['site']})" if row["site"] else label
 
 
 def _login(row: Row) -> str:

@@ -23,14 +23,9 @@ def unlisted(
 
     With `tenants`, only the VMs of these tenants.
     """
-    found: list[VmRow] = []
-    for vmid in sorted(cluster.vms.keys() - set(listed)):
-        row = cluster.vms[vmid]
-        if row.template or is_marked(row.tags):
-            continue
-        if _is_of(row, tenants, prefix):
-            found.append(row)
-    return found
+    others = [cluster.vms[vmid] for vmid in sorted(cluster.vms.keys() - set(listed))]
+    guests = [row for row in others if not row.template and not is_marked(row.tags)]
+    return [row for row in guests if _is_of(row, tenants, prefix)]
 
 
 def _is_of(row: VmRow, tenants: Collection[str], prefix: str) -> bool:
@@ -56,8 +51,5 @@ def describe_unlisted(row: VmRow, site: str, prefix: str) -> Unlisted:
 
 def silent_nodes(cluster: ClusterState, site: str) -> list[OfflineNode]:
     """Return the nodes whose VMs cannot be read, sorted by name."""
-    found: list[OfflineNode] = []
-    for name in sorted(cluster.nodes):
-        if not cluster.nodes[name].online:
-            found.append(OfflineNode(site, name, f"node {name} is offline"))
-    return found
+    offline = sorted(name for name, node in cluster.nodes.items() if not node.online)
+    return [OfflineNode(site, name, f"node {name} is offline") for name in offline]

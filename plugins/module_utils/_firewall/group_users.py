@@ -18,7 +18,7 @@ from .._core.errors import Conflict, NotFound, NotSupported
 from .._core.parallel import side_by_side
 from .._vm.kind import VM
 from .find_scope import label_of_row
-from .read import rules_of
+from .read import rules_of, vnets_of
 from .scope import CLUSTER, NODE, VNET, Path, plain_scope
 
 if TYPE_CHECKING:
@@ -71,11 +71,7 @@ def _places(client: Client) -> list[tuple[str, Path]]:
     """Return each place whose rules can use a group, with the path of its rules."""
     scopes = [plain_scope(CLUSTER, None)]
     scopes += [plain_scope(NODE, str(row["name"])) for row in read_members(client)]
-    try:
-        vnets = client.get("cluster", "sdn", "vnets") or ()
-    except NotSupported:
-        vnets = ()
-    scopes += [plain_scope(VNET, str(row["vnet"])) for row in vnets]
+    scopes += [plain_scope(VNET, name) for name in vnets_of(client)]
     found: list[tuple[str, Path]] = [(scope.label, scope.rules_path) for scope in scopes]
     guests = fetch_cluster_state(client, {VM.type, CONTAINER.type}).vms.values()
     found += [(label_of_row(row), (*row.path, "firewall", "rules")) for row in guests]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._core.errors import NotSupported
 from .._core.parallel import side_by_side
 from .model import DesiredFirewall, Firewall, IpSet, UsableNames
 from .rules.model import Rule, rule_of_row
@@ -44,6 +45,15 @@ def read_firewall(
     if "rules" in parts:
         rules = rules_of(client.get(*scope.rules_path))
     return Firewall(options, rules, aliases, sets, comment)
+
+
+def vnets_of(client: Client) -> list[str]:
+    """Return the names of the VNets; none if Proxmox VE has no SDN."""
+    try:
+        rows = client.get("cluster", "sdn", "vnets") or ()
+    except NotSupported:
+        return []
+    return [str(row["vnet"]) for row in rows]
 
 
 def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:

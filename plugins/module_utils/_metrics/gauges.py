@@ -190,19 +190,17 @@ def _add_copies(
     if site.cluster is None:
         return
     for vmid, found in copies.items():
-        row = site.cluster.vms[vmid]
-        tenant, _why = tenant_of(row.tags, wanted.prefix)
-        labels = {
-            "vmid": vmid,
-            "name": row.own_name,
-            "kind": word_of(row.type),
-            "tenant": tenant,
-            "site": site.name,
-        }
+        labels = {**_labels_of(site.cluster.vms[vmid], wanted.prefix), "site": site.name}
         samples.put(f"proxmox_vm_{kind}s", found.number, **labels)
         if found.number:
             newest = f"proxmox_vm_newest_{kind}_timestamp_seconds"
             samples.put(newest, found.newest, **labels)
+
+
+def _labels_of(row: VmRow, prefix: str) -> dict[str, Any]:
+    tenant, _why = tenant_of(row.tags, prefix)
+    kind = word_of(row.type)
+    return {"vmid": row.vmid, "name": row.own_name, "kind": kind, "tenant": tenant}
 
 
 def _add_proofs(
@@ -214,9 +212,7 @@ def _add_proofs(
     for row in cluster.vms.values():
         if row.template:
             continue
-        tenant, _why = tenant_of(row.tags, wanted.prefix)
-        kind = word_of(row.type)
-        labels = {"vmid": row.vmid, "name": row.own_name, "kind": kind, "tenant": tenant, **label}
+        labels = {**_labels_of(row, wanted.prefix), **label}
         proof = wanted.proofs.get((row.type, row.vmid, row.own_name))
         moment = 0 if proof is None else proof.time
         samples.put("proxmox_vm_proven_restore_timestamp_seconds", moment, **labels)

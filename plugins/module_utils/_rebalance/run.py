@@ -19,7 +19,7 @@ from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
-from .._maintenance.carry_out import execute
+from .._maintenance.carry_out import Outcomes, execute
 from .._maintenance.model import Decision, Wanted
 from .._maintenance.options import read_moves, read_placement
 from .._maintenance.read import Facts, read_facts
@@ -47,7 +47,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if found.moves:
         _require_in_order(facts, found, wanted, datetime.fromtimestamp(client.clock.time()))
     if check_mode or not found.moves:
-        return _result(found, wanted, found.after)
+        return _result(found, wanted, found.after, Outcomes())
     return _carry_out(client, wanted, found)
 
 
@@ -86,33 +86,25 @@ def _await_moves(client: Client, timeout: float) -> None:
 
 def _carry_out(client: Client, wanted: Wanted, found: Rebalance) -> Result:
     """Move the guests, and measure the balance afterwards."""
-    done: list[str] = []
-    warnings: list[str] = []
-    errors: dict[int, FleetError] = {}
+    moved = Outcomes()
     for outcome in execute(client, wanted, found.moves):
-        if outcome.error is not None:
-            errors[outcome.planned.item.desired.guest.vmid] = outcome.error
-            done += outcome.error.details.get("done", ())
-        if outcome.result is not None:
-            done += outcome.result.values["done"]
-            warnings += outcome.result.warnings
+        moved.note(outcome)
     failure = None
-    if errors:
-        attempted = f"{counted(len(errors), 'guest')} could not move"
-        failure = failed(attempted, errors, found.moves)
+    if moved.failed:
+        attempted = f"{counted(len(moved.failed), 'guest')} could not move"
+        failure = failed(attempted, moved.failed, found.moves)
     rules = with_site(read_rules(wanted.placement), client.connection)
-    with after_writes(done):
+    with after_writes(moved.done):
         measured = balance_of(fetch_cluster_state(client.direct(), TYPES), rules)
-    return _result(found, wanted, measured, done, failure, warnings)
+    return _result(found, wanted, measured, moved, failure)
 
 
 def _result(
     found: Rebalance,
     wanted: Wanted,
     after: Balance,
-    done: list[str] | None = None,
+    moved: Outcomes,
     failure: FleetError | None = None,
-    warnings: list[str] | None = None,
 ) -> Result:
     """Return the result: as foreseen, or as measured after the moves."""
     plan = [text for one in found.moves for text in _summaries(one)]
@@ -136,13 +128,13 @@ def _result(
         },
         "report": _lines(found, after),
         "plan": plan,
-        "done": done or [],
+        "done": moved.done,
     }
     changed = bool(plan)
     if failure is not None:
-        changed = bool(done or failure.details.get("unverified"))
+        changed = bool(moved.done or failure.details.get("unverified"))
     diff = diff_of("cluster", found.moves) if changed else {"before": {}, "after": {}}
-    return Result(changed, values, diff, tuple(warnings or ()), failure)
+    return Result(changed, values, diff, tuple(moved.warnings), failure)
 
 
 def _summaries(decision: Decision) -> list[str]:

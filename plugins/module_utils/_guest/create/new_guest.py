@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.lookup import require_own_guest
 from ..._cluster.restoring import is_bare
 from ..._cluster.tenant import parse_tags
-from ..._core.errors import FleetError, NotFound, TaskTimeout, VmidTaken
+from ..._cluster.visible import taken
+from ..._core.errors import FleetError, NotFound, TaskTimeout
 from ..._core.poll import poll
 from ..live.creation import CREATION_LOCKS
 from ..marker import split_notes
@@ -138,12 +139,7 @@ class NewGuest:
             raise self._is_not_own()
 
     def _is_not_own(self) -> FleetError:
-        return VmidTaken(
-            attempted=f"{self.label} was not created",
-            answer="another VM has that number",
-            next_step="Choose another vmid, or leave it out",
-            reason="taken vmid",
-        )
+        return taken(f"{self.label} was not created", "another VM has that number")
 
 
 def _marker_run(config: Mapping[str, Any]) -> str | None:

@@ -19,7 +19,8 @@ from ..._cluster.restoring import await_restored, is_bare, require_restore_succe
 from ..._cluster.state import VmRow, guest_row, row_of_listing
 from ..._cluster.tenant import owns, parse_tags, tenants_of
 from ..._cluster.view import PATIENCE
-from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout, VmidTaken
+from ..._cluster.visible import taken
+from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout
 from ..._core.poll import poll
 from ..kind import Kind
 from ..marker import split_notes
@@ -185,12 +186,7 @@ def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
     """Raise Conflict for a VMID of a guest of the other kind (pure)."""
     if row.get("type") == kind.type:
         return
-    raise VmidTaken(
-        attempted=f"{kind.noun} {vmid} could not be read",
-        answer="a container has that number",
-        next_step="Choose another vmid, or leave it out",
-        reason="taken vmid",
-    )
+    raise taken(f"{kind.noun} {vmid} could not be read", "a container has that number")
 
 
 def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | None:
