@@ -148,12 +148,8 @@ def _measured(wanted: EventOptions) -> MetricsOptions:
     return MetricsOptions(
         prefix=wanted.prefix,
         rules=CapacityRules(),
-        quotas={},
-        snapshots=False,
         backups=wanted.max_age is not None,
         disks=wanted.counts_disks,
-        versions=False,
-        drift=None,
     )
 
 

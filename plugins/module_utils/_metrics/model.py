@@ -30,12 +30,12 @@ class MetricsOptions:
 
     prefix: str
     rules: CapacityRules
-    quotas: Mapping[str, Limits | None]
-    snapshots: bool
-    backups: bool
-    disks: bool
-    versions: bool
-    drift: Mapping[str, Any] | None
+    quotas: Mapping[str, Limits | None] = field(default_factory=dict)
+    snapshots: bool = False
+    backups: bool = False
+    disks: bool = False
+    versions: bool = False
+    drift: Mapping[str, Any] | None = None
     proofs: Mapping[GuestKey, Proof] | None = None
 
 
