@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import AlreadyExists, DigestChanged, FleetError
+from .._core.errors import AlreadyExists, DigestChanged
 from .._core.result import Result
 from .._resource.engine import Resource
-from .._resource.execute import Execution, Sent, Verdict
+from .._resource.execute import Execution, Sent
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from . import read
@@ -39,6 +39,7 @@ class FirewallOfScope(Resource[Result]):
     """The firewall of one scope, with the plan for it."""
 
     client: Client
+    stale_errors = (DigestChanged, AlreadyExists)
 
     def __init__(
         self,
@@ -103,24 +104,18 @@ class FirewallOfScope(Resource[Result]):
 
         return look
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        is_stale = isinstance(error, (DigestChanged, AlreadyExists))
-        return Verdict.STALE if is_stale else Verdict.FAILED
-
     def preview(self) -> Result:
         after = after_plan(self.actual, self.desired)
         shown = after if self.plan.changed else self.actual
-        return self._result(shown, self.plan)
+        return self._result(shown)
 
     def report(self, execution: Execution) -> Result:
         final = read.read_firewall(self.client, self.scope, self.desired)
-        return self._result(final, self.plan, execution)
+        return self._result(final, execution)
 
-    def _result(self, shown: Firewall, plan: Plan, execution: Execution | None = None) -> Result:
+    def _result(self, shown: Firewall, execution: Execution | None = None) -> Result:
         values = {"firewall": view_of(self.scope, shown) if shown.exists else None}
-        done = execution.done if execution else ()
-        warnings = execution.warnings if execution else ()
-        return result_of(plan, values, done=done, warnings=warnings, header=self.scope.label)
+        return result_of(self.plan, values, execution, header=self.scope.label)
 
 
 def _part_of(step: FirewallStep, answer: Any) -> Any:

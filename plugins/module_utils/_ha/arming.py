@@ -180,4 +180,4 @@ class _HaArming(Resource[Result]):
     def report(self, execution: Execution) -> Result:
         values = {"ha_state": self.actual.shown()}
         plan = self.plan if execution.done else Plan()  # else another run has sent the command
-        return result_of(plan, values, done=execution.done, warnings=execution.warnings)
+        return result_of(plan, values, execution)

@@ -74,6 +74,7 @@ class Steps:
     timeout: int = 300  # seconds for each task
     max_replans: int = 5  # how often a plan is made again after a failure
     after_failed_read: str = CONVERGES  # the next step if a read fails after a write
+    stale_errors: tuple[type[FleetError], ...] = ()  # failures after which a plan is made again
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Read the resource again and return the plan of the remaining steps.
@@ -123,7 +124,7 @@ class Steps:
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         """Classify the failure of a step (pure)."""
-        return Verdict.FAILED
+        return Verdict.STALE if isinstance(error, self.stale_errors) else Verdict.FAILED
 
     def tolerate(self, step: Step, error: FleetError) -> str:
         """Return the warning about a step that took effect in spite of an error (pure)."""

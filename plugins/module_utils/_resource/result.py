@@ -6,27 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .._core.result import Result
+from .execute import Execution
 from .plan import Plan
 
 
 def result_of(
-    plan: Plan,
-    values: Mapping[str, Any],
-    *,
-    done: Sequence[str] = (),
-    warnings: Sequence[str] = (),
-    header: str = "",
+    plan: Plan, values: Mapping[str, Any], execution: Execution | None = None, *, header: str = ""
 ) -> Result:
     """Return the result of one resource: `values`, the planned steps and the finished steps.
 
-    The warnings of the plan go before the others.
+    The warnings of the plan go before those of its execution.
     """
-    shown = {**values, "plan": plan.summaries, "done": list(done)}
-    return Result(plan.changed, shown, diff_of(plan, header), (*plan.warnings, *warnings))
+    carried_out = execution or Execution()
+    shown = {**values, "plan": plan.summaries, "done": list(carried_out.done)}
+    warnings = (*plan.warnings, *carried_out.warnings)
+    return Result(plan.changed, shown, diff_of(plan, header), warnings)
 
 
 def diff_of(plan: Plan, header: str = "") -> dict[str, Any]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .._core.errors import AuthenticationError, Conflict, FleetError, NotFound, PermissionDenied
+from .._core.errors import AuthenticationError, Conflict, NotFound, PermissionDenied
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .change import DesiredResource
 from .decide import COMMIT, after, commits, compare, make_plan, read_desired, read_keys
 from .engine import Resource, apply_plan
-from .execute import Execution, Sent, Verdict, attempted
+from .execute import Execution, Sent, attempted
 from .own_loss import OwnLoss, require_allowed
 from .plan import Plan, Step
 from .protocols import Api
@@ -47,6 +47,8 @@ def run(
 
 class TableResource(Resource[Result]):
     """A simple resource, as its table describes it; `actual` is how it was read for the plan."""
+
+    stale_errors = (Conflict, NotFound)
 
     def __init__(
         self, table: Table, desired: DesiredResource, client: Api, plan: Plan, actual: Values | None
@@ -121,11 +123,6 @@ class TableResource(Resource[Result]):
 
         return look
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        if isinstance(error, (Conflict, NotFound)):
-            return Verdict.STALE
-        return Verdict.FAILED
-
     def preview(self) -> Result:
         values: Values | None = self.actual
         if self.plan.changed:
@@ -134,8 +131,9 @@ class TableResource(Resource[Result]):
 
     def report(self, execution: Execution) -> Result:
         done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
+        execution = replace(execution, done=done)
         if self.plan.blinds:
-            return self._report_blind(execution, done)
+            return self._report_blind(execution)
         final = self.latest
         if not self.table.settles:
             final = read_values(self.table, self.client, self.desired.keys)
@@ -143,15 +141,13 @@ class TableResource(Resource[Result]):
         plan = execution.rest or Plan()  # empty if another run did all of it
         if done:
             plan = self.plan
-        plan = replace(plan, warnings=(*plan.warnings, *execution.warnings))
-        return _report(self.table, self.desired, plan, final, done)
+        return _report(self.table, self.desired, plan, final, execution)
 
-    def _report_blind(self, execution: Execution, done: Sequence[str]) -> Result:
+    def _report_blind(self, execution: Execution) -> Result:
         """Return the result of a plan that took rights of the login away: the values that PVE still
         shows, and for the rest the values that PVE accepted.
         """
         label = self.table.label(self.desired.keys)
-        warnings = [*self.plan.warnings, *execution.warnings]
         try:
             final = read_values(self.table, self.client, self.desired.keys)
             is_reached = not compare(self.table, self.desired, final).visible
@@ -160,9 +156,8 @@ class TableResource(Resource[Result]):
         if not is_reached:
             final = after(self.table, self.desired, self.actual)
             text = f"This login cannot verify {label}: the result is what Proxmox VE accepted"
-            warnings.append(text)
-        plan = replace(self.plan, warnings=tuple(warnings))
-        return _report(self.table, self.desired, plan, final, done)
+            execution = replace(execution, warnings=(*execution.warnings, text))
+        return _report(self.table, self.desired, self.plan, final, execution)
 
 
 @dataclass(frozen=True)
@@ -341,10 +336,11 @@ def _report(
     desired: DesiredResource,
     plan: Plan,
     values: Values | None,
-    done: Sequence[str] = (),
+    execution: Execution | None = None,
 ) -> Result:
     remains = desired.present or table.permanent
     shown: Values | None = None
     if values is not None and remains:
         shown = table.show(desired.keys, values)
-    return result_of(plan, {table.kind: shown}, done=done, header=table.label(desired.keys))
+    header = table.label(desired.keys)
+    return result_of(plan, {table.kind: shown}, execution, header=header)

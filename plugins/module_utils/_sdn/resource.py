@@ -257,13 +257,7 @@ class SdnTransaction(Resource[Result]):
         return result_of(self.plan, self._values(shown), header="SDN")
 
     def report(self, execution: Execution) -> Result:
-        result = result_of(
-            self.plan,
-            self._values(self.after),
-            done=execution.done,
-            warnings=execution.warnings,
-            header="SDN",
-        )
+        result = result_of(self.plan, self._values(self.after), execution, header="SDN")
         if not self.dry_run:
             return result
         foreseen = {"prepared": "\n".join(_lines(self.dry_run))}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.placement import require_node, require_storage
+from .._cluster.placement import require_node, require_storage, unknown_storage
 from .._cluster.site import require_own_storages
 from .._cluster.state import ClusterState, StorageRow, fetch_cluster_state
 from .._core import validate
@@ -113,7 +113,7 @@ class StoredFile(Resource[Result]):
         volume = None
         if self.is_wanted:
             volume = _described(self.file, find_volume(self.client, self.file))
-        return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
+        return result_of(plan, {"volume": volume}, execution)
 
 
 def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
@@ -147,14 +147,8 @@ def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> 
     """Return the error for a storage that no node can use; `rows` are its own."""
     attempted = f"Storage '{file.storage}' could not be used for {file.name}"
     if not rows:
-        known = sorted({row.storage for row in cluster.storages})
-        listed = ", ".join(known) or "no storage this token may see"
-        return ConfigurationError(
-            attempted=attempted,
-            answer=f"the cluster has {listed}",
-            next_step="Name one of them; the token needs Datastore.Audit to see a storage",
-            reason="unknown storage",
-        )
+        known = {row.storage for row in cluster.storages}
+        return unknown_storage(attempted, "the cluster", known)
     content: set[str] = set()
     content = content.union(*(row.content for row in rows))
     taken = ", ".join(sorted(filter(None, content)))

@@ -213,12 +213,13 @@ class Replacement(GuestSteps, Resource[Result]):
         return look
 
     def preview(self) -> Result:
-        return self._result(self.plan, [])
+        return self._result(Execution())
 
     def report(self, execution: Execution) -> Result:
-        return self._result(self.plan, execution.done, execution.warnings)
+        return self._result(execution)
 
-    def _result(self, plan: Plan, done: Sequence[str], warnings: Sequence[str] = ()) -> Result:
+    def _result(self, execution: Execution) -> Result:
+        plan = self.plan
         container = self._facts.container
         image = plan.after.get("image", _image_in(container))
         shown = {
@@ -227,7 +228,7 @@ class Replacement(GuestSteps, Resource[Result]):
             "node": container.node,
             "image": image or None,
         }
-        return result_of(plan, {"container": shown}, done=done, warnings=warnings)
+        return result_of(plan, {"container": shown}, execution)
 
 
 def _holds_for(holder: Actual | None, container: Actual) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._core.result import Result
 from ..._core.times import iso
+from ..._resource.execute import Execution
 from ..._resource.plan import Plan
 from ..._resource.result import result_of
 from ..context import AnyContext
@@ -67,7 +68,8 @@ def report(
         "conditions": conditions(actual, plan, applied=not context.check_mode),
         "placement": context.choice.as_dict() if context.choice is not None else None,
     }
-    result = result_of(plan, values, done=done, header=context.desired.guest.label)
+    execution = Execution(tuple(done))
+    result = result_of(plan, values, execution, header=context.desired.guest.label)
     return replace(result, warnings=tuple(notes))
 
 

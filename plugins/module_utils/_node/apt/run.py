@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._core import validate
-from ..._core.errors import DigestChanged, FleetError
+from ..._core.errors import DigestChanged
 from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import Execution, Verdict
+from ..._resource.execute import Execution
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
@@ -41,6 +41,8 @@ def _read(client: Api, node: str) -> Answer:
 class Repository(Resource[Result]):
     """One standard repository of a node."""
 
+    stale_errors = (DigestChanged,)
+
     def __init__(self, client: Api, node: str, handle: str, state: str) -> None:
         self.client = client
         self.node = node
@@ -63,17 +65,13 @@ class Repository(Resource[Result]):
 
         return look
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        return Verdict.STALE if isinstance(error, DigestChanged) else Verdict.FAILED
-
     def preview(self) -> Result:
-        return self._result(())
+        return self._result()
 
     def report(self, execution: Execution) -> Result:
-        return self._result(execution.done, execution.warnings)
+        return self._result(execution)
 
-    def _result(self, done: Sequence[str], warnings: Sequence[str] = ()) -> Result:
+    def _result(self, execution: Execution | None = None) -> Result:
         shown = {"node": self.node, "handle": self.handle, "state": self.state}
         header = f"repository {self.handle} of node {self.node}"
-        values = {"apt_repository": shown}
-        return result_of(self.plan, values, done=done, warnings=warnings, header=header)
+        return result_of(self.plan, {"apt_repository": shown}, execution, header=header)

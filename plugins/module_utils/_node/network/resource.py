@@ -219,14 +219,10 @@ class NodeNetwork(Resource[Result]):
 
     def report(self, execution: Execution) -> Result:
         found = self._answered or read_network(self.client, self.task.node)
-        return self._result(found.interfaces, found.pending, execution.done, execution.warnings)
+        return self._result(found.interfaces, found.pending, execution)
 
     def _result(
-        self,
-        interfaces: Interfaces,
-        pending: str,
-        done: Sequence[str] = (),
-        warnings: Sequence[str] = (),
+        self, interfaces: Interfaces, pending: str, execution: Execution | None = None
     ) -> Result:
         values = {
             "node_network": {
@@ -236,7 +232,7 @@ class NodeNetwork(Resource[Result]):
             }
         }
         header = f"network of node {self.task.node}"
-        return result_of(self.plan, values, done=done, warnings=warnings, header=header)
+        return result_of(self.plan, values, execution, header=header)
 
 
 _REVERT = "Discard the pending change: DELETE /nodes/NODE/network, or Revert in the web interface"

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..._core import validate
-from ..._core.errors import DigestChanged, FleetError
+from ..._core.errors import DigestChanged
 from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import Execution, Verdict
+from ..._resource.execute import Execution
 from ..._resource.plan import Plan, Step
 from ..._resource.protocols import Api
 from ..._resource.result import result_of
@@ -56,6 +56,8 @@ _WORDS = {
 class Node(Resource[Result]):
     """The settings of a node."""
 
+    stale_errors = (DigestChanged,)
+
     def __init__(self, client: Api, wanted: WantedSettings) -> None:
         self.client = client
         self.wanted = wanted
@@ -90,9 +92,6 @@ class Node(Resource[Result]):
 
         return look
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        return Verdict.STALE if isinstance(error, DigestChanged) else Verdict.FAILED
-
     def preview(self) -> Result:
         return self._result(self.after)
 
@@ -102,7 +101,4 @@ class Node(Resource[Result]):
 
     def _result(self, settings: NodeSettings, execution: Execution | None = None) -> Result:
         values = {"node": {"name": self.wanted.node, **settings.shown()}}
-        done = execution.done if execution else ()
-        warnings = execution.warnings if execution else ()
-        header = f"node {self.wanted.node}"
-        return result_of(self.plan, values, done=done, warnings=warnings, header=header)
+        return result_of(self.plan, values, execution, header=f"node {self.wanted.node}")

@@ -237,4 +237,4 @@ class StoredVolume(Resource[Result]):
         volume = None
         if self.volume.present:
             volume = describe(self.volume, find_volume(self.client, self.volume.file))
-        return result_of(plan, {"volume": volume}, done=execution.done, warnings=execution.warnings)
+        return result_of(plan, {"volume": volume}, execution)

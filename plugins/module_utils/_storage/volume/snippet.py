@@ -78,9 +78,7 @@ class StoredSnippet(Resource[Result]):
 
     def report(self, execution: Execution) -> Result:
         self.found = find_volume(self.client, self.volume.file)
-        return result_of(
-            self.plan, {"volume": self._shown()}, done=execution.done, warnings=execution.warnings
-        )
+        return result_of(self.plan, {"volume": self._shown()}, execution)
 
     def _shown(self) -> dict[str, Any]:
         return {**describe(self.volume, self.found), "size": self.volume.size}

@@ -152,8 +152,7 @@ class Shelf(Resource[Result]):
         return result_of(self.plan, {"shelf": None}, header="shelf x")
 
     def report(self, execution: Execution) -> Result:
-        done, warnings = execution.done, execution.warnings
-        return result_of(self.plan, {"shelf": "x"}, done=done, warnings=warnings, header="shelf x")
+        return result_of(self.plan, {"shelf": "x"}, execution, header="shelf x")
 
 
 def test_a_step_can_be_a_task_whose_warnings_are_reported() -> None:
