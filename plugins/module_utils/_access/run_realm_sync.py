@@ -82,12 +82,8 @@ def _belongs(kind: str, who: str, realm: str) -> bool:
 
 def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, Mapping[str, Any]]:
     """Return the rows of a realm by name, without groups of users: rows of groups have members."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        name = str(row[key])
-        if name.endswith(end):
-            found[name] = {**row, "groups": None}
-    return found
+    by_name = {str(row[key]): row for row in rows}
+    return {name: {**row, "groups": None} for name, row in by_name.items() if name.endswith(end)}
 
 
 def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:

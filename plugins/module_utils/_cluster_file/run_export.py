@@ -105,10 +105,8 @@ def _settings(nodes: Sequence[str], client: Client) -> ExportedSection:
 
 
 def _networks(nodes: Sequence[str], client: Client) -> ExportedSection:
-    found: list[dict[str, Any]] = []
-    for node in nodes:
-        interfaces = list_interfaces({"node": node}, client).values["interfaces"]
-        found.append({"node": node, "interfaces": interfaces})
+    readings = {node: list_interfaces({"node": node}, client).values for node in nodes}
+    found = [{"node": node, "interfaces": one["interfaces"]} for node, one in readings.items()]
     return ExportedSection(found, [])
 
 

@@ -99,12 +99,8 @@ def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) 
 
 def _failed_guests(client: Client, task: Task) -> tuple[int, ...]:
     """Return the guests whose backup failed, as the task's log names them."""
-    found: dict[int, None] = {}
-    for line in task_log(client, task.upid):
-        match = _FAILED_GUEST.search(line)
-        if match is not None:
-            found[int(match[1])] = None
-    return tuple(found)
+    matches = filter(None, map(_FAILED_GUEST.search, task_log(client, task.upid)))
+    return tuple(dict.fromkeys(int(match[1]) for match in matches))
 
 
 def _with_new_names(

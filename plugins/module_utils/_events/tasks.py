@@ -31,11 +31,8 @@ def task_events(before: Position, reading: Reading) -> tuple[dict[str, NodeTasks
     The first reading of a node gives no events. A node whose tasks could not be read keeps its
     known tasks, so that the next reading has the rest.
     """
-    known: dict[str, NodeTasks] = {}
+    known = {node: tasks for node, tasks in before.tasks.items() if node in reading.online}
     events: list[Event] = []
-    for node, before_node in before.tasks.items():
-        if node in reading.online:
-            known[node] = before_node
     for node, answer in reading.tasks.items():
         if not isinstance(answer, list):
             continue

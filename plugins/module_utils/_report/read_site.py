@@ -146,9 +146,7 @@ def _own_storages(client: Client, cluster: Row) -> Row:
 
 def _privileges(read: PartialRead) -> Privileges | None:
     held = read.read("privileges of the login", "access", "permissions")
-    if held is None:
-        return None
-    return Privileges(held)
+    return None if held is None else Privileges(held)
 
 
 def _volumes(read: PartialRead, client: Client, state: ClusterState) -> Mapping[int, int] | None:

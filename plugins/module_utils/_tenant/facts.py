@@ -164,12 +164,8 @@ def other_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
     subjects = {("user", tenant.user), ("group", tenant.group)}
     for name in facts.tokens_of(tenant.user):
         subjects.add(("token", f"{tenant.user}!{name}"))
-    found: list[Entry] = []
-    for path, grant in entries_of(facts.rights):
-        is_its_own = (grant.kind, grant.who) in subjects
-        if is_its_own and grant.role not in own:
-            found.append((path, grant))
-    return by_path(found)
+    others = [entry for entry in entries_of(facts.rights) if entry[1].role not in own]
+    return by_path(entry for entry in others if (entry[1].kind, entry[1].who) in subjects)
 
 
 def listed(table: Table) -> Table:

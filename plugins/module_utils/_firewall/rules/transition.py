@@ -115,11 +115,11 @@ class _Way:
         alignment = align(old, new)
         self.is_enforced = is_enforced
         self.policies, self.new_policies = policies
-        cells: list[_Cell] = []
-        for slot in alignment.old:
-            if slot.old is not None:
-                cells.append(_Cell(slot.number, slot.old, slot.old == slot.new))
-        self.cells: Cells = tuple(cells)
+        self.cells: Cells = tuple(
+            _Cell(slot.number, slot.old, slot.old == slot.new)
+            for slot in alignment.old
+            if slot.old is not None
+        )
         self.goals: list[int] = []
         self.rules: dict[int, Rule] = {}
         for slot in alignment.new:
