@@ -54,7 +54,7 @@ def precheck_rule(
     Three requests: the rules, the guests and nodes, the HA resources if some are added.
     """
     name = desired.keys["name"]
-    attempted = f"{HA_RULE.label(desired.keys)} was not {_verb(change)}"
+    attempted = f"{HA_RULE.label(desired.keys)} was not {change.verb}"
     rules = read_rules(client)
     if change.deletes:
         if tenant is not None:
@@ -73,12 +73,6 @@ def precheck_rule(
     active = {key: rule for key, rule in enabled.items() if rule is not None}
     require_feasible(name, active, len(facts.nodes), attempted)
     return mixed_tenants(values, facts)
-
-
-def _verb(change: ResourceChange) -> str:
-    if change.creates:
-        return "created"
-    return "deleted" if change.deletes else "changed"
 
 
 def read_rules(client: Api) -> dict[str, Values]:
@@ -168,7 +162,7 @@ def precheck_resource(
     that is deleted.
     """
     name = desired.keys["sid"]
-    attempted = f"HA resource '{name}' was not {_verb(change)}"
+    attempted = f"HA resource '{name}' was not {change.verb}"
     if change.creates or tenant is not None:
         facts = read_facts(client)
         if change.creates:

@@ -28,13 +28,11 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
 
     One request if nodes are set or if the group is deleted.
     """
-    label = HA_GROUP.label(desired.keys)
+    attempted = f"{HA_GROUP.label(desired.keys)} was not {change.verb}"
     if change.deletes:
-        users = _users(desired.keys["name"], client)
-        require_unused(users, f"{label} was not deleted")
+        require_unused(_users(desired.keys["name"], client), attempted)
     if "nodes" in change.sets:
-        verb = "created" if change.creates else "changed"
-        require_nodes(change.sets["nodes"], read_facts(client), f"{label} was not {verb}")
+        require_nodes(change.sets["nodes"], read_facts(client), attempted)
     return ()
 
 

@@ -48,6 +48,13 @@ class ResourceChange:
         return self.visible or bool(self.writes)
 
     @property
+    def verb(self) -> str:
+        """What happens to the resource, as messages call it."""
+        if self.creates:
+            return "created"
+        return "deleted" if self.deletes else "changed"
+
+    @property
     def visible(self) -> bool:
         """Whether a look at the resource shows that something differs; it never shows secrets."""
         is_whole = self.creates or self.deletes

@@ -25,15 +25,13 @@ def precheck_storage(
     Sends no request unless nodes, content or a version decide, or the storage is deleted.
     """
     name = desired.keys["name"]
+    attempted = f"Storage '{name}' was not {change.verb}"
     if change.deletes:
-        attempted = f"Storage '{name}' was not deleted"
         _require_removable(name, attempted)
         usage = Usage() if desired.force else read_usage(client, name)
         require_unused(usage.users, attempted, "volumes are never deleted")
         return usage.warnings
-    attempted = f"Storage '{name}' was not changed"
     if change.creates:
-        attempted = f"Storage '{name}' was not created"
         _require_secrets(desired, attempted)
     newer = change.sets.keys() & SINCE.keys()
     if newer:
@@ -71,13 +69,8 @@ def require_content(kind: str, content: frozenset[str], attempted: str) -> None:
 
 def find_unused_secrets(desired: DesiredResource, *, is_new: bool) -> list[str]:
     """Return warnings about secrets that PVE ignores (pure)."""
-    is_cifs = desired.values.get("type") == "cifs"
-    if (
-        is_new
-        and is_cifs
-        and "server_password" in desired.secrets
-        and not desired.values.get("username")
-    ):
+    has_password = desired.values.get("type") == "cifs" and "server_password" in desired.secrets
+    if is_new and has_password and not desired.values.get("username"):
         return ["Proxmox VE ignores server_password, because username is not set"]
     return []
 

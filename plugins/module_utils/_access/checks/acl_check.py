@@ -51,11 +51,8 @@ def held_on(client: Api, path: str) -> Mapping[str, Any]:
 def _missing_subjects(client: Api, adds: Collection[Grant]) -> list[str]:
     """Return the users, groups and tokens that do not exist; PVE judges hidden ones."""
     known = _visible(client, {grant.kind for grant in adds})
-    missing = []
-    for kind, who in sorted({(grant.kind, grant.who) for grant in adds} - known):
-        if not _may_exist(client, kind, who):
-            missing.append(f"{kind} {who}")
-    return missing
+    hidden = sorted({(grant.kind, grant.who) for grant in adds} - known)
+    return [f"{kind} {who}" for kind, who in hidden if not _may_exist(client, kind, who)]
 
 
 def _require_subjects(missing: Sequence[str], attempted: str) -> None:

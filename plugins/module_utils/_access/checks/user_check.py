@@ -28,7 +28,7 @@ def precheck_user(
     _require_root_kept(name, change)
     if change.deletes:
         return ()
-    attempted = f"User '{name}' was not {'created' if change.creates else 'changed'}"
+    attempted = f"User '{name}' was not {change.verb}"
     require_future("expire", change.sets.get("expire", 0), client.clock.time())
     if change.writes:
         _require_no_token(connection.token_id, attempted)

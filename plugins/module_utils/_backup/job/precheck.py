@@ -30,8 +30,7 @@ def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) 
     """
     if change.deletes:
         return ()
-    verb = "created" if change.creates else "changed"
-    attempted = f"Backup job '{desired.keys['name']}' was not {verb}"
+    attempted = f"Backup job '{desired.keys['name']}' was not {change.verb}"
     if change.creates:
         _require_complete(change.sets, attempted)
     references = {name: change.sets[name] for name in _REFERENCES if change.sets.get(name)}
