@@ -66,14 +66,13 @@ class VmRow:
 
 @dataclass(frozen=True)
 class NodeRow:
-    """One node of the listing; memory in bytes, `cpu` is the load as a share of `cores`."""
+    """One node of the listing; memory in bytes."""
 
     node: str
     online: bool
     cores: int
     memory: int
     memory_used: int
-    cpu: float
     maintenance: bool = False  # reported since 8.3
 
 
@@ -443,7 +442,6 @@ def _node(row: Mapping[str, Any]) -> NodeRow:
         cores=_number(row, "maxcpu"),
         memory=_number(row, "maxmem"),
         memory_used=_number(row, "mem"),
-        cpu=float(row.get("cpu") or 0.0),
         maintenance=row.get("hastate") == "maintenance",
     )
 

@@ -137,8 +137,7 @@ def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
     if work.wanted.state == RECORDED:
         return steps
     for one in (*evacuation.with_action(*MOVES), *evacuation.with_action(STOP)):
-        if one.planned is not None and one.planned.vm_plan is not None:
-            steps += one.planned.vm_plan.plan.summaries
+        steps += one.summaries
     steps += [_waiting(one) for one in evacuation.with_action(HA)]
     if steps or work.phase != EVACUATED:
         steps.append(_ending(work))

@@ -102,7 +102,7 @@ def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Recor
 
 def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
     """Return the record of the node, and the missing parts of the node."""
-    quorate, members, _local = read_members(client)
+    quorate, members = read_members(client)
     if not quorate:
         return None, ["the cluster has no quorum"]
     if not members.get(wanted.node):
@@ -206,8 +206,7 @@ def _plan_of(wanted: Wanted, record: Record, decisions: Sequence[Decision]) -> t
     if record.noout:
         steps.append("Clear the flag noout of Ceph")
     for one in decisions:
-        if one.planned is not None and one.planned.vm_plan is not None:
-            steps += one.planned.vm_plan.plan.summaries
+        steps += one.summaries
     if wanted.next_node:
         steps.append(_handing_over(wanted.next_node))
     return (*steps, _ending(wanted))

@@ -65,6 +65,12 @@ class Decision:
         return f"{self.row.own_name or self.row.type} ({self.row.vmid})"
 
     @property
+    def summaries(self) -> list[str]:
+        """The steps of its plan in words."""
+        vm_plan = None if self.planned is None else self.planned.vm_plan
+        return [] if vm_plan is None else vm_plan.plan.summaries
+
+    @property
     def is_stuck(self) -> bool:
         """Whether the guest cannot leave, so that the policy decides about it."""
         return self.action in (STAY, STOP)

@@ -48,7 +48,6 @@ class Facts:
 
     quorate: bool
     members: Mapping[str, bool]
-    local: str
     ha: HaState
     ceph: CephState | None
     records: Mapping[str, Record] = field(default_factory=dict)
@@ -57,25 +56,24 @@ class Facts:
 
 def read_facts(client: Client, node: str) -> Facts:
     """Return the facts about the cluster and the node. Raises FleetError."""
-    quorate, members, local = read_members(client)
+    quorate, members = read_members(client)
     records = read_records(client, members)
     tasks: tuple[Mapping[str, Any], ...] = ()
     if members.get(node):
         tasks = read_active(client, node)
     options = client.direct().get("cluster", "options") or {}
     ha = replace(read_ha(client), balances=is_balancing(options.get("crs")))
-    return Facts(quorate, members, local, ha, read_ceph(client), records, tasks)
+    return Facts(quorate, members, ha, read_ceph(client), records, tasks)
 
 
-def read_members(client: Client) -> tuple[bool, dict[str, bool], str]:
-    """Return whether the cluster is quorate, whether each node is online, and who answers."""
+def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
+    """Return whether the cluster is quorate, and whether each node is online."""
     rows = client.direct().get("cluster", "status", attempted="Could not read the cluster's status")
     # A node without a cluster has no row of one.
     quorate = all(row.get("quorate", 1) for row in rows if row.get("type") == "cluster")
     nodes = [row for row in rows if row.get("type") == "node"]
     members = {str(row["name"]): bool(row.get("online")) for row in nodes}
-    local = next((str(row["name"]) for row in nodes if row.get("local")), "")
-    return quorate, members, local
+    return quorate, members
 
 
 def read_notes(client: Client, node: str) -> tuple[str, Record | None, str]:

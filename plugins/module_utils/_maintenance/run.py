@@ -33,7 +33,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the maintenances that are not finished; one request for each online node."""
-    _quorate, members, _local = read_members(client)
+    _quorate, members = read_members(client)
     rows = [
         {
             "node": node,

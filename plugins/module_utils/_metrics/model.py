@@ -19,7 +19,7 @@ from .._protection.model import Copies
 
 # Parts of a site that can be missing.
 SITE, NODE, PRIVILEGES, VMS = "site", "node", "privileges", "vms"
-TENANT, DISK, SNAPSHOTS, BACKUPS, DRIFT = "tenant", "disk", "snapshots", "backups", "drift"
+DISK, SNAPSHOTS, BACKUPS = "disk", "snapshots", "backups"
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     recorded = read_stopped(options.record) if options.record else None
     estate = plan_estate(client, options, recorded)
     if not check_mode:
-        _quorate, members, _local = read_members(client)
+        _quorate, members = read_members(client)
         online = sorted(node for node, is_online in members.items() if is_online)
         vmids = {turn.row.vmid for turn in estate.turns}
         await_running_tasks(client, online, vmids, options.wanted.task_timeout)

@@ -20,7 +20,7 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._maintenance.carry_out import Outcomes, execute
-from .._maintenance.model import Decision, Wanted
+from .._maintenance.model import Wanted
 from .._maintenance.options import read_moves, read_placement
 from .._maintenance.read import Facts, read_facts
 from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, row_of
@@ -107,7 +107,7 @@ def _result(
     failure: FleetError | None = None,
 ) -> Result:
     """Return the result: as foreseen, or as measured after the moves."""
-    plan = [text for one in found.moves for text in _summaries(one)]
+    plan = [text for one in found.moves for text in one.summaries]
     before = found.before
     values: dict[str, Any] = {
         "rebalance": {
@@ -135,13 +135,6 @@ def _result(
         changed = bool(moved.done or failure.details.get("unverified"))
     diff = diff_of("cluster", found.moves) if changed else {"before": {}, "after": {}}
     return Result(changed, values, diff, tuple(moved.warnings), failure)
-
-
-def _summaries(decision: Decision) -> list[str]:
-    planned = decision.planned
-    if planned is None or planned.vm_plan is None:
-        return []
-    return planned.vm_plan.plan.summaries
 
 
 def _lines(found: Rebalance, after: Balance) -> list[str]:

@@ -11,22 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-TYPES = (
-    "btrfs",
-    "cephfs",
-    "cifs",
-    "dir",
-    "esxi",
-    "iscsi",
-    "iscsidirect",
-    "lvm",
-    "lvmthin",
-    "nfs",
-    "pbs",
-    "rbd",
-    "zfs",
-    "zfspool",
-)
 # Types with a directory that holds files of several content types.
 FILES = ("btrfs", "cephfs", "cifs", "dir", "nfs")
 # The same types, if their directory can have other names for content types.

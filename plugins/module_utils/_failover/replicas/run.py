@@ -61,7 +61,7 @@ def run_replicas(
 
 def _read_facts(client: Client) -> ReplicaFacts:
     """Return the facts of the cluster; four requests."""
-    quorate, members, _local = read_members(client)
+    quorate, members = read_members(client)
     pools: dict[str, str] = {}
     for row in client.get("storage", attempted="Could not read the storages") or ():
         if row.get("pool"):

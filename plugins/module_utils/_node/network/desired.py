@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._core import validate
 from .model import Declared, Task
-from .settings import BY_OPTION, SETTINGS, Setting, vlan_of
+from .settings import SETTINGS, Setting, vlan_of
 
 # pve-common: JSONSchema.pm, pve_verify_iface, and the longest name of the API
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,19}(?:[:.]\d+)?", re.IGNORECASE)
@@ -118,6 +118,3 @@ def _require_same_vlan(name: str, kind: str, changes: Mapping[str, Any], where: 
             answer = f"contradicts the name {name}, which means {named}"
             step = "Remove the option, or use another name"
             raise validate.refused(f"{where}.{option}", changes[key], answer, step)
-
-
-OPTIONS = tuple(BY_OPTION)

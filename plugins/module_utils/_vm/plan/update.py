@@ -165,4 +165,3 @@ def _with_new_hotplug(live: Mapping[str, str], after: Mapping[str, str]) -> Mapp
 VM_PLANNER = VmPlanner()
 plan_update = VM_PLANNER.plan_update
 plan_change = VM_PLANNER.plan_change
-differences = VM_PLANNER.differences

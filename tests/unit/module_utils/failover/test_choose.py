@@ -96,7 +96,7 @@ def test_groups_follow_the_start_order() -> None:
 
 
 def site(rows: Iterable[VmRow], *, online: bool = True) -> OtherSite:
-    node = NodeRow("pve1", online, 4, 1, 1, 0.0)
+    node = NodeRow("pve1", online, 4, 1, 1)
     vms = {row.vmid: row for row in rows}
     return OtherSite("vienna", ClusterState(vms, {"pve1": node}, (), frozenset(), vms.keys()))
 

@@ -48,7 +48,7 @@ RECORD = Record(EVACUATED, 1000, {101: "ab12", 400: ""}, frozenset({400}), ("cep
 
 def facts(**changes: Any) -> Facts:
     members = dict.fromkeys(NODES, True)
-    return replace(Facts(True, members, "pve1", HaState(), None), **changes)
+    return replace(Facts(True, members, HaState(), None), **changes)
 
 
 @pytest.mark.parametrize(

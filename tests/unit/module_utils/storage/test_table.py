@@ -21,7 +21,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._storage.types import (
     CONTENT,
     MAY_BE_EMPTY,
     SINCE,
-    TYPES,
 )
 from tests.simulator.schema.definition import load_paths
 from tests.simulator.storage import hooks, kinds
@@ -39,17 +38,17 @@ def properties(path: str, method: str) -> dict[str, Any]:
 def test_every_property_of_the_schema_is_an_option() -> None:
     assert FIELDS.keys() | SECRETS.keys() == properties("/storage", "POST").keys() - WITHOUT
     choices = properties("/storage", "POST")["type"]["enum"]
-    assert sorted(choices) == list(TYPES)
+    assert sorted(choices) == list(CONTENT)
 
 
 def test_what_the_schema_does_not_update_is_fixed() -> None:
     update = properties("/storage/{storage}", "PUT").keys()
     for name, one in FIELDS.items():
         if name not in update:
-            assert all(one.is_fixed_in(kind) for kind in TYPES if one.exists_in(kind)), name
+            assert all(one.is_fixed_in(kind) for kind in CONTENT if one.exists_in(kind)), name
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", CONTENT)
 def test_each_type_has_the_options_of_its_plugin(kind: str) -> None:
     """The simulator's lists are checked by recordings (make fidelity)."""
     secrets = {name for name, one in SECRETS.items() if one.exists_in(kind)}
