@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from .._api.caching import CachingReader
 from .._cluster.rules import read_rules
 from .._cluster.state import ClusterState, VmRow, ask_nodes
 from .._core.errors import FleetError, NotSupported
@@ -62,8 +63,9 @@ def plan_evacuation(
 
     `known` are guests that could not leave in this run, with the reason of each.
     """
-    planner = Planner(client, False, LISTS)
-    cluster = ask_nodes(client.direct(), planner.cluster, [wanted.node], full=True)
+    reader = CachingReader(client.direct())  # the planner asks for the same lists again
+    planner = Planner(reader, False, LISTS)
+    cluster = ask_nodes(reader, planner.cluster, [wanted.node], full=True)
     rows = guests_on(cluster, wanted.node)
     moving = [row for row in rows if wanted.move_stopped or runs(row)]
     resting = [row for row in rows if row not in moving]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +57,16 @@ class Facts:
 def read_facts(client: Client, node: str) -> Facts:
     """Return the facts about the cluster and the node. Raises FleetError."""
     quorate, members = read_members(client)
-    records = read_records(client, members)
-    tasks: tuple[Mapping[str, Any], ...] = ()
-    if members.get(node):
-        tasks = read_active(client, node)
-    options = client.direct().get("cluster", "options") or {}
-    ha = replace(read_ha(client), balances=is_balancing(options.get("crs")))
-    return Facts(quorate, members, ha, read_ceph(client), records, tasks)
+    reads: tuple[Callable[[], Any], ...] = (
+        lambda: read_records(client, members),
+        lambda: read_active(client, node) if members.get(node) else (),
+        lambda: client.direct().get("cluster", "options") or {},
+        lambda: read_ha(client),
+        lambda: read_ceph(client),
+    )
+    records, tasks, options, ha, ceph = side_by_side(lambda read: read(), reads, _READERS)
+    ha = replace(ha, balances=is_balancing(options.get("crs")))
+    return Facts(quorate, members, ha, ceph, records, tasks)
 
 
 def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
@@ -106,20 +109,18 @@ def read_active(client: Client, node: str) -> tuple[Mapping[str, Any], ...]:
 
 def read_ha(client: Client) -> HaState:
     """Return the state and the rules of the HA manager."""
-    direct = client.direct()
-    rules: list[Mapping[str, Any]] = []
-    groups: list[Mapping[str, Any]] = []
-    if client.version() >= _RULES_SINCE:
-        rules = direct.get("cluster", "ha", "rules") or []
-    else:
-        groups = direct.get("cluster", "ha", "groups") or []
-    return ha_state_of(
-        direct.get("cluster", "ha", "status", "manager_status") or {},
-        direct.get("cluster", "ha", "status", "current") or (),
-        direct.get("cluster", "ha", "resources") or (),
-        rules,
-        groups,
+    has_rules = client.version() >= _RULES_SINCE
+    paths = (
+        ("status", "manager_status"),
+        ("status", "current"),
+        ("resources",),
+        ("rules",) if has_rules else ("groups",),
     )
+    direct = client.direct()
+    answers = side_by_side(lambda path: direct.get("cluster", "ha", *path), paths, _READERS)
+    manager, current, resources, places = answers
+    rules, groups = (places, None) if has_rules else (None, places)
+    return ha_state_of(manager or {}, current or (), resources or (), rules or (), groups or ())
 
 
 def read_ceph(client: Client) -> CephState | None:
@@ -153,10 +154,14 @@ def _has_no_ceph(error: FleetError) -> bool:
 def read_node(client: Client, node: str, cluster: ClusterState) -> NodeState:
     """Return the state of a node that is online. Raises FleetError."""
     direct = client.direct()
-    rows = direct.get("nodes", node, "services", tries=1)
+    rows, version, status = side_by_side(
+        lambda name: direct.get("nodes", node, name, tries=1),
+        ("services", "version", "status"),
+        _READERS,
+    )
     services = [str(row["service"]) for row in rows or () if row.get("state") == "running"]
-    version = str(direct.get("nodes", node, "version", tries=1).get("version") or "")
     storages = [row.storage for row in cluster.storages if row.node == node and row.available]
-    uptime = direct.get("nodes", node, "status", tries=1).get("uptime") or 0
-    booted = int(client.clock.time() - uptime)
-    return NodeState(tuple(sorted(services)), tuple(sorted(storages)), version, booted)
+    booted = int(client.clock.time() - (status.get("uptime") or 0))
+    return NodeState(
+        tuple(sorted(services)), tuple(sorted(storages)), str(version.get("version") or ""), booted
+    )
