@@ -96,6 +96,30 @@ def test_the_root_is_replaced_and_everything_else_stays(lab: Lab) -> None:
     assert not do(lab, "container_image", name="web", state="returned")["changed"]
 
 
+def test_a_container_of_an_older_image_is_reported(lab: Lab) -> None:
+    """By drift and by a run, neither of which changes it; after the replacement it is in sync."""
+    publish(lab, "1")
+    vmid = container(lab)
+    entry = {"name": "web", "source": "golden", "rootfs": {"size": "2G"}}
+    estate: dict[str, Any] = {"containers": [entry], "unlisted": False}
+    assert do(lab, "drift_info", **estate)["drift"]["summary"]["in_sync"] == 1
+    publish(lab, "2")
+    result = do(lab, "drift_info", **estate)
+    (found,) = result["drift"]["vms"]
+    older = {"wanted": "golden@2", "actual": "golden@1"}
+    assert (found["status"], found["steps"]) == ("outdated", [])
+    assert found["options"] == [{"option": "source", "pending": None, **older}]
+    assert result["drift"]["summary"]["outdated"] == 1
+    reason = "it was cloned from image golden@1, and the source is golden@2 now"
+    assert reason in "\n".join(result["report"])
+    before = config(lab, vmid)
+    again = do(lab, "vms", containers=[entry])
+    assert again["vms"][0]["older_image"] == older
+    assert (again["changed"], config(lab, vmid)) == (False, before)
+    replaced(lab)
+    assert do(lab, "drift_info", **estate)["drift"]["summary"]["in_sync"] == 1
+
+
 def test_the_old_root_comes_back(lab: Lab) -> None:
     publish(lab, "1")
     vmid = container(lab)
