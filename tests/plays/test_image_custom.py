@@ -137,7 +137,20 @@ def test_a_vm_is_customised_through_its_agent(
     world.lab.call("POST", f"/nodes/pve1/qemu/{left}/status/start")
     world.first_start()
     mark = world.lab.mark()
-    player.play(IMAGE, **said).expect()
+    # Nothing of the network of the customisation stays in the template.
+    build = {"nics": [{"bridge": "vmbr1", "vlan": 50, "link_down": True}]}
+    player.play(IMAGE, **said, image_build_vm=build).expect()
+    nics = [
+        one.params["net0"]
+        for one in world.lab.requests_since(mark)
+        if one.is_write and "net0" in one.params
+    ]
+    assert nics[0] == "virtio,bridge=vmbr1,link_down=1,tag=50"
+    (template,) = [
+        row for row in world.lab.call("GET", "/nodes/pve1/qemu") if row["name"] == "golden"
+    ]
+    config = world.lab.call("GET", f"/nodes/pve1/qemu/{template['vmid']}/config")
+    assert config["net0"].partition(",")[2] == "bridge=vmbr0"
     assert f"DELETE /nodes/pve1/qemu/{left}" in " ".join(writes(world.lab, mark))
     check_guest(world)
     assert world.names("qemu") == ["golden"]
@@ -156,6 +169,11 @@ def test_a_container_is_customised_through_its_node(
     assert "'golden' is the name of VM" in player.play(IMAGE, **said).expect(2).output
     assert writes(world.lab, mark) == []
     world.first_start()
-    player.play(IMAGE, **{**said, "image_name": "cgolden"}).expect()
+    build = {"nics": [{"name": "net0", "bridge": "vmbr1", "vlan": 50, "ip": "dhcp"}]}
+    player.play(IMAGE, **{**said, "image_name": "cgolden", "image_build_vm": build}).expect()
     check_guest(world)
     assert world.names("lxc") == ["cgolden"]
+    (row,) = world.lab.call("GET", "/nodes/pve1/lxc")
+    net = world.lab.call("GET", f"/nodes/pve1/lxc/{row['vmid']}/config")["net0"]
+    assert "bridge=vmbr0" in net
+    assert "tag=" not in net
