@@ -12,13 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("ansible_runner")
 
+from tests.awx.credential import inject
+from tests.awx.data import read
 from tests.awx.jobs import Job
 from tests.labs.maintenance import places, populate, put_vm
 from tests.modules.estate_lab import Lab, open_lab
 from tests.plays.node_ssh import NodeSsh
+from tests.plays.provision_helpers import site_of
 from tests.plays.test_awx_jobs import inputs_of
 
 pytestmark = pytest.mark.slow
@@ -82,6 +86,41 @@ def test_a_maintenance_with_an_approval_before_each_node(
     assert night.run("evacuation_info")["maintenances"] == []
     unknown = job.launch_for_all("Maintain nodes", {"maintenance_nodes": "pve9"}).expect(2)
     assert "The cluster has no node pve9, and nothing was done" in unknown.output
+
+
+def test_a_job_maintains_nodes_of_two_sites(night: Lab, job: Job, tmp_path: Path) -> None:
+    """With a credential of type Proxmox VE sites, in the order of the survey."""
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0", "--proxy-delay-s", "0") as north:
+        sites = [site_of("south", night.simulator), site_of("north", north.simulator)]
+        (kind,) = [one for one in read("credential_types") if one["name"] == "Proxmox VE sites"]
+        inputs = {"sites": yaml.safe_dump({"sites": sites}), "site": "south"}
+        login = inject(kind, inputs, tmp_path)
+        job.environment = {
+            name: value
+            for name, value in job.environment.items()
+            if not name.startswith("PROXMOX_")
+        } | login
+        before = populate(night), places(north)
+        # The nodes of both clusters have the same addresses here, so that SSH is not used.
+        without_ssh = {"maintenance_ha_mode": False, "maintenance_tasks": ""}
+        job.set_inventory({"_meta": {"hostvars": {}}, "all": {"vars": without_ssh}})
+        nodes = {
+            "maintenance_nodes": "north_pve1,south_pve2",
+            "maintenance_sites": "south, north",
+            "maintenance_reboot": "never",
+        }
+        shown = job.launch_for_all("Maintain nodes", {**ANSWERS, **nodes}, ["--check"]).expect()
+        assert night.simulator.writes() == north.simulator.writes() == []
+        assert "vm201 (201) moves to node" in shown.output
+        done = job.launch_for_all("Maintain nodes", {**ANSWERS, **nodes}).expect()
+        shown_nodes = [host for host in done.recap("ok") if host != "localhost"]
+        assert sorted(shown_nodes) == ["north_pve1", "south_pve2"]
+        assert (places(night), places(north)) == before
+        writes = [north.simulator.writes(), night.simulator.writes()]
+        assert all(any("/config" in one["path"] for one in each) for each in writes)
+        wrong = {**nodes, "maintenance_nodes": "pve1"}
+        refused = job.launch_for_all("Maintain nodes", wrong).expect(2)
+        assert "The sites have no node pve1, and nothing was done." in refused.output
 
 
 def test_a_job_uses_the_nodes_evenly(night: Lab, job: Job) -> None:

@@ -363,6 +363,7 @@ FAMILIES: Mapping[str, Family] = {
             "maintenance_restart_containers": {"type": "bool"},
             "maintenance_resume": {"type": "bool"},
             "maintenance_shutdown_timeout": {"type": "int"},
+            "maintenance_sites": {"type": "str"},
             "maintenance_task_timeout": {"type": "int"},
             "maintenance_tasks": {"type": "str"},
             "maintenance_tenant_prefix": {"type": "str"},
