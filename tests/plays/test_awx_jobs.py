@@ -176,6 +176,52 @@ def test_an_estate_with_containers_only_is_checked_as_such(lab: Lab, job: Job) -
     assert containers_of(lab) == []
 
 
+def publish(lab: Lab, vmid: int, version: str) -> None:
+    """Create a template of a version of image golden."""
+    options = {"name": "golden", "tags": f"version-{version}", "scsi0": "ceph:1"}
+    lab.call("POST", "/nodes/pve1/qemu", vmid=vmid, agent=1, boot="order=scsi0", **options)
+    lab.call("POST", f"/nodes/pve1/qemu/{vmid}/template")
+
+
+def test_a_tenant_replaces_images(lab: Lab, tmp_path: Path) -> None:
+    """With the answers of the survey, the token of the tenant, and for its own guests only."""
+    for vmid, version in ((9501, "1"), (9502, "2")):
+        publish(lab, vmid, version)
+    job = Job(tmp_path / "job", login(lab, "acme", templates=["9501", "9502"]))
+    everything = Job(tmp_path / "all", login(lab))
+    listed = [{"name": "web1", "tenant": "acme"}, {"name": "web1", "tenant": "globex"}]
+
+    def set_source(source: str) -> None:
+        settings = {**ACME, "defaults": {**ACME["defaults"], "source": source}}
+        tenants = {"acme": settings, "globex": {**settings, "pool": "globex"}}
+        estate = {"tenants": tenants, "provision_vms": listed}
+        estate["provision_defaults"] = {"node": "pve1", "state": "started"}
+        for one in (job, everything):
+            one.set_estate(estate)
+
+    def versions() -> dict[str, str]:
+        notes = {one.tenant: lab.config(one)["description"] for one in lab.machines()}
+        return {
+            tenant: text.partition("image=golden:")[2].partition(" ")[0]
+            for tenant, text in notes.items()
+        }
+
+    set_source("golden@1")
+    everything.launch_for_all(CHANGE, {"provision_tenants": "acme,globex"}).expect()
+    assert versions() == {"acme": "1", "globex": "1"}
+    set_source("golden")
+    mark = lab.mark()
+    planned = job.launch("Replace images", "acme", options=["--check"]).expect()
+    assert planned.recap("changed") == {"localhost": 1}
+    assert [one for one in lab.requests_since(mark) if one.is_write] == []
+    job.launch("Replace images", "acme").expect()
+    assert versions() == {"acme": "2", "globex": "1"}
+    assert job.launch("Replace images", "acme").expect().recap("changed") == {}
+    answers = {"provision_tenants": "acme, globex", "provision_replace_wait_for": "none"}
+    everything.launch_for_all("Replace images", answers).expect()
+    assert versions() == {"acme": "2", "globex": "2"}
+
+
 FRONT: dict[str, Any] = {"zone": "teams", "tag_range": [100, 199], "subnet": "10.1.0.0/24"}
 
 
