@@ -11,7 +11,7 @@ import pytest
 
 from tests.cases import repeated, strides
 from tests.labs.maintenance import NODE, do, evacuate, on_node, places, populate, put_vm, run_until
-from tests.modules.estate_lab import Lab
+from tests.modules.estate_lab import Lab, watched_tasks
 
 pytestmark = pytest.mark.usefixtures("fast")
 
@@ -79,6 +79,15 @@ def test_the_plan_tells_why_and_how_long(lab: Lab) -> None:
     assert result["evacuation"]["seconds"] == 927
     assert result["evacuation"]["resting"] == 1
     assert "about 16 min" in result["report"][0]
+
+
+def test_as_many_guests_move_at_once_as_is_allowed(lab: Lab) -> None:
+    populate(lab)
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=500"})
+    with watched_tasks(lab, "qmigrate", NODE) as seen:
+        do(lab, parallel=2)
+    lab.simulator.steer("/settings", {"task_ms": "qmigrate=20"})
+    assert max(map(len, seen)) == 2
 
 
 def test_guests_return_in_start_order(lab: Lab) -> None:
@@ -335,6 +344,12 @@ def test_a_node_that_does_not_come_back(lab: Lab) -> None:
     assert "it is offline" in evacuate(lab)["msg"]
     assert "node pve2 is offline already" in evacuate(lab, node="pve1")["msg"]
     lab.simulator.steer(f"/nodes/{NODE}", {"online": True})
+    away = places(lab)
+    lab.simulator.steer("/cluster", {"quorate": False})
+    result = evacuate(lab, state="returned", wait_timeout=2)
+    assert "the cluster has no quorum" in result["msg"]
+    assert places(lab) == away
+    lab.simulator.steer("/cluster", {"quorate": True})
     do(lab, state="returned")
     assert places(lab) == before
 
