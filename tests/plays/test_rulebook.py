@@ -154,21 +154,22 @@ def wait_for_position(state: Path) -> None:
 
 
 def test_the_rules_of_the_first_day(program: Path, lab: Lab, tmp_path: Path) -> None:
-    """A guest without a tenant, a node that is down, and a tenant at its quota."""
+    """A guest without a tenant, a node that is down, and a tenant at 90 % of its quota."""
     state = tmp_path / "events.json"
     variables = {
         "pve_state_file": str(state),
         "pve_interval": 1,
-        "pve_quotas": {"acme": {"vms": 1}},
+        "pve_quotas": {"acme": {"vms": 10}},
     }
     with running(program, "pve.fleet.watch_cluster", tmp_path, lab, **variables) as run:
         wait_for_position(state)
         simulator = lab.simulator
         simulator.ask("POST", "/vms/150", {"node": "pve1", "name": "stray"})
         run.wait_for("vm 150 (stray) on pve1: no tenant tag")
-        tagged = {"node": "pve1", "name": "web", "config": {"tags": "tenant_acme"}}
-        simulator.ask("POST", "/vms/151", tagged)
-        run.wait_for("tenant acme uses 100.0 % of its vms")
+        for vmid in range(151, 160):
+            tagged = {"node": "pve1", "name": f"web{vmid}", "config": {"tags": "tenant_acme"}}
+            simulator.ask("POST", f"/vms/{vmid}", tagged)
+        run.wait_for("tenant acme uses 90.0 % of its vms")
         simulator.steer("/nodes/pve3", {"online": False})
         run.wait_for("node pve3 is offline")
         assert run.count("no tenant tag") == 1
