@@ -70,8 +70,8 @@ def test_versions_are_published_tested_and_pruned(lab: Lab, player: Player, web:
     foreseen = player.play(IMAGE, "--check", **said).expect()
     assert "golden@1 would be published on pve2 (storage local-lvm)" in foreseen.output
     assert writes(lab, mark) == []
-    # The clone of the test boots, and has no agent that can be waited for. It is removed, and nothing
-    # is published: the candidate of the first node stays.
+    # The clone of the test boots, and has no agent that can be waited for. It is removed, and
+    # nothing is published: the candidate of the first node stays.
     test = {"image_test": "agent", "image_test_timeout": 1}
     failed = player.play(IMAGE, **said, **test, image_test_vm={"agent": False}).expect(2)
     assert "it has no guest agent configured" in failed.output
