@@ -63,7 +63,10 @@ options:
     choices: [read, operate, provision, snapshot, images, backup]
     default: [read, operate, provision, snapshot]
   templates:
-    description: Templates of VMs and containers that the tenant may clone, by name or VMID.
+    description:
+      - Templates of VMs and containers that the tenant may clone, by name or VMID.
+      - A name means every version and copy of that name, except templates of other tenants. A
+        version that is published later is added by the next run.
     type: list
     elements: str
     default: []

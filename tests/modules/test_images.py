@@ -195,3 +195,17 @@ def test_a_tenant_replaces_an_image_with_its_own_token(images: Lab, name: str) -
     config = images.config(clone)
     assert f"image={NAME}:{NEW} -->" in config["description"]
     assert "unused0" in config
+
+
+def test_a_tenant_may_clone_every_version_of_a_named_image(images: Lab) -> None:
+    """The template of that name of another tenant is not an image of this one."""
+    template(images, "pve3", 3, tags=f"tenant_hooli;version-{NEW}")
+    wanted: dict[str, Any] = {"name": "umbrella", "templates": [NAME], "storages": ["local-lvm"]}
+    rights = images.run("tenant", **wanted)["tenant"]["rights"]
+    vmids = [path for path in rights if path.startswith("/vms/")]
+    assert vmids == [f"/vms/{FIRST + number}" for number in range(3)]
+    image(images, "pve2", 4, NEW)
+    published = images.run("tenant", **wanted)
+    assert published["changed"]
+    assert f"/vms/{FIRST + 4}" in published["tenant"]["rights"]
+    assert not images.run("tenant", **wanted)["changed"]

@@ -187,7 +187,7 @@ def test_a_tenant_replaces_images(lab: Lab, tmp_path: Path) -> None:
     """With the answers of the survey, the token of the tenant, and for its own guests only."""
     for vmid, version in ((9501, "1"), (9502, "2")):
         publish(lab, vmid, version)
-    job = Job(tmp_path / "job", login(lab, "acme", templates=["9501", "9502"]))
+    job = Job(tmp_path / "job", login(lab, "acme", templates=["golden"]))
     everything = Job(tmp_path / "all", login(lab))
     listed = [{"name": "web1", "tenant": "acme"}, {"name": "web1", "tenant": "globex"}]
 

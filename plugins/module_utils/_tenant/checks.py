@@ -13,8 +13,9 @@ from .._access.checks.acl_check import held_on, require_givable
 from .._access.effective import read_privileges
 from .._access.realm import kinds_of_realms
 from .._cluster.bridges import KnownBridges
-from .._cluster.lookup import find_template
-from .._cluster.state import ClusterState, with_names
+from .._cluster.lookup import find_template, templates_named
+from .._cluster.state import ClusterState, VmRow, with_names
+from .._cluster.tenant import is_of_others
 from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
@@ -46,20 +47,34 @@ def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> C
 def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
     """Return the VMIDs of the templates, by the name or VMID of the option (pure).
 
-    Raises NotFound for a missing template, and Conflict for an ambiguous name.
+    A name has all its versions and copies, each by its name and VMID. Raises NotFound for a missing
+    template, and Conflict for an ambiguous name.
     """
     found: dict[str, int] = {}
     missing: list[str] = []
     for text in tenant.templates:
-        row = find_template(cluster, vmid=whole_number(text), name=text)
-        if row is not None and row.template:
-            found[text] = row.vmid
-        else:
+        rows = _find_rows(tenant, cluster, text)
+        if not rows:
             missing.append(text)
+        elif len(rows) == 1:
+            found[text] = rows[0].vmid
+        else:
+            found |= {f"{text} ({row.vmid})": row.vmid for row in rows}
     if missing:
         names = [row.name for row in cluster.vms.values() if row.template]
         raise _unknown(tenant, "template", missing, names)
     return found
+
+
+def _find_rows(tenant: Tenant, cluster: ClusterState, text: str) -> list[VmRow]:
+    """Return the template of a VMID, or the templates of a name without those of other tenants."""
+    row = find_template(cluster, vmid=whole_number(text), name=text)
+    if row is None or not row.template:
+        return []
+    if whole_number(text) is not None:
+        return [row]
+    same = templates_named(cluster, text)
+    return [one for one in same if not is_of_others(tenant.tag, one.tags, tenant.prefix)]
 
 
 def require_objects(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
