@@ -1,4 +1,5 @@
-"""The package repositories of nodes: the standard ones, in the files of a fresh installation.
+"""The package repositories of nodes: the standard ones, in the files of a fresh installation. And
+the pending updates.
 
 Follows PVE/API2/APT.pm (pve-manager); the files are those of the installer of PVE 9.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core.api import Ctx, api
@@ -21,6 +23,14 @@ _NAMES = {
     "ceph-squid-enterprise": "Ceph Squid Enterprise",
     "ceph-squid-no-subscription": "Ceph Squid No-Subscription",
     "ceph-squid-test": "Ceph Squid Test",
+}
+
+_PACKAGE = {
+    "Arch": "amd64",
+    "Description": "",
+    "Origin": "unknown",
+    "Priority": "optional",
+    "Section": "admin",
 }
 
 
@@ -118,3 +128,14 @@ def change(ctx: Ctx, p: dict[str, Any]) -> None:
         raise PveError(f"invalid index - {p['index']}")
     if p.get("enabled") is not None:
         entries[p["index"]]["Enabled"] = int(p["enabled"])
+
+
+def with_defaults(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The pending updates of a node, with the fields that each has (APT.pm, assemble_pkginfo)."""
+    return [{**_PACKAGE, "Title": row["Package"], **row} for row in rows]
+
+
+@api("GET /nodes/{node}/apt/update")
+def updates(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pending updates (APT.pm, list_updates). A new required package has no OldVersion."""
+    return ctx.cluster.nodes[p["node"]].updates

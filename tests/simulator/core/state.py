@@ -242,6 +242,7 @@ class NodeInfo:
     lost_storages: set[str] = field(default_factory=set)  # that it cannot activate
     pci: list[dict[str, Any]] = field(default_factory=list)  # as the API lists them
     usb: list[dict[str, Any]] = field(default_factory=list)
+    updates: list[dict[str, Any]] = field(default_factory=list)  # pending, as the API lists them
     backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # /var/run/vzdump.lock
     # how it comes back from its next reboot: version, lost_storages, services, stays_down
     after_reboot: dict[str, Any] = field(default_factory=dict)
@@ -310,6 +311,8 @@ class Cluster:
         # health and the flags that are set; None if Ceph is not installed
         self.ceph: dict[str, Any] | None = None
         self.servers: set[str] = set()
+        # what servers offer to a scan: rows by type of storage and address
+        self.offers: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self.thin_pools: set[str] = set()
         self.tasks: TaskBoard
 

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from ..access.login import REALMS
+from ..cluster.apt import with_defaults
 from ..cluster.pools import add_to_pool
 from ..config.devices import add_devices
 from ..core.api import Simulation
@@ -22,6 +23,7 @@ from ..schema.units import format_size, parse_size
 from ..schema.validate import check_prop
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
+from ..storage.scan import SCANNED
 from ..volumes.activation import server_of, thin_pool_of
 from ..volumes.drives import (
     default_boot,
@@ -76,6 +78,7 @@ _ITEM_KEYS = {
         "disk",
         "pci",
         "usb",
+        "updates",
     },
     "bridges": {"iface", "nodes", "cidr", "gateway", "ports", "vlan_aware"},
     "volumes": {"volid", "size", "virtual_size", "data", "nodes", *SUMS},
@@ -231,7 +234,7 @@ class Builder:
         cluster.web = {
             item["url"]: _web_item(item) for item in _items(document, "web", "url", "size")
         }
-        cluster.servers = set(document.get("servers") or [])
+        self._servers(document.get("servers") or [])
         cluster.thin_pools = set(document.get("thin_pools") or [])
         host = document.get("host") or {}
         unknown = sorted(set(host) - _HOST)
@@ -243,6 +246,17 @@ class Builder:
         cluster.ha_active = bool(host.get("ha_manager", True))
         cluster.qemu = str(host.get("qemu", cluster.qemu))
         cluster.kernel = str(host.get("kernel", cluster.kernel))
+
+    def _servers(self, items: list[Any]) -> None:
+        """Take the servers: an address, or a mapping with what the server offers to a scan."""
+        for index, item in enumerate(items):
+            offers = dict(item) if isinstance(item, dict) else {"address": item}
+            address = str(offers.pop("address"))
+            self.cluster.servers.add(address)
+            for kind, rows in offers.items():
+                if kind not in SCANNED:
+                    raise broken(f"servers[{index}]", f"unknown key '{kind}'")
+                self.cluster.offers[kind, address] = [dict(row) for row in rows]
 
     def _nodes(self) -> None:
         cluster = self.cluster
@@ -269,6 +283,9 @@ class Builder:
                 cluster.nodes[name],
                 _items(item, "pci", "id", "vendor", "device"),
                 _items(item, "usb", "busnum", "vendid", "prodid"),
+            )
+            cluster.nodes[name].updates = with_defaults(
+                _items(item, "updates", "Package", "Version")
             )
             if item.get("local") or not cluster.local:
                 cluster.local = name

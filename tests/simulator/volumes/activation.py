@@ -11,7 +11,7 @@ from ..core.state import Cluster, Storage
 from ..errors import ApiError, PveError
 from .volumes import is_path_based
 
-_PBS_PORT = "8007"
+PBS_PORT = "8007"
 _SERVER_KEYS = {"nfs": "server", "cifs": "server", "esxi": "server", "iscsi": "portal"}
 
 
@@ -36,10 +36,10 @@ def activate(cluster: Cluster, storage: Storage) -> None:
     if server is not None and server not in cluster.servers:
         if kind != "pbs":
             raise PveError(f"storage '{storage.name}' is not online")
-        address = f"{server}:{config.get('port', _PBS_PORT)}"
+        address = f"{server}:{config.get('port', PBS_PORT)}"
         raise PveError(
             f"{storage.name}: error fetching datastores - 500 Can't connect to {address}"
-            f" ({_refusal(server)})"
+            f" ({refusal_of(server)})"
         )
     if kind == "lvmthin" and thin_pool_of(config) not in cluster.thin_pools:
         raise PveError(f"no such logical volume {thin_pool_of(config)}")
@@ -48,7 +48,8 @@ def activate(cluster: Cluster, storage: Storage) -> None:
         raise PveError("unknown vtype 'none'")
 
 
-def _refusal(server: str) -> str:
+def refusal_of(server: str) -> str:
+    """Why a connection to the server fails."""
     try:
         nearby = ipaddress.ip_address(server).is_loopback
     except ValueError:

@@ -68,6 +68,7 @@ MODULES = (
     "storage.copy",
     "storage.definitions",
     "storage.prune",
+    "storage.scan",
     "storage.templates",
     "storage.upload",
     "upkeep.ceph",
