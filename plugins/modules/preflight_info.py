@@ -138,6 +138,7 @@ options:
       - storage
       - storage_download
       - storage_info
+      - storage_scan_info
       - subscription
       - subscription_info
       - task_info

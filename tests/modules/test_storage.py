@@ -378,3 +378,72 @@ def test_info_has_the_state_on_each_node(lab: Lab) -> None:
         assert state["active"]
         assert state["total"] == 500 << 30
         assert state["free"] == state["total"] - state["used"]
+
+
+BACKUPS = {"type": "pbs", "server": "10.99.0.6", "username": "u@pbs", "server_password": "hidden"}
+
+
+@pytest.mark.parametrize(
+    ("options", "storages"),
+    [
+        (
+            {"type": "nfs", "server": "10.99.0.6"},
+            [
+                {"type": "nfs", "server": "10.99.0.6", "export": "/export/backup"},
+                {"type": "nfs", "server": "10.99.0.6", "export": "/export/iso"},
+            ],
+        ),
+        (
+            {"type": "cifs", "server": "10.99.0.6", "username": "u", "server_password": "hidden"},
+            [{"type": "cifs", "server": "10.99.0.6", "username": "u", "share": "media"}],
+        ),
+        (
+            BACKUPS,
+            [{"type": "pbs", "server": "10.99.0.6", "username": "u@pbs", "datastore": "main"}],
+        ),
+        (
+            {"type": "iscsi", "portal": "10.99.0.6"},
+            [{"type": "iscsi", "portal": "10.99.0.6", "target": "iqn.2026-01.lab:disks"}],
+        ),
+        ({"type": "lvm"}, [{"type": "lvm", "vgname": "pve"}]),
+        (
+            {"type": "lvmthin", "vgname": "pve"},
+            [{"type": "lvmthin", "vgname": "pve", "thinpool": "data"}],
+        ),
+        ({"type": "zfspool"}, [{"type": "zfspool", "pool": "tank"}]),
+    ],
+    ids=lambda value: value["type"] if isinstance(value, dict) else "",
+)
+def test_a_scan_finds_options_of_a_storage(
+    lab: Lab, options: dict[str, Any], storages: list[dict[str, Any]]
+) -> None:
+    """The rows are those of pve-storage: PVE/API2/Storage/Scan.pm."""
+    if options["type"] == "zfspool":
+        storage(lab, name="tzfs", type="zfspool", pool="tank")
+    found = lab.run("storage_scan_info", node="pve1", **options)["found"]
+    assert [one["storage"] for one in found] == storages
+    password = {name: options[name] for name in ("server_password",) if name in options}
+    storage(lab, name="tscan", **found[0]["storage"], **password)
+
+
+def test_a_scan_has_sizes_of_lvm(lab: Lab) -> None:
+    (found,) = lab.run("storage_scan_info", node="pve1", type="lvmthin", vgname="pve")["found"]
+    assert (found["size"] >> 30, found["free"] >> 30) == (500, 480)
+
+
+@pytest.mark.parametrize(
+    ("options", "category", "text"),
+    [
+        ({"type": "nfs"}, "ValidationFailed", "a scan for type nfs needs server"),
+        ({"type": "lvm", "server": "10.99.0.6"}, "ValidationFailed", "does not have server"),
+        ({"type": "pbs", "server": "10.99.0.6"}, "ValidationFailed", "username, server_password"),
+        ({"type": "nfs", "server": "no.such.host"}, "ApiError", "unable to resolve address"),
+        ({**BACKUPS, "server": "192.0.2.9"}, "ApiError", "Can't connect to 192.0.2.9:8007"),
+        ({"type": "lvmthin", "vgname": "none"}, "ApiError", "/sbin/lvs none"),
+    ],
+)
+def test_a_scan_that_fails(lab: Lab, options: dict[str, Any], category: str, text: str) -> None:
+    result = lab.run("storage_scan_info", node="pve1", **options)
+    assert result["error"]["category"] == category, result["msg"]
+    assert text in result["msg"]
+    assert "hidden" not in str(result)

@@ -115,6 +115,12 @@ TYPED: Mapping[str, tuple[tuple[Mapping[str, Any], tuple[str, ...]], ...]] = {
     ),
     "acme_plugin": (({"name": "c1", "type": "dns", "api": "cf"}, ("data",)),),
     "node_certificate": (({"node": "pve1", "certificates": CERTIFICATE}, ("private_key",)),),
+    "storage_scan_info": (
+        (
+            {"node": "pve1", "type": "pbs", "server": "10.99.0.6", "username": "u@pbs"},
+            ("server_password",),
+        ),
+    ),
     # A key of a subscription has a form of its own: the refused task has the canary.
     "subscription": (({"node": "pve1", "state": "absent"}, ()),),
     "sdn": (

@@ -22,6 +22,7 @@ _NAMED = {
     **dict.fromkeys(GUEST_TYPES, "{vmid}"),
     "snapshot": "{snapname}",
     "tasks": "{upid}",
+    "tfa": "{userid}/{id}",
     "storage": "{storage}",
     "content": "{volume}",
     "network": "{iface}",
@@ -63,17 +64,17 @@ _OF_FIREWALL = {
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
     "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
-    " certificates clone cloudinit cluster config content controllers current custom"
-    " custom-cpu-models defaults dir dns domains download-url dry-run endpoints exec exec-status"
-    " extractconfig fabric fabrics feature file-read file-write firewall flags get-host-name"
-    " get-osinfo gotify groups ha hardware hosts info interfaces ipams ipset lock log macros"
-    " manager_status mapping matchers meta metrics migrate move_disk network network-get-interfaces"
-    " nextid node nodes notifications options password pci pending permissions ping plugins"
-    " pool pools query-url-metadata reboot refs replication repositories reset resize"
-    " resources resume roles rollback rules sdn sendmail server services shutdown smtp"
-    " snapshot start status stop storage subnets subscription suspend sync targets tasks"
-    " template test ticket time token unlink upload usb users version vnets vzdump webhook"
-    " zones".split()
+    " certificates cifs clone cloudinit cluster config content controllers current custom"
+    " custom-cpu-models defaults dir dns domains download-url dry-run endpoints exec"
+    " exec-status extractconfig fabric fabrics feature file-read file-write firewall flags"
+    " get-host-name get-osinfo gotify groups ha hardware hosts info interfaces ipams ipset"
+    " iscsi join lock log lvm lvmthin macros manager_status mapping matchers meta metrics"
+    " migrate move_disk network network-get-interfaces nextid nfs node nodes notifications"
+    " options password pbs pci pending permissions ping plugins pool pools query-url-metadata"
+    " reboot refs replication repositories reset resize resources resume roles rollback rules"
+    " scan sdn sendmail server services shutdown smtp snapshot start status stop storage"
+    " subnets subscription suspend sync targets tasks template test tfa ticket time token"
+    " unlink update upload usb users version vnets vzdump webhook zfs zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -213,6 +213,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "snapshot": (Need("vm", ("VM.Audit", "VM.Snapshot")),),
     "storage": (Need("all storages", ("Datastore.Allocate",)),),
     "storage_info": (Need("storage", ("Datastore.Audit",)),),
+    "storage_scan_info": (Need("all storages", ("Datastore.Allocate",)),),
     "subscription": (Need("node", ("Sys.Audit", "Sys.Modify")),),
     "subscription_info": (Need("node", ("Sys.Audit",)),),
     "task_info": (Need("node", ("Sys.Audit",)),),

@@ -36,11 +36,11 @@ def preflight_info_spec() -> Spec:
                 "rebalance replication replication_info report_info restore "
                 "role role_info rollback sdn sdn_fabric_nodes sdn_info "
                 "snapshot snapshot_info storage storage_download storage_info "
-                "subscription subscription_info task_info tenant tenant_info "
-                "tidy token token_info user user_info vm vm_agent vm_clone "
-                "vm_console vm_create vm_delete vm_disks vm_info vm_mapping "
-                "vm_migrate vm_power vm_startup vm_template vm_update vms "
-                "volume volume_info"
+                "storage_scan_info subscription subscription_info task_info "
+                "tenant tenant_info tidy token token_info user user_info vm "
+                "vm_agent vm_clone vm_console vm_create vm_delete vm_disks "
+                "vm_info vm_mapping vm_migrate vm_power vm_startup "
+                "vm_template vm_update vms volume volume_info"
             ).split(),
             "default": [],
         },

@@ -891,11 +891,40 @@ READS: Mapping[str, Form] = {
                 "subsystem_vendor": text,
                 "subsystem_device": text,
                 "iommugroup": whole,
+                "class": text,
+                "vendor_name": text,
+                "device_name": text,
+                "mdev": flag,
             },
         )
     ),
     "nodes/*/hardware/usb": rows(
-        Record({}, {"busnum": whole, "usbpath": text, "vendid": text, "prodid": text})
+        Record(
+            {},
+            {
+                "busnum": whole,
+                "usbpath": text,
+                "vendid": text,
+                "prodid": text,
+                "manufacturer": text,
+                "product": text,
+                "serial": text,
+                "speed": text,
+            },
+        )
+    ),
+    "nodes/*/scan/nfs": rows(Record({"path": name}, {"options": text})),
+    "nodes/*/scan/cifs": rows(Record({"share": name}, {"description": text})),
+    "nodes/*/scan/pbs": rows(Record({"store": name}, {"comment": text})),
+    "nodes/*/scan/iscsi": rows(Record({"target": name}, {"portal": text})),
+    "nodes/*/scan/lvm": rows(Record({"vg": name}, {"size": whole, "free": whole})),
+    "nodes/*/scan/lvmthin": rows(Record({"lv": name}, {"lv_size": whole, "used": whole})),
+    "nodes/*/scan/zfs": rows(Record({"pool": name}, {})),
+    "nodes/*/apt/update": rows(
+        Record(
+            {"Package": name},
+            {"Title": text, "OldVersion": text, "Version": text, "Origin": text, "Section": text},
+        )
     ),
     "nodes/*/certificates/info": rows(
         Record(
