@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One question to a node, or to every node of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from .._core import validate
+from .._core.errors import FleetError, NodeUnreachable
+from .._core.parallel import side_by_side
+from .._resource.protocols import Api
+
+_WORKERS = 8
+# A node that does not answer must not hold up the others for long.
+_TRIES = 2
+
+
+def read_each_node(
+    client: Api, name: str | None, *rest: str, params: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return by node the answer to a GET of `rest`, or the FleetError of the node.
+
+    One request for each node that is online, and one for the list of nodes unless `name` is given.
+    """
+    states = {validate.node(name): "online"} if name else _states(client)
+    online = [node for node, state in states.items() if state == "online"]
+    read = partial(_read_node, client, rest, params)
+    answers = dict(zip(online, side_by_side(read, online, _WORKERS), strict=True))
+    for node in states.keys() - answers.keys():
+        answers[node] = NodeUnreachable(
+            attempted=_attempted(node, rest),
+            answer=f"node {node} is not online",
+            next_step=f"Check node {node}",
+            reason="node unreachable",
+        )
+    return {node: answers[node] for node in sorted(answers)}
+
+
+def _states(client: Api) -> dict[str, str]:
+    rows = client.get("nodes", attempted="Could not list the nodes") or []
+    return {str(row["node"]): str(row.get("status")) for row in rows}
+
+
+def _read_node(
+    client: Api, rest: tuple[str, ...], params: Mapping[str, Any] | None, node: str
+) -> Any:
+    attempted = _attempted(node, rest)
+    try:
+        return client.get("nodes", node, *rest, params=params, attempted=attempted, tries=_TRIES)
+    except FleetError as error:
+        return error
+
+
+def _attempted(node: str, rest: tuple[str, ...]) -> str:
+    return f"Could not read {' '.join(rest)} of node {node}"
+
+
+def answered(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers without the errors (pure)."""
+    return {node: one for node, one in answers.items() if not isinstance(one, FleetError)}
+
+
+def missing_nodes(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes that could not be read, with the reasons (pure). Raises the first error if
+    all failed.
+    """
+    errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
+    if errors and len(errors) == len(answers):
+        raise errors[min(errors)]
+    rows: list[dict[str, Any]] = []
+    for node in sorted(errors):
+        error = errors[node]
+        rows.append({"node": node, "category": error.category, "reason": error.message})
+    return rows
