@@ -95,6 +95,7 @@ options:
       - ha_rule
       - ha_rule_info
       - ha_state
+      - hardware_info
       - image_download
       - image_upload
       - mapping
@@ -111,6 +112,7 @@ options:
       - node_network
       - node_network_info
       - node_settings_info
+      - node_update_info
       - notification_endpoint
       - notification_endpoint_info
       - notification_matcher

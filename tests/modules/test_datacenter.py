@@ -60,6 +60,51 @@ def test_mapping(lab: Lab) -> None:
     assert done(lab, "mapping", **GPU, state="absent")["mapping"] is None
 
 
+def test_devices_are_entries_of_a_mapping(lab: Lab) -> None:
+    found = lab.run("hardware_info", type="pci")
+    cards = [one["map"] for one in found["devices"] if one["map"]["id"] == CARD["id"]]
+    assert [one["node"] for one in cards] == ["pve1", "pve2", "pve3"]
+    assert cards[:2] == CARDS
+    assert found["devices"][0]["vendor_name"] == "NVIDIA Corporation"
+    assert done(lab, "mapping", **GPU, map=cards)["mapping"]["map"] == cards
+    bridges = lab.run("hardware_info", type="pci", node="pve1", pci_class_blacklist=["03"])
+    assert [one["class"] for one in bridges["devices"]] == ["0x060000"]
+    ports = lab.run("hardware_info", type="usb", node="pve1")["devices"]
+    assert [one["map"].get("path") for one in ports] == [None, "1-2"]
+    key = {"type": "usb", "name": "key", "map": [ports[1]["map"]]}
+    assert done(lab, "mapping", **key)["mapping"]["map"] == [
+        {"node": "pve1", "path": "1-2", "id": "0529:0001"}
+    ]
+
+
+def test_devices_of_a_node_that_cannot_be_read(lab: Lab) -> None:
+    lab.simulator.steer("/nodes/pve3", {"online": False})
+    found = lab.run("hardware_info", type="pci")
+    assert {one["node"] for one in found["devices"]} == {"pve1", "pve2"}
+    assert [(one["node"], one["category"]) for one in found["missing"]] == [
+        ("pve3", "NetworkError")
+    ]
+    assert "pve3 is not online" in found["warnings"][0]
+    alone = lab.run("hardware_info", type="pci", node="pve3")
+    assert alone["error"]["category"] == "NetworkError"
+    unknown = lab.run("hardware_info", type="pci", node="pve9")
+    assert unknown["error"]["reason"] == "unknown node"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"type": "usb", "pci_class_blacklist": ["06"]}, "is about PCI devices"),
+        ({"type": "pci", "pci_class_blacklist": ["("]}, "is not a class"),
+    ],
+)
+def test_classes_that_are_refused(lab: Lab, options: dict[str, Any], text: str) -> None:
+    lab.simulator.reset_log()
+    result = lab.run("hardware_info", **options)
+    assert (result["error"]["category"], lab.simulator.log()) == ("ValidationFailed", [])
+    assert text in result["msg"]
+
+
 MAPPINGS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**GPU}, "map", "map is required"),
     ({**GPU, "map": [{"node": "pve1", "id": "10de:2204"}]}, "map", "node pve1 has no path"),

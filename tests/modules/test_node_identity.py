@@ -154,3 +154,33 @@ def test_a_key_for_too_few_sockets(lab: Lab) -> None:
     lab.simulator.steer("/nodes/pve1", {"sockets": 4})
     result = lab.run("subscription", **NODE, key=KEY)
     assert "wrong number of sockets (2 < 4)" in result["msg"]
+
+
+def test_pending_updates_and_the_need_of_a_reboot(lab: Lab) -> None:
+    """The rows are those of PVE/API2/APT.pm, assemble_pkginfo: a package that an update installs in
+    addition has no OldVersion.
+    """
+    nodes = lab.run("node_update_info")["nodes"]
+    assert [(one["node"], one["needs_reboot"]) for one in nodes] == [
+        ("pve1", True),
+        ("pve2", False),
+        ("pve3", False),
+    ]
+    updates = nodes[0]["updates"]
+    assert [(one["package"], one["old_version"], one["kernel"]) for one in updates] == [
+        ("openssl", "3.5.4-1~deb13u1", False),
+        ("proxmox-kernel-6.17", "6.17.2-1", True),
+        ("proxmox-kernel-6.17.4-1-pve-signed", None, True),
+    ]
+    assert lab.run("node_update_info", node="pve2")["nodes"][0]["updates"] == []
+
+
+def test_updates_without_the_privilege(lab: Lab) -> None:
+    login = limited(lab, "reader", {"/nodes/pve1": "PVEAdmin", "/nodes": "PVEAuditor"})
+    result = lab.run("node_update_info", **login)
+    assert result["error"]["category"] == "PermissionDenied"
+    lab.client.write("POST", "access", "roles", data={"roleid": "upd", "privs": "Sys.Modify"})
+    partly = limited(lab, "partly", {"/nodes/pve1": "upd", "/nodes/pve2": "PVEAuditor"})
+    found = lab.run("node_update_info", **partly)
+    assert [one["node"] for one in found["nodes"]] == ["pve1"]
+    assert {one["category"] for one in found["missing"]} == {"PermissionDenied"}

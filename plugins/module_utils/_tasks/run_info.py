@@ -21,6 +21,7 @@ from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
+from .._facts.each_node import missing_nodes
 from .._kinds.words import VM, label_of
 from .query import Query, read_query
 from .read import found_in, read_removals, read_tasks
@@ -82,7 +83,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         answers = {upid.node: _read_one(client, query, upid, guests)}
     else:
         answers = read_tasks(client, nodes, query, guests.includes)
-    missing = _missing(answers)
+    missing = missing_nodes(answers)
     tasks = found_in(answers, query.limit)
     logs: list[list[str] | None] = [None for _task in tasks]
     warnings = [row["reason"] for row in missing]
@@ -201,20 +202,6 @@ def _require_included(task: Task, guests: TaskGuests) -> None:
             next_step="Check upid and tenant",
             reason="task of another tenant",
         )
-
-
-def _missing(answers: Mapping[str, list[Task] | FleetError]) -> list[dict[str, Any]]:
-    """Return the nodes that could not be read, with the reasons. Raises the first error if all
-    failed.
-    """
-    errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
-    if errors and len(errors) == len(answers):
-        raise errors[min(errors)]
-    rows: list[dict[str, Any]] = []
-    for node in sorted(errors):
-        error = errors[node]
-        rows.append({"node": node, "category": error.category, "reason": error.message})
-    return rows
 
 
 def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:

@@ -155,6 +155,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "ha_rule": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
     "ha_rule_info": (Need("datacenter", ("Sys.Audit",)),),
     "ha_state": (Need("datacenter", ("Sys.Audit", "Sys.Console"), since=(9, 2)),),
+    "hardware_info": (Need("datacenter", ("Sys.Audit", "Sys.Modify"), any_of=True),),
     "image_download": (
         Need("image storage", ("Datastore.AllocateTemplate", "Datastore.Audit")),
         Need("node", ("Sys.AccessNetwork",), instead=("Sys.Audit", "Sys.Modify")),
@@ -179,6 +180,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "node_network": (Need("node", ("Sys.Modify",)),),
     "node_network_info": (),
     "node_settings_info": (Need("datacenter", ("Sys.Audit",)),),
+    "node_update_info": (Need("node", ("Sys.Modify",)),),
     "notification_endpoint": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "notification_endpoint_info": (Need("mappings", ("Mapping.Audit",)),),
     "notification_matcher": (Need("mappings", ("Mapping.Audit", "Mapping.Modify")),),
