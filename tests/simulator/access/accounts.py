@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.acl import stored_text
@@ -58,17 +59,24 @@ def _user(ctx: Ctx, userid: str) -> dict[str, Any]:
     return result
 
 
+def _visible(ctx: Ctx) -> Callable[[str], bool]:
+    """Whether a user is listed: all, or oneself and the members of groups (User.pm, TFA.pm)."""
+    acl, privileges = ctx.acl, ["User.Modify", "Sys.Audit"]
+    everybody = acl.has(ctx.who, "/access/groups", privileges, True)
+    mine = {
+        user
+        for name, group in acl.groups.items()
+        if acl.has(ctx.who, f"/access/groups/{name}", privileges, True)
+        for user in group["users"]
+    }
+    return lambda userid: everybody or userid == ctx.who or userid in mine
+
+
 @api("GET /access/users")
 def users(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The users: all of them, or oneself."""
     acl = ctx.acl
-    everybody = acl.has(ctx.who, "/access/groups", ["User.Modify", "Sys.Audit"], True)
-    mine = {
-        user
-        for name, group in acl.groups.items()
-        if acl.has(ctx.who, f"/access/groups/{name}", ["User.Modify", "Sys.Audit"], True)
-        for user in group["users"]
-    }
+    is_visible = _visible(ctx)
     result = []
     for userid in sorted({*acl.users, "root@pam"}):
         info = acl.users.get(userid)
@@ -79,7 +87,7 @@ def users(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
                 "tokens": {},
                 "implicit": True,
             }
-        if not (everybody or userid == ctx.who or userid in mine):
+        if not is_visible(userid):
             continue
         enabled = int(info.get("enable", 1))
         if p.get("enabled") is not None and enabled != p["enabled"]:
@@ -192,6 +200,7 @@ def delete_user(ctx: Ctx, p: dict[str, Any]) -> None:
     for group in ctx.acl.groups.values():
         group["users"].discard(userid)
     del ctx.acl.users[userid]
+    ctx.cluster.second_factors.pop(userid, None)
     if userid != "root@pam":
         ctx.sim.authority.passwords.pop(userid, None)
     _changed(ctx)
@@ -365,27 +374,43 @@ def delete_token(ctx: Ctx, p: dict[str, Any]) -> None:
 
 
 @api("GET /access/tfa")
-def tfa(_ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
-    """No second factors."""
-    return []
+def tfa(ctx: Ctx, _p: dict[str, Any]) -> list[Any]:
+    """The second factors of the users that are listed (TFA.pm, list_tfa)."""
+    is_visible = _visible(ctx)
+    return [row for userid, row in sorted(ctx.cluster.second_factors.items()) if is_visible(userid)]
 
 
 @api("GET /access/users/{userid}/tfa")
 def user_tfa(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
-    """No second factor of this user."""
+    """The types of the second factors of this user (User.pm, read_user_tfa_type)."""
     realm = p["userid"].rpartition("@")[2]
     if realm not in ctx.cluster.realms:
         raise PveError(f"auth domain '{realm}' does not exist")
-    return {"user": []} if p.get("multiple") else {}
+    if not p.get("multiple"):
+        return {}
+    entries = ctx.cluster.second_factors.get(p["userid"], {}).get("entries", [])
+    return {"user": sorted({entry["type"] for entry in entries})}
 
 
 @api("PUT /access/users/{userid}/unlock-tfa")
-def unlock_tfa(_ctx: Ctx, _p: dict[str, Any]) -> int:
-    """Whether a second factor was locked: there is none."""
-    return 0
+def unlock_tfa(ctx: Ctx, p: dict[str, Any]) -> int:
+    """Whether a second factor was locked."""
+    row = ctx.cluster.second_factors.get(p["userid"], {})
+    locks = [row.pop(key, None) for key in ("totp-locked", "tfa-locked-until")]
+    return int(any(locks))
+
+
+@api("GET /access/tfa/{userid}")
+def user_entries(ctx: Ctx, p: dict[str, Any]) -> list[Any]:
+    """The second factors of a user (TFA.pm, list_user_tfa)."""
+    entries: list[Any] = ctx.cluster.second_factors.get(p["userid"], {}).get("entries", [])
+    return entries
 
 
 @api("GET /access/tfa/{userid}/{id}")
-def tfa_entry(_ctx: Ctx, p: dict[str, Any]) -> None:
-    """No second factor of that name."""
+def tfa_entry(ctx: Ctx, p: dict[str, Any]) -> Any:
+    """A second factor."""
+    for entry in user_entries(ctx, p):
+        if entry["id"] == p["id"]:
+            return entry
     raise ApiError(404, f"No such tfa entry '{p['id']}'\n")

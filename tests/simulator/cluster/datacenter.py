@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from ..config.checks import allowed_tags
 from ..core.api import Ctx, api
-from ..errors import ParamError, PveError
+from ..core.state import NodeInfo
+from ..errors import ApiError, ParamError, PveError
 from ..schema.formats import split_list
 from ..schema.validate import split_property_string
 
@@ -46,16 +48,43 @@ def status(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
 @api("GET /cluster/config/nodes")
 def config_nodes(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
     """The members as corosync knows them."""
-    return [
-        {
-            "name": node.name,
-            "node": node.name,
-            "nodeid": str(node.nodeid),
-            "quorum_votes": "1",
-            "ring0_addr": node.ip,
-        }
-        for node in ctx.cluster.nodes.values()
+    return [{"node": node.name, **_member(node)} for node in ctx.cluster.nodes.values()]
+
+
+def _member(node: NodeInfo) -> dict[str, str]:
+    """The section of a node in corosync.conf."""
+    return {
+        "name": node.name,
+        "nodeid": str(node.nodeid),
+        "quorum_votes": "1",
+        "ring0_addr": node.ip,
+    }
+
+
+@api("GET /cluster/config/join")
+def join_info(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
+    """What a new node needs (pve-cluster: PVE/API2/ClusterConfig.pm, join_info)."""
+    cluster = ctx.cluster
+    if len(cluster.nodes) == 1:
+        raise ApiError(424, "node is not in a cluster, no join info available!")
+    name = p.get("node") or cluster.local
+    if name not in cluster.nodes:
+        raise PveError(f"unknown node '{name}'")
+    members = [
+        {**_member(node), "pve_addr": node.ip, "pve_fp": node.fingerprint}
+        for node in cluster.nodes.values()
     ]
+    totem = {
+        "cluster_name": cluster.name,
+        "config_version": str(cluster.config_version),
+        "interface": {"0": {"linknumber": "0"}},
+        "ip_version": "ipv4-6",
+        "link_mode": "passive",
+        "secauth": "on",
+        "version": "2",
+    }
+    digest = hashlib.sha1(repr((members, totem)).encode(), usedforsecurity=False).hexdigest()
+    return {"nodelist": members, "preferred_node": name, "totem": totem, "config_digest": digest}
 
 
 @api("GET /cluster/nextid")

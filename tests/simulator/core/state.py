@@ -308,6 +308,8 @@ class Cluster:
         # files of sections by name, such as mappings
         self.sections: dict[str, Any] = {}
         self.sync_jobs: dict[str, dict[str, Any]] = {}
+        # the rows of GET /access/tfa by user
+        self.second_factors: dict[str, dict[str, Any]] = {}
         # health and the flags that are set; None if Ceph is not installed
         self.ceph: dict[str, Any] | None = None
         self.servers: set[str] = set()

@@ -64,6 +64,7 @@ _KEYS = {
     "ha",
     "servers",
     "thin_pools",
+    "tfa",
 }
 _ITEM_KEYS = {
     "nodes": {
@@ -384,6 +385,8 @@ class Builder:
             acl.users[userid] = {"enable": 1, "expire": 0, "tokens": {}, **fields}
             if item.get("password") is not None:
                 authority.passwords[userid] = str(item["password"])
+        for item in _items(self.document, "tfa", "userid", "entries"):
+            self.cluster.second_factors[str(item["userid"])] = dict(item)
         for item in _items(self.document, "groups", "groupid"):
             acl.groups[str(item["groupid"])] = {
                 "comment": item.get("comment", ""),
