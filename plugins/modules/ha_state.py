@@ -41,7 +41,10 @@ options:
     default: 300
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]
-seealso: [{module: pve.fleet.cluster_info}, {module: pve.fleet.ha_resource}]
+seealso:
+  - module: pve.fleet.ha_state_info
+  - module: pve.fleet.cluster_info
+  - module: pve.fleet.ha_resource
 """
 
 EXAMPLES = r"""

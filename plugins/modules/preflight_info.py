@@ -64,6 +64,7 @@ options:
       - cluster
       - cluster_export_info
       - cluster_info
+      - cluster_join_info
       - cluster_options
       - cluster_options_info
       - container
@@ -95,6 +96,7 @@ options:
       - ha_rule
       - ha_rule_info
       - ha_state
+      - ha_state_info
       - hardware_info
       - image_download
       - image_upload
@@ -146,6 +148,7 @@ options:
       - task_info
       - tenant
       - tenant_info
+      - tfa_info
       - tidy
       - token
       - token_info

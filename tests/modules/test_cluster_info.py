@@ -174,3 +174,25 @@ def test_a_caller_with_few_rights_gets_a_part(lab: Lab) -> None:
     }
     assert [node["node"] for node in shown["nodes"]] == ["pve1", "pve2", "pve3"]
     assert lab.simulator.writes() == []
+
+
+def test_how_a_node_joins(lab: Lab) -> None:
+    """The answer is that of pve-cluster: PVE/API2/ClusterConfig.pm, join_info."""
+    found = check(lab, "cluster_join_info", node="pve2")["cluster_join"]
+    assert (found["node"], found["address"], found["name"]) == ("pve2", "10.99.0.12", "demo")
+    assert [one["votes"] for one in found["nodes"]] == [1, 1, 1]
+    assert found["nodes"][0]["links"] == {"0": "10.99.0.11"}
+    assert found["fingerprint"] == found["nodes"][1]["fingerprint"]
+    default = check(lab, "cluster_join_info")["cluster_join"]
+    assert default["node"] == "pve1"
+    unknown = lab.run("cluster_join_info", node="pve9")
+    assert "unknown node 'pve9'" in unknown["msg"]
+
+
+def test_a_node_without_a_cluster_has_nothing_to_join(lab: Lab) -> None:
+    text = "node is not in a cluster, no join info available!"
+    lab.simulator.fault(method="GET", path="/cluster/config/join$", status=424, message=text)
+    try:
+        assert check(lab, "cluster_join_info")["cluster_join"] is None
+    finally:
+        lab.simulator.clear_faults()

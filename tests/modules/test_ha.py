@@ -251,6 +251,29 @@ def test_manager_is_disarmed_and_armed(lab: Lab) -> None:
     assert armed == {"armed_state": "armed", "resource_mode": None}
 
 
+def test_state_of_nodes_and_services(lab: Lab) -> None:
+    """The rows are those of pve-ha-manager: API2/HA/Status.pm."""
+    found = lab.run("ha_state_info")["ha_state"]
+    assert (found["armed_state"], found["quorate"], found["master"]) == ("armed", True, "pve1")
+    assert [(one["node"], one["state"], one["mode"]) for one in found["nodes"]] == [
+        ("pve1", "online", "active"),
+        ("pve2", "online", "active"),
+        ("pve3", "online", "active"),
+    ]
+    assert {one["age"] for one in found["nodes"]} <= {0, 1, 2}
+    assert {one["sid"] for one in found["services"]} == set(TENANTS)
+    assert (found["fenced"], found["errors"]) == ([], [])
+    lab.simulator.steer("/nodes/pve3", {"maintenance": True})
+    third = lab.run("ha_state_info")["ha_state"]["nodes"][2]
+    assert (third["state"], third["mode"]) == ("maintenance", "maintenance")
+    assert "maintenance mode" in third["status"]
+
+
+def test_state_of_an_older_version(old: Lab) -> None:
+    found = old.run("ha_state_info")["ha_state"]
+    assert (found["armed_state"], found["nodes"], found["quorate"]) == (None, [], True)
+
+
 def test_disarming_of_another_run_is_waited_for(lab: Lab) -> None:
     lab.simulator.steer("/settings", {"task_ms": "ha=100"})
     call = ("cluster", "ha", "status", "disarm-ha")

@@ -270,3 +270,23 @@ def test_the_requests_of_each_run(lab: Lab) -> None:
     lab.simulator.reset_log()
     do(lab, "user", **ONE, comment="c")
     assert requests(lab) == [f"GET {path}"]
+
+
+def test_second_factors(lab: Lab) -> None:
+    """The rows are those of pve-access-control: API2/TFA.pm, list_tfa."""
+    do(lab, "user", name="off@pve", enabled=False)
+    found = do(lab, "tfa_info")
+    users = {one["name"]: one for one in found["users"]}
+    phone = {
+        "id": "totp:5f0b",
+        "type": "totp",
+        "description": "Phone",
+        "enabled": True,
+        "created": "2026-01-01T00:00:00Z",
+    }
+    assert users["root@pam"]["factors"][0] == phone
+    assert (users["root@pam"]["has_factor"], users["root@pam"]["realm_factor"]) == (True, None)
+    assert (users["off@pve"]["enabled"], users["off@pve"]["has_factor"]) == (False, False)
+    assert found["without_factor"] == ["ops@pve"]
+    own = do(lab, "tfa_info", **limited(lab, "reader", {}))
+    assert "root@pam" not in {one["name"] for one in own["users"]}

@@ -44,6 +44,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "ceph_pool": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_pool_info": (Need("datacenter", ("Sys.Audit",)),),
     "cluster_info": (Need("datacenter", ("Sys.Audit",)),),
+    "cluster_join_info": (Need("datacenter", ("Sys.Audit",)),),
     "cluster_options": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "cluster_options_info": (Need("datacenter", ("Sys.Audit",)),),
     "container_clone": (
@@ -155,6 +156,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "ha_rule": (Need("datacenter", ("Sys.Audit", "Sys.Console")),),
     "ha_rule_info": (Need("datacenter", ("Sys.Audit",)),),
     "ha_state": (Need("datacenter", ("Sys.Audit", "Sys.Console"), since=(9, 2)),),
+    "ha_state_info": (Need("datacenter", ("Sys.Audit",)),),
     "hardware_info": (Need("datacenter", ("Sys.Audit", "Sys.Modify"), any_of=True),),
     "image_download": (
         Need("image storage", ("Datastore.AllocateTemplate", "Datastore.Audit")),
@@ -229,6 +231,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("access", ("Sys.Audit",)),
         Need("groups", ("User.Modify", "Sys.Audit"), any_of=True),
     ),
+    "tfa_info": (Need("groups", ("Sys.Audit", "User.Modify"), any_of=True),),
     "token": (Need("groups", ("User.Modify",)),),
     "token_info": (Need("groups", ("User.Modify", "Sys.Audit"), any_of=True),),
     "user": (Need("groups", ("User.Modify",)), Need("realms", ("Realm.AllocateUser",))),

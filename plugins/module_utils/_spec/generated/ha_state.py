@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 # Written by `make options` from ha_state.yml: do not edit.
-"""The options of module ha_state."""
+"""The options of modules ha_state and ha_state_info."""
 
 from ..environment import limit
 from ..form import Spec
@@ -15,3 +15,8 @@ def ha_state_spec() -> Spec:
         "resource_mode": {"type": "str", "choices": ["freeze", "ignore"]},
         "wait_timeout": limit(300, "PROXMOX_WAIT_TIMEOUT"),
     }
+
+
+def ha_state_info_spec() -> Spec:
+    """Return the options of module ha_state_info."""
+    return {}

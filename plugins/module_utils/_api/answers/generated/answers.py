@@ -439,6 +439,7 @@ READS: Mapping[str, Form] = {
             quorum=Record({}, {"quorate": flag}),
             master=Record({}, {"node": text}),
             fencing=Record({}, {"armed-state": text, "resource_mode": text}),
+            lrm=Record({"node": name}, {"status": text}),
             service=Record(
                 {"sid": name}, {"node": text, "state": text, "request_state": text, "status": text}
             ),
@@ -447,8 +448,8 @@ READS: Mapping[str, Form] = {
     "cluster/ha/status/manager_status": Record(
         {},
         {
-            "manager_status": Record({}, {"node_status": values(text)}),
-            "lrm_status": values(Record({}, {"mode": text})),
+            "manager_status": Record({}, {"node_status": values(text), "timestamp": moment}),
+            "lrm_status": values(Record({}, {"mode": text, "state": text, "timestamp": moment})),
         },
     ),
     "nodes/*/ceph/pool": rows(
@@ -979,6 +980,31 @@ READS: Mapping[str, Form] = {
     "nodes/*/hosts": Record({}, {"data": text, "digest": text}),
     "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),
     "nodes/*/vzdump/defaults": Record({}, {"prune-backups": text}),
+    "cluster/config/join": Record(
+        {"preferred_node": name},
+        {
+            "nodelist": rows(
+                Record(
+                    {"name": name},
+                    {
+                        "nodeid": whole,
+                        "quorum_votes": whole,
+                        "pve_addr": text,
+                        "pve_fp": text,
+                        "ring0_addr": text,
+                        "ring1_addr": text,
+                        "ring2_addr": text,
+                        "ring3_addr": text,
+                        "ring4_addr": text,
+                        "ring5_addr": text,
+                        "ring6_addr": text,
+                        "ring7_addr": text,
+                    },
+                )
+            ),
+            "totem": Record({}, {"cluster_name": text}),
+        },
+    ),
     "cluster/config/nodes": rows(
         Record(
             {"node": name},
@@ -1141,6 +1167,21 @@ READS: Mapping[str, Form] = {
     "access/roles/*": values(flag),
     "access/acl": rows(
         Record({"path": name, "type": name, "ugid": name, "roleid": name}, {"propagate": flag})
+    ),
+    "access/tfa": rows(
+        Record(
+            {"userid": name},
+            {
+                "totp-locked": flag,
+                "tfa-locked-until": moment,
+                "entries": rows(
+                    Record(
+                        {"type": name, "id": name},
+                        {"description": text, "enable": flag, "created": moment},
+                    )
+                ),
+            },
+        )
     ),
     "access/domains": rows(
         Record({"realm": name, "type": name}, {"comment": text, "tfa": text, "default": flag})

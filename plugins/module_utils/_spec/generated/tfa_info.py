@@ -1,0 +1,13 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from tfa_info.yml: do not edit.
+"""The options of module tfa_info."""
+
+from ..form import Spec
+
+
+def tfa_info_spec() -> Spec:
+    """Return the options of module tfa_info."""
+    return {}
