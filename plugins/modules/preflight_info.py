@@ -145,6 +145,7 @@ options:
       - storage_scan_info
       - subscription
       - subscription_info
+      - task
       - task_info
       - tenant
       - tenant_info

@@ -377,6 +377,7 @@ READING: tuple[Subject, ...] = (
     Subject("a Ceph pool", "ceph_pool", {"name": "new", "crush_rule": "replicated_rule"}),
     Subject("accounts of ACME", "acme_account_info", ROOT),
     Subject("Ceph pools", "ceph_pool_info", {}, steering=_CEPH),
+    Subject("a task that does not exist", "task", minimal_tasks()["task"], fails=True),
     Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
     Subject("HA groups of Proxmox VE 9", "ha_group_info", {}, fails=True),
     Subject("a pool below", "pool", {"name": "acme/inner"}),

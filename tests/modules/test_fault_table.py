@@ -41,6 +41,8 @@ ELSEWHERE = {
     ("_maintenance/carry_out.py", "set_noout"): "test_evacuation.py",
     # One write changes several guests; the table is about one.
     ("_power/carry_out.py", "_send_bulk"): "test_power.py",
+    # It stops a task that another module started.
+    ("_tasks/run.py", "plan_stop"): "test_task_info.py",
     # What follows a failure of another write.
     ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from tests.modules.access_lab import limited
 from tests.modules.estate_lab import Lab, open_lab
-from tests.modules.snapshot_lab import check, machine, refused
+from tests.modules.snapshot_lab import check, machine, refused, unending
 from tests.modules.test_node_info import STRANGER
 
 
@@ -212,3 +213,90 @@ def test_what_makes_no_sense_is_refused(lab: Lab, options: dict[str, Any], named
 )
 def test_what_is_not_there_is_an_error(lab: Lab, options: dict[str, Any], category: str) -> None:
     assert refused(lab, "task_info", **options)["error"]["category"] == category
+
+
+def started(lab: Lab, vm: dict[str, Any]) -> str:
+    """Return the ID of a task that runs until it is stopped."""
+    upid: str = lab.client.write("POST", "nodes", vm["node"], "qemu", vm["vmid"], "status", "start")
+    return upid
+
+
+def test_a_task_is_waited_for(lab: Lab) -> None:
+    vm = machine(lab)
+    upid = started(lab, vm)
+    for is_check in (True, False):
+        ended = lab.run("task", check=is_check, upid=upid)
+        assert (ended["changed"], ended["plan"]) == (False, [])
+        assert (ended["task"]["status"], ended["task"]["exitstatus"]) == ("ok", "OK")
+    fail_a_start(lab, vm)
+    failed = tasks(lab, vmid=vm["vmid"], failed=True)[0]
+    result = lab.run("task", upid=failed["upid"])
+    assert (result["error"]["category"], result["error"]["upid"]) == (
+        "Conflict",
+        failed["upid"],
+    )
+    assert f"VM {vm['vmid']} already running" in result["msg"]
+    kept = lab.run("task", upid=failed["upid"], state="stopped")
+    assert (kept["changed"], kept["task"]["status"]) == (False, "failed")
+    assert kept["task"]["log"][-1] == f"TASK ERROR: VM {vm['vmid']} already running"
+
+
+def test_a_task_that_runs_on(lab: Lab) -> None:
+    vm = machine(lab)
+    with unending(lab, "qmstart"):
+        upid = started(lab, vm)
+        late = lab.run("task", upid=upid, task_timeout=1)
+        assert (late["error"]["category"], late["error"]["reason"]) == (
+            "TaskTimeout",
+            "task still runs",
+        )
+
+
+@pytest.mark.parametrize("drop", ["", "before", "after"])
+@pytest.mark.usefixtures("fast")
+def test_a_task_is_stopped(lab: Lab, drop: str) -> None:
+    """A stopped worker ends with an error (pve-common: RESTEnvironment.pm, fork_worker)."""
+    vm = machine(lab)
+    with unending(lab, "qmstart"):
+        upid = started(lab, vm)
+        lab.simulator.reset_log()
+        foreseen = lab.run("task", check=True, upid=upid, state="stopped")
+        assert lab.simulator.writes() == []
+        assert (foreseen["task"]["status"], foreseen["changed"]) == ("running", True)
+        if drop:
+            lab.simulator.fault(method="DELETE", path="/tasks/", drop=drop, times=1)
+        try:
+            made = lab.run("task", upid=upid, state="stopped")
+        finally:
+            lab.simulator.clear_faults()
+    assert made["plan"] == made["done"] == foreseen["plan"], made
+    assert made["plan"] == [f"Stop task qmstart of {vm['vmid']} on node pve1"]
+    assert made["diff"] == foreseen["diff"]
+    assert (made["task"]["status"], made["task"]["exitstatus"]) == ("failed", "received interrupt")
+    again = lab.run("task", upid=upid, state="stopped")
+    assert (again["changed"], again["task"]["status"]) == (False, "failed")
+
+
+def test_tasks_of_others_are_not_stopped(lab: Lab) -> None:
+    """PVE decides: the owner, or Sys.Modify on the node (pve-manager: API2/Tasks.pm, stop_task)."""
+    login = limited(lab, "auditor", {"/": "PVEAuditor"})
+    vm = machine(lab)
+    with unending(lab, "qmstart"):
+        upid = started(lab, vm)
+        result = lab.run("task", upid=upid, state="stopped", **login)
+        assert result["error"]["category"] == "PermissionDenied"
+        assert "Sys.Modify" in result["msg"]
+        assert tasks(lab, upid=upid)[0]["status"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("upid", "category"),
+    [
+        ("no task", "ValidationFailed"),
+        ("UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:1:root@pam!fleet:", "NotFound"),
+    ],
+)
+@pytest.mark.parametrize("state", ["finished", "stopped"])
+def test_a_task_that_does_not_exist(lab: Lab, upid: str, category: str, state: str) -> None:
+    result = lab.run("task", upid=upid, state=state)
+    assert result["error"]["category"] == category

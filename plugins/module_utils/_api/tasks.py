@@ -249,7 +249,7 @@ def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskR
             node=task.node,
             type=task.type,
             exitstatus=exitstatus,
-            warnings=_warnings(log) or (exitstatus,),
+            warnings=task_warnings(log) or (exitstatus,),
             log=tuple(log[-LOG_LINES:]),
         )
     path = f"/nodes/{task.node}/tasks/{task.text}"
@@ -259,7 +259,7 @@ def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskR
     raise error.on(attempted=attempted or plain)
 
 
-def _warnings(log: Iterable[str]) -> tuple[str, ...]:
+def task_warnings(log: Iterable[str]) -> tuple[str, ...]:
     """Return the warnings in the log of a task, each on one line with the lines that PVE prints
     below it (pure).
 

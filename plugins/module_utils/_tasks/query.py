@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._api.upid import Upid, is_upid, parse_upid
 from .._core import validate
+from .._core.errors import FleetError
 from .._core.times import seconds
 from .row import FAILED, UNKNOWN, Task
 
@@ -96,6 +98,18 @@ def read_query(params: Mapping[str, Any], now: float) -> Query:
         failed=bool(params.get("failed")),
         since=since,
         until=until,
+    )
+
+
+def read_upid(text: str) -> Upid:
+    """Return the task that the option names. Raises ValidationFailed."""
+    try:
+        if is_upid(text):
+            return parse_upid(text)
+    except FleetError:
+        pass
+    raise validate.refused(
+        "upid", text, "is not the ID of a task", "Copy it from the result of a task, UPID: included"
     )
 
 

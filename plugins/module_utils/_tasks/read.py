@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .._api.protocols import Reader
+from .._api.upid import Upid
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .query import Query
@@ -42,6 +44,16 @@ def read_tasks(
 
     read = partial(_tasks_of, client, query, matches)
     return dict(zip(names, side_by_side(read, names, _WORKERS), strict=True))
+
+
+def read_task(client: Reader, upid: Upid) -> Task:
+    """Return a task by its ID, without its end time; one request. Raises FleetError."""
+    path = ("nodes", upid.node, "tasks", upid.text, "status")
+    row = client.get(*path, attempted=f"Could not read the task {upid.text}")
+    exitstatus = row.get("exitstatus")
+    if row["status"] == "running":
+        exitstatus = "RUNNING"
+    return task_of({**row, "upid": upid.text, "status": exitstatus}, upid.node)
 
 
 def read_removals(

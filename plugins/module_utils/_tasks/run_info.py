@@ -11,21 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.tasks import read_task_log
-from .._api.upid import Upid, is_upid, parse_upid
+from .._api.upid import Upid
 from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, tenant_of, tenant_tag
-from .._core import validate
 from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .._facts.each_node import missing_nodes
 from .._kinds.words import VM, label_of
-from .query import Query, read_query
-from .read import found_in, read_removals, read_tasks
-from .row import Task, describe_task, is_of_earlier_guest, task_of
+from .query import Query, read_query, read_upid
+from .read import found_in, read_removals, read_task, read_tasks
+from .row import Task, describe_task, is_of_earlier_guest
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -68,7 +67,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     node can be read.
     """
     query = read_query(params, client.clock.time())
-    upid = _read_upid(params)
+    upid = read_upid(params["upid"]) if params.get("upid") is not None else None
     prefix = params["tenant_prefix"]
     tag = None
     if params.get("tenant"):
@@ -94,21 +93,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         rows.append({**describe_task(task), **_vm_of(task, guests), "log": log})
     values = {"tasks": rows, "missing": missing, "checked": iso(client.clock.time())}
     return Result(False, values, warnings=tuple(warnings))
-
-
-def _read_upid(params: Mapping[str, Any]) -> Upid | None:
-    """Return the task that is named, or None. Raises ValidationFailed."""
-    text = params.get("upid")
-    if text is None:
-        return None
-    try:
-        if is_upid(text):
-            return parse_upid(text)
-    except FleetError:
-        pass
-    raise validate.refused(
-        "upid", text, "is not the ID of a task", "Copy it from the result of a task, UPID: included"
-    )
 
 
 def _about_vm(
@@ -183,12 +167,7 @@ def _read_one(
     if isinstance(answer, FleetError):
         return answer
     if not answer:
-        path = ("nodes", upid.node, "tasks", upid.text, "status")
-        row = client.get(*path, attempted=f"Could not read the task {upid.text}")
-        exitstatus = row.get("exitstatus")
-        if row["status"] == "running":
-            exitstatus = "RUNNING"
-        answer = [task_of({**row, "upid": upid.text, "status": exitstatus}, upid.node)]
+        answer = [read_task(client, upid)]
     _require_included(answer[0], guests)
     return answer
 

@@ -47,6 +47,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "storage": "storages of the cluster",
     "storage_download": "images and ISOs, which have no tenant",
     "subscription": "subscriptions of nodes",
+    "task": "tasks of nodes",
     "tenant": "the tenant itself, which the option name says",
     "token": "tokens",
     "user": "users",

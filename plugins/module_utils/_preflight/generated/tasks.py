@@ -220,6 +220,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "storage_scan_info": (Need("all storages", ("Datastore.Allocate",)),),
     "subscription": (Need("node", ("Sys.Audit", "Sys.Modify")),),
     "subscription_info": (Need("node", ("Sys.Audit",)),),
+    "task": (Need("node", ("Sys.Audit", "Sys.Modify")),),
     "task_info": (Need("node", ("Sys.Audit",)),),
     "tenant": (
         Need("access", ("Sys.Modify", "Permissions.Modify", "Realm.AllocateUser")),

@@ -3,9 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 # Written by `make options` from task_info.yml: do not edit.
-"""The options of module task_info."""
+"""The options of modules task and task_info."""
 
+from ..environment import limit
 from ..form import Spec
+
+
+def task_spec() -> Spec:
+    """Return the options of module task."""
+    return {
+        "upid": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["finished", "stopped"], "default": "finished"},
+        "task_timeout": limit(300, "PROXMOX_TASK_TIMEOUT"),
+    }
 
 
 def task_info_spec() -> Spec:

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module task: waits for a task of Proxmox VE, or stops it.
+
+Source: pve-manager, PVE/API2/Tasks.pm, stop_task: a user stops the own tasks, and all with
+Sys.Modify on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._api.protocols import Reader
+from .._api.tasks import task_log, task_warnings
+from .._api.upid import Upid
+from .._core import validate
+from .._core.errors import TaskTimeout
+from .._core.failures.classify import LOG_LINES
+from .._core.poll import poll
+from .._core.result import Result
+from .._resource.engine import Resource, apply_plan
+from .._resource.execute import Execution
+from .._resource.plan import Plan, Step
+from .._resource.result import result_of
+from .query import read_upid
+from .read import read_task
+from .row import RUNNING, Task, describe_task
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+STOPPED = "stopped"
+_UNKNOWN_YET = ("ended", "duration")  # only the list of the node has them
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Wait for a task or stop it, and return how it ended. Check mode stops nothing.
+
+    Raises the error of a task that failed, unless it was to be stopped.
+    """
+    upid = read_upid(params["upid"])
+    timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
+    if params["state"] == STOPPED:
+        return apply_plan(_TaskStop(client, upid, timeout), check_mode)
+    client.wait(upid.text, timeout=timeout)
+    return _result(client, Plan(), read_task(client, upid))
+
+
+def plan_stop(task: Task) -> Plan:
+    """Return the step that stops a task, none if it has ended (pure)."""
+    if task.status != RUNNING:
+        return Plan()
+    about = f" of {task.id}" if task.id else ""
+    summary = f"Stop task {task.type}{about} on node {task.node}"
+    path = ("nodes", task.node, "tasks", task.upid)
+    step = Step("stop", summary, "DELETE", path, is_task=False)
+    return Plan((step,), {"status": task.status}, {"status": STOPPED})
+
+
+class _TaskStop(Resource[Result]):
+    """A task that is stopped."""
+
+    def __init__(self, client: Client, upid: Upid, timeout: int) -> None:
+        self.client = client
+        self.upid = upid
+        self.timeout = timeout
+        self.task = read_task(client, upid)
+        self.plan = plan_stop(self.task)
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        self.task = read_task(self.client, self.upid)
+        return plan_stop(self.task)
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: a task that still runs is stopped again."""
+        return lambda: None if self.replan((), True).changed else True
+
+    def await_final(self) -> tuple[str, ...]:
+        """Wait until the task has ended. Raises TaskTimeout."""
+        for _left in poll(self.client.clock, self.timeout):
+            if not self.replan((), False).changed:
+                return ()
+        raise TaskTimeout(
+            attempted=f"Timed out after {self.timeout} s waiting for the end of {self.upid.text}",
+            answer="it was told to stop, and still runs",
+            next_step="Run this again, or look at the processes of its node",
+            reason="task still runs",
+            upid=self.upid.text,
+            dispatched=True,
+        )
+
+    def preview(self) -> Result:
+        return _result(self.client, self.plan, self.task)
+
+    def report(self, execution: Execution) -> Result:
+        return _result(self.client, self.plan, self.task, execution.done)
+
+
+def _result(client: Reader, plan: Plan, task: Task, done: Sequence[str] = ()) -> Result:
+    """Return a task with its warnings and the end of its log, as far as the log can be read."""
+    log = task_log(client, task.upid)
+    row = {name: value for name, value in describe_task(task).items() if name not in _UNKNOWN_YET}
+    warnings = list(task_warnings(log))
+    shown = {**row, "warnings": warnings, "log": log[-LOG_LINES:]}
+    header = f"task {task.upid}"
+    return result_of(plan, {"task": shown}, done=done, warnings=warnings, header=header)
