@@ -231,10 +231,7 @@ def test_a_task_is_waited_for(lab: Lab) -> None:
     fail_a_start(lab, vm)
     failed = tasks(lab, vmid=vm["vmid"], failed=True)[0]
     result = lab.run("task", upid=failed["upid"])
-    assert (result["error"]["category"], result["error"]["upid"]) == (
-        "Conflict",
-        failed["upid"],
-    )
+    assert (result["error"]["category"], result["error"]["upid"]) == ("Conflict", failed["upid"])
     assert f"VM {vm['vmid']} already running" in result["msg"]
     kept = lab.run("task", upid=failed["upid"], state="stopped")
     assert (kept["changed"], kept["task"]["status"]) == (False, "failed")
