@@ -243,6 +243,9 @@ class NodeInfo:
     pci: list[dict[str, Any]] = field(default_factory=list)  # as the API lists them
     usb: list[dict[str, Any]] = field(default_factory=list)
     updates: list[dict[str, Any]] = field(default_factory=list)  # pending, as the API lists them
+    disks: dict[str, dict[str, Any]] = field(default_factory=dict)  # by device path
+    # pools, volume groups, thin pools and directories on disks: by kind, then by name
+    on_disks: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     backup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # /var/run/vzdump.lock
     # how it comes back from its next reboot: version, lost_storages, services, stays_down
     after_reboot: dict[str, Any] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from ..schema.validate import check_prop
 from ..storage.definitions import make_storage
 from ..storage.kinds import DEFAULT_CONTENT, REQUIRED
 from ..storage.scan import SCANNED
+from ..upkeep.disks import add_disks
 from ..volumes.activation import server_of, thin_pool_of
 from ..volumes.drives import (
     default_boot,
@@ -80,6 +81,7 @@ _ITEM_KEYS = {
         "pci",
         "usb",
         "updates",
+        "disks",
     },
     "bridges": {"iface", "nodes", "cidr", "gateway", "ports", "vlan_aware"},
     "volumes": {"volid", "size", "virtual_size", "data", "nodes", *SUMS},
@@ -288,6 +290,7 @@ class Builder:
             cluster.nodes[name].updates = with_defaults(
                 _items(item, "updates", "Package", "Version")
             )
+            add_disks(cluster.nodes[name], _items(item, "disks", "devpath", "size"))
             if item.get("local") or not cluster.local:
                 cluster.local = name
 

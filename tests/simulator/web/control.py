@@ -23,6 +23,7 @@ from ..ha.manager import set_maintenance
 from ..initial.clusterfile import Builder
 from ..options import UsageError, parse_task_ms
 from ..running.power import quit_vm
+from ..upkeep.disks import add_disks
 from ..upkeep.reboots import come_back, come_back_with, go_down, reboot, set_quorum
 from ..volumes.drives import is_net, with_mac
 from ..volumes.volumes import find_volume, parse_volname, set_active
@@ -366,6 +367,7 @@ class Control:
             **dict.fromkeys(("memory", "cpus", "sockets"), lambda: setattr(node, key, int(value))),
             "maintenance": lambda: self._set_maintenance(node, bool(value)),
             "reboot": lambda: reboot(self.server.context(), node.name),
+            "disks": lambda: add_disks(node, value),
             "after_reboot": lambda: setattr(node, "after_reboot", dict(value)),
             **dict.fromkeys(
                 ("version", "services", "lost_storages"),

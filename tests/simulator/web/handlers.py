@@ -73,6 +73,8 @@ MODULES = (
     "storage.upload",
     "upkeep.ceph",
     "upkeep.ceph_pools",
+    "upkeep.disk_storages",
+    "upkeep.disks",
     "upkeep.reboots",
     "upkeep.scheduler",
 )
