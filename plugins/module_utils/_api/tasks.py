@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -195,11 +195,22 @@ def find_task(
     """
     types = {type} if isinstance(type, str) else set(type)
     rows = client.get("nodes", node, "tasks", vmid=vmid, source="all", limit=50) or []
+    return _newest([row for row in rows if row.get("type") in types], since)
+
+
+def find_worker(client: Reader, node: str, type: str, ident: str, since: float) -> str | None:
+    """Return the same for a task of another object, such as a service or a disk."""
+    rows = client.get("nodes", node, "tasks", typefilter=type, source="all", limit=50) or []
+    return _newest([row for row in rows if row.get("id") == ident], since)
+
+
+def _newest(rows: Sequence[Mapping[str, Any]], since: float) -> str | None:
+    """Return the UPID of the newest of these tasks which began at `since` or later (pure)."""
     newest = int(since)
     found = None
     for row in rows:
         started = int(row.get("starttime") or 0)
-        if row.get("type") not in types or started < newest:
+        if started < newest:
             continue
         if found is None or started > newest:
             newest = started

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A resource that one task of a node changes: read, plan, start the task, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.tasks import find_worker
+from .._core.errors import Conflict
+from .._core.result import Result
+from .engine import Resource, apply_plan
+from .execute import Execution
+from .plan import Plan, Step
+from .protocols import Api
+from .result import result_of
+
+_CLOCKS = 10  # seconds by which the clock of a node may differ
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A task of a node, as its UPID names it."""
+
+    node: str
+    type: str
+    ident: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan that a reading leads to, the values of the result after it, and the task of its
+    step.
+
+    A step that `repeats` is planned by each reading, such as the restart of a service.
+    """
+
+    plan: Plan
+    values: Mapping[str, Any]
+    worker: Worker | None = None
+    repeats: bool = False
+
+
+class PlannedTask(Resource[Result]):
+    """A resource with a function that reads it and returns the plan."""
+
+    def __init__(self, client: Api, label: str, read: Callable[[], Planned]) -> None:
+        self.client = client
+        self.label = label
+        self.read = read
+        self.foreseen = read()
+        self.plan = self.foreseen.plan
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self.read().plan
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        """Return the look after a lost answer: the task of the step, or whether it took effect.
+
+        A step that repeats is sent again: two restarts of a service lead to the same as one.
+        """
+        since = self.client.clock.time() - _CLOCKS
+        worker = self.foreseen.worker
+        if worker is None or self.foreseen.repeats:
+            return lambda: None
+
+        def look() -> Any:
+            upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
+            if upid is not None:
+                return upid
+            return None if self.read().plan.changed else True
+
+        return look
+
+    def preview(self) -> Result:
+        return result_of(self.plan, self.foreseen.values, header=self.label)
+
+    def report(self, execution: Execution) -> Result:
+        final = self.read()
+        if final.plan.changed and not final.repeats:
+            raise Conflict(
+                attempted=f"The change of {self.label} did not last",
+                answer="the task ended well, but the state is not the desired one",
+                next_step="Another run may have changed it at the same time: run this again",
+                reason="changed since",
+            )
+        return result_of(
+            self.plan,
+            final.values,
+            done=execution.done,
+            warnings=execution.warnings,
+            header=self.label,
+        )
+
+
+def run_planned(
+    client: Api, label: str, read: Callable[[], Planned], check_mode: bool, timeout: int = 300
+) -> Result:
+    """Carry the plan of a reading out; `timeout` is in seconds. Check mode writes nothing."""
+    task = PlannedTask(client, label, read)
+    task.timeout = timeout
+    return apply_plan(task, check_mode)
