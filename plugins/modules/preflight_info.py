@@ -75,6 +75,8 @@ options:
       - container_update
       - cpu_model
       - cpu_model_info
+      - disk
+      - disk_info
       - drift_info
       - drill
       - drill_info

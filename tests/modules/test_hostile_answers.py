@@ -58,6 +58,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_access/successor.py", "read_rights"): ("access/acl",),
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
+    ("module_utils/_api/tasks.py", "find_worker"): ("nodes/*/tasks",),
     ("module_utils/_backup/make/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
     ("module_utils/_cluster/storages/allocation.py", "with_allocations"): ("storage",),
     ("module_utils/_cluster/restoring.py", "_look_for_restore"): (

@@ -48,6 +48,7 @@ _NAMED = {
     "services": "{service}",
     "subnets": "{subnet}",
     "vnets": "{vnet}",
+    **dict.fromkeys(("directory", "lvm", "lvmthin", "zfs"), "{name}"),
     "zones": "{zone}",
 }
 # Words below C(cluster) that no placeholder follows.
@@ -65,16 +66,17 @@ _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
     "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
     " certificates cifs clone cloudinit cluster config content controllers current custom"
-    " custom-cpu-models defaults dir dns domains download-url dry-run endpoints exec"
-    " exec-status extractconfig fabric fabrics feature file-read file-write firewall flags"
-    " get-host-name get-osinfo gotify groups ha hardware hosts info interfaces ipams ipset"
-    " iscsi join lock log lvm lvmthin macros manager_status mapping matchers meta metrics"
-    " migrate move_disk network network-get-interfaces nextid nfs node nodes notifications"
-    " options password pbs pci pending permissions ping plugins pool pools query-url-metadata"
-    " reboot refs replication repositories reset resize resources resume roles rollback rules"
-    " scan sdn sendmail server services shutdown smtp snapshot start status stop storage"
-    " subnets subscription suspend sync targets tasks template test tfa ticket time token"
-    " unlink update upload usb users version vnets vzdump webhook zfs zones".split()
+    " custom-cpu-models defaults dir directory disks dns domains download-url dry-run"
+    " endpoints exec exec-status extractconfig fabric fabrics feature file-read file-write"
+    " firewall flags get-host-name get-osinfo gotify groups ha hardware hosts info initgpt"
+    " interfaces ipams ipset iscsi join list lock log lvm lvmthin macros manager_status"
+    " mapping matchers meta metrics migrate move_disk network network-get-interfaces nextid"
+    " nfs node nodes notifications options password pbs pci pending permissions ping plugins"
+    " pool pools query-url-metadata reboot refs reload replication repositories reset resize"
+    " resources restart resume roles rollback rules scan sdn sendmail server services"
+    " shutdown smtp snapshot start state status stop storage subnets subscription suspend"
+    " sync targets tasks template test tfa ticket time token unlink update upload usb users"
+    " version vnets vzdump webhook wipedisk zfs zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -22,6 +22,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "cluster": "resources of the cluster",
     "cluster_options": "options of the cluster",
     "cpu_model": "CPU models",
+    "disk": "disks of nodes",
     "drill": "drills",
     "evacuation": "guests of a node",
     "failover": "guests of another site",

@@ -100,6 +100,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "cpu_model_info": (
         Need("mappings", ("Mapping.Audit", "Mapping.Use", "Mapping.Modify"), any_of=True),
     ),
+    "disk": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "disk_info": (Need("node", ("Sys.Audit",)),),
     "drill": (
         Need(
             "vm",

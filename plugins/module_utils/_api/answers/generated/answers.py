@@ -972,6 +972,84 @@ READS: Mapping[str, Form] = {
         },
     ),
     "nodes/*/config": values(scalar),
+    "nodes/*/disks/list": rows(
+        Record(
+            {"devpath": name},
+            {
+                "used": text,
+                "gpt": flag,
+                "mounted": flag,
+                "size": whole,
+                "osdid": whole,
+                "serial": text,
+                "model": text,
+                "health": text,
+                "parent": text,
+                "by_id_link": text,
+                "type": text,
+                "wearout": scalar,
+                "journals": whole,
+                "db": whole,
+                "wal": whole,
+                "osdid-list": rows(optional(whole)),
+            },
+        )
+    ),
+    "nodes/*/disks/zfs": rows(
+        Record({"name": name}, {"size": whole, "free": whole, "health": text})
+    ),
+    "nodes/*/disks/zfs/*": Record(
+        {},
+        {
+            "state": text,
+            "children": rows(
+                Record(
+                    {"name": name},
+                    {
+                        "children": rows(
+                            Record(
+                                {"name": text},
+                                {
+                                    "name": text,
+                                    "children": rows(
+                                        Record(
+                                            {"name": text},
+                                            {
+                                                "name": text,
+                                                "children": rows(
+                                                    Record({"name": text}, {"name": text})
+                                                ),
+                                            },
+                                        )
+                                    ),
+                                },
+                            )
+                        )
+                    },
+                )
+            ),
+        },
+    ),
+    "nodes/*/disks/lvm": Record(
+        {},
+        {
+            "children": rows(
+                Record(
+                    {"name": name},
+                    {
+                        "size": whole,
+                        "free": whole,
+                        "lvcount": whole,
+                        "children": rows(Record({"name": name}, {})),
+                    },
+                )
+            )
+        },
+    ),
+    "nodes/*/disks/lvmthin": rows(
+        Record({"lv": name, "vg": name}, {"lv_size": whole, "used": whole})
+    ),
+    "nodes/*/disks/directory": rows(Record({"path": name}, {"device": text, "type": text})),
     "nodes/*/services": rows(Record({"service": name}, {"state": text})),
     "nodes/*/version": Record({}, {"version": text}),
     "cluster/ceph/status": Record({}, {"health": Record({}, {"status": text})}),

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules disk and disk_info."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._core import validate
+from .._core.errors import Conflict, ValidationFailed
+from .._core.result import Result
+from .._node.identity.acme_account import require_root
+from .._resource.plan import Plan, Step
+from .._resource.planned import Planned, Worker, run_planned
+from .._resource.protocols import Api
+from .disks import Row, disks_of, find_disk, find_uses
+from .read import query, read_disks, read_groups, read_nodes
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+INITIALIZED, WIPED = "initialized", "wiped"
+
+
+@dataclass(frozen=True)
+class WantedDisk:
+    """The desired state of a disk."""
+
+    node: str
+    path: str
+    state: str
+    serial: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"disk {self.path} of node {self.node}"
+
+    @property
+    def attempted(self) -> str:
+        return f"Disk {self.path} of node {self.node} was not {self.state}"
+
+
+def run_disk(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Initialize or wipe a disk and return the outcome; check mode writes nothing."""
+    wanted = read_wanted(params)
+    if wanted.state == WIPED:
+        require_root(client.login, wanted.attempted)
+    return run_planned(client, wanted.label, partial(_read_plan, client, wanted), check_mode)
+
+
+def read_wanted(params: Mapping[str, Any]) -> WantedDisk:
+    """Return the desired state (pure). Raises ValidationFailed for a wipe without a serial."""
+    wanted = WantedDisk(
+        validate.node(params["node"]), params["disk"], params["state"], params.get("confirm") or ""
+    )
+    if wanted.state == WIPED and not wanted.serial:
+        raise ValidationFailed(
+            attempted=wanted.attempted,
+            answer="to wipe a disk destroys its data",
+            next_step="Set confirm to the serial number of the disk: pve.fleet.disk_info",
+            reason="confirm",
+            dispatched=False,
+        )
+    return wanted
+
+
+def run_disk_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+    """Return the disks of a node or of all nodes. Nothing is written."""
+    smart = bool(params.get("smart"))
+    answers, read = read_nodes(client, params.get("node"), "list", query(smart=smart))
+    disks: list[dict[str, Any]] = []
+    for node, rows in answers.items():
+        disks += disks_of(node, rows or [], smart=smart)
+    values = {"disks": [shown(disk) for disk in disks], "missing": read.missing}
+    return Result(False, values, warnings=read.warnings)
+
+
+def shown(disk: Row) -> dict[str, Any]:
+    """Return a disk as results have it (pure)."""
+    return {name: value for name, value in disk.items() if name != "osd_parts"}
+
+
+def _read_plan(client: Api, wanted: WantedDisk) -> Planned:
+    """Return the plan for the disk as it is now; one request, and more for a disk to wipe."""
+    disks = read_disks(client, wanted.node)
+    disk = find_disk(disks, wanted.path, wanted.node, wanted.attempted)
+    uses: Sequence[str] = ()
+    if wanted.state == WIPED and not is_wiped(disk):
+        used = [str(part["used"]) for part in (disk, *disk["partitions"])]
+        uses = find_uses(disk, disks, read_groups(client, wanted.node, used))
+    return plan_disk(wanted, disk, uses)
+
+
+def is_wiped(disk: Row) -> bool:
+    """Return whether a disk has neither a use nor a partition table (pure)."""
+    return not disk["gpt"] and disk["used"] is None
+
+
+def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> Planned:
+    """Return the plan of a disk with these present uses (pure).
+
+    Raises Conflict for another serial number than the confirmed one, and for a disk in use.
+    """
+    require_serial(wanted, disk)
+    if wanted.state == WIPED:
+        is_done, method, call, task = is_wiped(disk), "PUT", "wipedisk", "wipedisk"
+        after = {**disk, "gpt": False, "used": None, "partitions": []}
+    else:
+        is_done, method, call, task = disk["gpt"], "POST", "initgpt", "diskinit"
+        after = {**disk, "gpt": True}
+        uses = [disk["used"]] if disk["used"] else []
+    if is_done:
+        return Planned(Plan(), {"disk": shown(disk)})
+    require_unused(wanted, uses)
+    # The call accepts the name of the device only (Disks.pm, parameter disk).
+    device = str(disk["device"])
+    verb = "Wipe" if wanted.state == WIPED else "Initialize"
+    path = ("nodes", wanted.node, "disks", call)
+    step = Step(call, f"{verb} {wanted.label}", method, path, {"disk": device})
+    plan = Plan((step,), _compared(disk), _compared(after))
+    worker = Worker(wanted.node, task, device.rpartition("/")[2])
+    return Planned(plan, {"disk": shown(after)}, worker)
+
+
+def _compared(disk: Row) -> dict[str, Any]:
+    return {"gpt": disk["gpt"], "used": disk["used"]}
+
+
+def require_serial(wanted: WantedDisk, disk: Row) -> None:
+    """Raise Conflict if the disk is not the confirmed one (pure)."""
+    if wanted.serial in ("", disk["serial"]):
+        return
+    raise Conflict(
+        attempted=wanted.attempted,
+        answer=f"it has {_serial(disk)}, and confirm is {wanted.serial}",
+        next_step="Read disk_info: a device can have another name after each boot",
+        reason="confirm",
+    )
+
+
+def _serial(disk: Row) -> str:
+    return f"serial number {disk['serial']}" if disk["serial"] else "no serial number"
+
+
+def require_unused(wanted: WantedDisk, uses: Sequence[str]) -> None:
+    """Raise Conflict for a disk in use (pure)."""
+    if uses:
+        raise Conflict(
+            attempted=wanted.attempted,
+            answer=f"it is in use: {', '.join(uses)}",
+            next_step="Remove the use first, or wipe leftover data with state=wiped",
+            reason="in use",
+            details={"uses": list(uses)},
+        )
