@@ -115,6 +115,8 @@ options:
       - node_info
       - node_network
       - node_network_info
+      - node_service
+      - node_service_info
       - node_settings_info
       - node_update_info
       - notification_endpoint

@@ -58,6 +58,7 @@ _CERTIFICATE = {
     "private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
 }
 ROOT = {"token_id": "", "token_secret": "", "user": "root@pam", "password": "fleetpw123"}
+_SERVICE = {"node": "pve1", "name": "postfix"}
 _UNUSED = {"node": "pve1", "disk": "/dev/sdb"}
 _WIPED = {**ROOT, "state": "wiped"}
 _ACCOUNT = {**ROOT, "name": "faulty", "contact": ["ops@example.com"], "tos_url": TERMS}
@@ -698,6 +699,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create a Ceph pool", "ceph_pool", **_CEPH_POOL, size=5, min_size=2),
     access("change a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, pg_num=64),
     access("delete a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, state="absent"),
+    access("restart a service", "node_service", **_SERVICE, state="restarted"),
+    access("stop a service", "node_service", **_SERVICE, state="stopped"),
     access("initialize a disk", "disk", **_UNUSED, state="initialized"),
     access("wipe a disk", "disk", **{**_UNUSED, "disk": "/dev/sde", "confirm": "E1"}, **_WIPED),
     access(

@@ -82,6 +82,7 @@ _ITEM_KEYS = {
         "usb",
         "updates",
         "disks",
+        "services",
     },
     "bridges": {"iface", "nodes", "cidr", "gateway", "ports", "vlan_aware"},
     "volumes": {"volid", "size", "virtual_size", "data", "nodes", *SUMS},
@@ -280,6 +281,7 @@ class Builder:
                 disk=size_of(item.get("disk", DISK), f"{where}.disk"),
                 online=bool(item.get("online", True)),
                 dns={"dns1": "10.99.0.1", "search": "lab.test"},
+                services=dict(item.get("services", {})),
                 fingerprint=":".join(pairs[i : i + 2] for i in range(0, 64, 2)),
             )
             add_devices(

@@ -19,23 +19,6 @@ from ..ha.records import is_managed, sid_of
 from ..running.power import launch, quit_vm
 
 
-@api("GET /nodes/{node}/services")
-def services(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, str]]:
-    """The services of the node; none, as on the recorded cluster, unless some were declared."""
-    found = ctx.cluster.nodes[p["node"]].services
-    return [
-        {
-            "service": name,
-            "name": name,
-            "desc": name,
-            "state": state,
-            "active-state": "active" if state in ("running", "exited") else "inactive",
-            "unit-state": "enabled",
-        }
-        for name, state in sorted(found.items())
-    ]
-
-
 @api("POST /nodes/{node}/status")
 def node_command(ctx: Ctx, p: dict[str, Any]) -> None:
     """Reboot the node, or shut it down."""

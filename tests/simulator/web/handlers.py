@@ -77,6 +77,7 @@ MODULES = (
     "upkeep.disks",
     "upkeep.reboots",
     "upkeep.scheduler",
+    "upkeep.services",
 )
 
 

@@ -36,6 +36,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "node": "settings of nodes",
     "node_certificate": "certificates of nodes",
     "node_network": "networks of nodes",
+    "node_service": "services of nodes",
     "notification_endpoint": "targets of notifications",
     "notification_matcher": "rules for notifications",
     "pool": "pools",

@@ -183,6 +183,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "node_info": (Need("node", ("Sys.Audit",)),),
     "node_network": (Need("node", ("Sys.Modify",)),),
     "node_network_info": (),
+    "node_service": (Need("node", ("Sys.Audit", "Sys.Modify")),),
+    "node_service_info": (Need("node", ("Sys.Audit",)),),
     "node_settings_info": (Need("datacenter", ("Sys.Audit",)),),
     "node_update_info": (Need("node", ("Sys.Modify",)),),
     "notification_endpoint": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),

@@ -1050,7 +1050,12 @@ READS: Mapping[str, Form] = {
         Record({"lv": name, "vg": name}, {"lv_size": whole, "used": whole})
     ),
     "nodes/*/disks/directory": rows(Record({"path": name}, {"device": text, "type": text})),
-    "nodes/*/services": rows(Record({"service": name}, {"state": text})),
+    "nodes/*/services": rows(
+        Record(
+            {"service": name},
+            {"state": text, "desc": text, "active-state": text, "unit-state": text},
+        )
+    ),
     "nodes/*/version": Record({}, {"version": text}),
     "cluster/ceph/status": Record({}, {"health": Record({}, {"status": text})}),
     "cluster/ceph/flags": rows(Record({"name": name}, {"value": flag})),
