@@ -1,0 +1,333 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a disk storage, and the refusals before the first write (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core import propstring, validate
+from .._core.errors import Conflict, FleetError, ValidationFailed
+from .._core.quantities import MIB
+from .._resource.plan import Plan, Step
+from .._resource.planned import Planned, Worker
+from .disks import Row
+from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS, of_row
+
+_TITLES = {
+    "zfs": "ZFS pool",
+    "lvm": "volume group",
+    "lvmthin": "thin pool",
+    "directory": "directory",
+}
+_OF_TYPE = {
+    "raidlevel": ZFS,
+    "ashift": ZFS,
+    "compression": ZFS,
+    "draid": ZFS,
+    "filesystem": DIRECTORY,
+    "volume_group": THIN,
+}
+# Disks for each level (ZFS.pm, mindisks).
+_MINIMUM = {
+    "single": 1,
+    "mirror": 2,
+    "raid10": 4,
+    "raidz": 3,
+    "raidz2": 4,
+    "raidz3": 5,
+    "draid": 3,
+    "draid2": 4,
+    "draid3": 5,
+}
+# Bytes that a disk needs: the smallest device of OpenZFS (SPA_MINDEVSIZE), and the metadata of a
+# thin pool, twice, with the reserve beside it (LVMThin.pm).
+_SIZES = {"zfs": 64 * MIB, "lvmthin": (2 * 1024 + 128 + 8) * MIB, "lvm": 8 * MIB}
+_FUZZ = 16 * MIB  # by how much disks of one vdev may differ (OpenZFS, ZPOOL_FUZZ)
+_STORAGE_TYPES = {"zfs": "zfspool", "lvm": "lvm", "lvmthin": "lvmthin", "directory": "dir"}
+_USED_AS = {"zfs": ("ZFS", "ZFS reserved"), "lvm": ("LVM",), "lvmthin": ("LVM",)}
+_FORMAT: propstring.Format = {"data": {}, "spares": {}}
+
+
+@dataclass(frozen=True)
+class WantedStorage:
+    """The desired state of a disk storage. `options` are the set options of its type."""
+
+    node: str
+    type: str
+    name: str
+    present: bool
+    disks: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    add_storage: bool = False
+    cleanup_config: bool = False
+    cleanup_disks: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{_TITLES[self.type]} {self.name} of node {self.node}"
+
+    @property
+    def volume_group(self) -> str:
+        return self.options.get("volume_group") or self.name
+
+    def refused(self, answer: str, next_step: str, reason: str, **details: Any) -> FleetError:
+        """Return the refusal of the task."""
+        verb = "created" if self.present else "removed"
+        return Conflict(
+            attempted=f"{self.label[:1].upper()}{self.label[1:]} was not {verb}",
+            answer=answer,
+            next_step=next_step,
+            reason=reason,
+            details=details,
+        )
+
+
+def read_wanted(params: Mapping[str, Any]) -> WantedStorage:
+    """Return the desired state. Raises ValidationFailed."""
+    kind, name = params["type"], validate.storage(params["name"], "name")
+    present = params["state"] == "present"
+    options = {key: params[key] for key in _OF_TYPE if params.get(key) is not None}
+    for key in options:
+        if _OF_TYPE[key] != kind:
+            raise _invalid(key, f"it is for type={_OF_TYPE[key]}", f"Leave out {key}")
+    if not present and params.get("confirm") != name:
+        answer = f"to remove the {_TITLES[kind]} destroys its data"
+        raise _invalid("confirm", answer, f"Set confirm={name}")
+    return WantedStorage(
+        node=validate.node(params["node"]),
+        type=kind,
+        name=name,
+        present=present,
+        disks=tuple(dict.fromkeys(params.get("disks") or ())),
+        options=options,
+        add_storage=bool(params.get("add_storage")),
+        cleanup_config=bool(params.get("cleanup_config")),
+        cleanup_disks=bool(params.get("cleanup_disks")),
+    )
+
+
+def _invalid(option: str, answer: str, next_step: str) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"The option {option} was refused",
+        answer=answer,
+        next_step=next_step,
+        reason=option,
+        dispatched=False,
+    )
+
+
+def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> Planned:
+    """Return the plan that creates a disk storage on these disks. Raises Conflict."""
+    require_count(wanted, len(disks))
+    if wanted.volume_group != wanted.name:
+        raise _invalid(
+            "volume_group", "a new thin pool has a group of its own name", "Leave it out"
+        )
+    for disk in disks:
+        require_free(wanted, disk)
+    if wanted.type == ZFS:
+        require_equal(wanted, [int(disk["size"] or 0) for disk in disks])
+    paths = [str(disk["path"]) for disk in disks]
+    data = {"name": wanted.name, **_data(wanted, paths)}
+    if wanted.add_storage:
+        data["add_storage"] = 1
+    path = ("nodes", wanted.node, "disks", wanted.type)
+    step = Step("create", f"Create {wanted.label}", "POST", path, data)
+    after = {**_foreseen(wanted), "disks": sorted(paths)}
+    plan = Plan((step,), {}, {key: after[key] for key in ("name", "disks", "raidlevel")})
+    task = {"directory": "dircreate"}.get(wanted.type, f"{wanted.type}create")
+    return Planned(plan, {"disk_storage": after}, Worker(wanted.node, task, wanted.name))
+
+
+def _data(wanted: WantedStorage, paths: Sequence[str]) -> dict[str, Any]:
+    if wanted.type != ZFS:
+        shown = {key: wanted.options[key] for key in ("filesystem",) if key in wanted.options}
+        return {"device": paths[0], **shown}
+    keys = ("raidlevel", "ashift", "compression")
+    data = {key: wanted.options[key] for key in keys if key in wanted.options}
+    if wanted.options.get("draid"):
+        draid = {key: str(one) for key, one in wanted.options["draid"].items() if one is not None}
+        data["draid-config"] = propstring.render(draid, _FORMAT)
+    return {"devices": ",".join(paths), **data}
+
+
+def _foreseen(wanted: WantedStorage) -> dict[str, Any]:
+    path = f"{MOUNTS}{wanted.name}"
+    row = {"name": wanted.name, "lv": wanted.name, "vg": wanted.volume_group, "path": path}
+    found = of_row(wanted.node, wanted.type, row)
+    if wanted.type == DIRECTORY:
+        found["filesystem"] = wanted.options.get("filesystem", "ext4")
+    return {**found, "raidlevel": wanted.options.get("raidlevel")}
+
+
+def require_count(wanted: WantedStorage, count: int) -> None:
+    """Raise ValidationFailed for a number of disks that does not fit (ZFS.pm, create)."""
+    if wanted.type != ZFS:
+        if count != 1:
+            raise _invalid("disks", f"type={wanted.type} needs one disk", "Name one disk")
+        return
+    level = wanted.options.get("raidlevel")
+    if level is None:
+        raise _invalid("raidlevel", "a new pool needs it", "Set raidlevel")
+    if wanted.options.get("draid") and not level.startswith("draid"):
+        raise _invalid("draid", f"it is not for raidlevel={level}", "Leave out draid")
+    draid = [one or 0 for one in (wanted.options.get("draid") or {}).values()]
+    minimum = max(_MINIMUM[level], _MINIMUM[level] - 2 + sum(draid))
+    if count < minimum:
+        raise _invalid("disks", f"raidlevel={level} needs at least {minimum} disks", "Add disks")
+    if level == "single" and count > 1:
+        raise _invalid("disks", "raidlevel=single needs one disk", "Name one disk")
+    if level == "raid10" and count % 2:
+        raise _invalid("disks", "raidlevel=raid10 needs an even number of disks", "Add a disk")
+
+
+def require_free(wanted: WantedStorage, disk: Row) -> None:
+    """Raise Conflict for a disk that is in use or too small."""
+    if disk["used"]:
+        raise wanted.refused(
+            f"disk {disk['path']} is in use: {disk['used']}",
+            "Name an unused disk, or wipe this one: pve.fleet.disk",
+            "in use",
+        )
+    needed = _SIZES.get(wanted.type, 0)
+    if (disk["size"] or 0) < needed:
+        raise wanted.refused(
+            f"disk {disk['path']} has {disk['size']} bytes, and at least {needed} are needed",
+            "Name a larger disk",
+            "too small",
+        )
+
+
+def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
+    """Raise Conflict for disks of different sizes in one vdev, which zpool refuses in the task."""
+    width = 2 if wanted.options.get("raidlevel") == "raid10" else len(sizes)
+    for place in range(0, len(sizes), width):
+        vdev = sizes[place : place + width]
+        if max(vdev) - min(vdev) > _FUZZ:
+            raise wanted.refused(
+                f"the disks of one group have different sizes: {', '.join(map(str, vdev))}",
+                "Name disks of the same size",
+                "different sizes",
+            )
+
+
+def require_storage_name(wanted: WantedStorage, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise Conflict if the definition of a storage has the name (Config.pm, create_or_update)."""
+    row = next((one for one in rows if one.get("storage") == wanted.name), None)
+    if row is None:
+        return
+    nodes = row.get("nodes")
+    is_here = not nodes or wanted.node in str(nodes).split(",")
+    if is_here or row.get("type") != _STORAGE_TYPES[wanted.type]:
+        raise wanted.refused(
+            f"storage {wanted.name} exists with type {row.get('type')}",
+            "Set add_storage=false, or use another name",
+            "storage exists",
+        )
+
+
+def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> Planned:
+    """Return the empty plan for a storage that exists. Raises Conflict for a difference, because
+    Proxmox VE changes nothing of it.
+    """
+    for option in ("raidlevel", "filesystem"):
+        value = wanted.options.get(option)
+        if value is not None and value != found[option]:
+            raise _fixed(wanted, option, found[option])
+    if disks:
+        _require_same_disks(wanted, found, disks)
+    return Planned(Plan(), {"disk_storage": dict(found)})
+
+
+def _require_same_disks(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
+    if found["disks"] is None:  # Proxmox VE does not return the disk of a directory
+        if found["filesystem"] not in [part["used"] for part in disks[0]["partitions"]]:
+            raise _fixed(wanted, "disks", "another disk")
+    elif {str(disk["path"]) for disk in disks} != set(found["disks"]):
+        raise _fixed(wanted, "disks", ", ".join(found["disks"]))
+
+
+def _fixed(wanted: WantedStorage, option: str, value: Any) -> FleetError:
+    return wanted.refused(
+        f"it exists with {option} {value}, and Proxmox VE cannot change that",
+        f"Leave out {option}, or remove it first",
+        option,
+    )
+
+
+def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> Planned:
+    """Return the plan that removes a storage; `storages` are the definitions on it.
+
+    Raises Conflict if definitions would be left.
+    """
+    if storages and not wanted.cleanup_config:
+        raise wanted.refused(
+            f"storages are on it: {', '.join(storages)}",
+            "Delete them first: pve.fleet.storage; or set cleanup_config=true",
+            "in use",
+            storages=list(storages),
+        )
+    data: dict[str, Any] = {}
+    ident = wanted.name
+    if wanted.type == THIN:
+        data["volume-group"] = wanted.volume_group
+        ident = f"{wanted.volume_group}-{wanted.name}"
+    for option in ("cleanup_config", "cleanup_disks"):
+        if getattr(wanted, option):
+            data[option.replace("_", "-")] = 1
+    path = ("nodes", wanted.node, "disks", wanted.type, wanted.name)
+    step = Step("remove", f"Remove {wanted.label}", "DELETE", path, data)
+    plan = Plan((step,), {key: found[key] for key in ("name", "disks", "raidlevel")}, {})
+    task = {"directory": "dirremove"}.get(wanted.type, f"{wanted.type}remove")
+    return Planned(plan, {"disk_storage": None}, Worker(wanted.node, task, ident))
+
+
+def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
+    """Raise Conflict for a storage on a disk with other uses too, such as the disk of the system.
+
+    A thin pool whose disks are not wiped leaves them as they are.
+    """
+    if wanted.type == THIN and not wanted.cleanup_disks:
+        return
+    own = _USED_AS.get(wanted.type, ())
+    for disk in disks:
+        others = [part["used"] for part in disk["partitions"] if part["used"] not in (*own, None)]
+        if disk["path"] in (found["disks"] or ()) and others:
+            raise wanted.refused(
+                f"disk {disk['path']} has other uses: {', '.join(others)}",
+                "The node may boot from it; remove it in a shell of the node",
+                "in use",
+            )
+
+
+def require_empty(wanted: WantedStorage, volumes: int, used: int) -> None:
+    """Raise Conflict for logical volumes that PVE would remove, or that would stop it half way.
+
+    A volume group is removed with its volumes. The disks of a thin pool are wiped after the pool is
+    removed, unless the group then has other volumes (LVMThin.pm, delete).
+    """
+    if wanted.type == THIN:
+        if used:
+            raise wanted.refused(f"{used} bytes of it are in use", "Remove its volumes", "in use")
+        volumes = volumes - 1 if wanted.cleanup_disks else 0
+    elif wanted.type != LVM:
+        return
+    if volumes > 0:
+        raise wanted.refused(
+            f"the volume group has {volumes} other logical volumes",
+            "Remove them first: guests, thin pools (type=lvmthin) or OSDs",
+            "in use",
+        )
+
+
+def require_no_volumes(wanted: WantedStorage, volumes: Sequence[str]) -> None:
+    """Raise Conflict for volumes of guests that the login does not see."""
+    if volumes:
+        raise wanted.refused(
+            "; ".join(volumes), "Remove these volumes first: pve.fleet.volume", "in use"
+        )
