@@ -44,7 +44,7 @@ options:
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]
-seealso: [{module: pve.fleet.disk_info}, {module: pve.fleet.storage}]
+seealso: [{module: pve.fleet.disk_info}, {module: pve.fleet.disk_storage}]
 """
 
 EXAMPLES = r"""

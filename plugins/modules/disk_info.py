@@ -25,7 +25,7 @@ options:
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
-seealso: [{module: pve.fleet.disk}, {module: pve.fleet.storage_info}]
+seealso: [{module: pve.fleet.disk}, {module: pve.fleet.disk_storage_info}]
 """
 
 EXAMPLES = r"""

@@ -77,6 +77,8 @@ options:
       - cpu_model_info
       - disk
       - disk_info
+      - disk_storage
+      - disk_storage_info
       - drift_info
       - drill
       - drill_info

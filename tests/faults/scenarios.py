@@ -59,6 +59,14 @@ _CERTIFICATE = {
 }
 ROOT = {"token_id": "", "token_secret": "", "user": "root@pam", "password": "fleetpw123"}
 _SERVICE = {"node": "pve1", "name": "postfix"}
+_TANK = {
+    "node": "pve1",
+    "type": "zfs",
+    "name": "tank",
+    "raidlevel": "mirror",
+    "disks": ["/dev/sdb", "/dev/sdc"],
+}
+_NO_TANK = {"node": "pve1", "type": "zfs", "name": "tank", "state": "absent", "confirm": "tank"}
 _UNUSED = {"node": "pve1", "disk": "/dev/sdb"}
 _WIPED = {**ROOT, "state": "wiped"}
 _ACCOUNT = {**ROOT, "name": "faulty", "contact": ["ops@example.com"], "tos_url": TERMS}
@@ -701,6 +709,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("delete a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, state="absent"),
     access("restart a service", "node_service", **_SERVICE, state="restarted"),
     access("stop a service", "node_service", **_SERVICE, state="stopped"),
+    access("create a ZFS pool on disks", "disk_storage", **_TANK, add_storage=True),
+    access("remove a ZFS pool on disks", "disk_storage", _TANK, **_NO_TANK),
     access("initialize a disk", "disk", **_UNUSED, state="initialized"),
     access("wipe a disk", "disk", **{**_UNUSED, "disk": "/dev/sde", "confirm": "E1"}, **_WIPED),
     access(

@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import validate
 from .._facts.partial_read import PartialRead
 from .._resource.protocols import Api
 from .disks import DiskGroup, Row, disks_of
+from .trees import paths_in
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-_LEVELS = 8  # how deep a tree of devices can be
 
 
 def read_disks(client: Api, node: str) -> list[dict[str, Any]]:
@@ -38,8 +37,14 @@ def query(*, smart: bool) -> dict[str, int]:
 def read_listing(client: Api, node: str, kind: str) -> list[Row]:
     """Return the pools, volume groups, thin pools or directories of a node; one request."""
     attempted = f"Could not list {kind} on the disks of node {node}"
-    answer = client.get("nodes", node, "disks", kind, attempted=attempted) or []
-    return list(answer.get("children") or []) if isinstance(answer, Mapping) else list(answer)
+    return rows_of(client.get("nodes", node, "disks", kind, attempted=attempted))
+
+
+def rows_of(answer: Any) -> list[Row]:
+    """Return the rows of a listing; the one of volume groups is a tree (pure)."""
+    if isinstance(answer, Mapping):
+        return list(answer.get("children") or [])
+    return list(answer or [])
 
 
 def read_pool(client: Api, node: str, name: str) -> Row:
@@ -65,31 +70,24 @@ def read_groups(client: Api, node: str, used: Sequence[str]) -> list[DiskGroup]:
     return groups
 
 
-def paths_in(tree: Row) -> tuple[str, ...]:
-    """Return the paths of the devices in a tree (pure)."""
-    return tuple(_paths(tree, _LEVELS))
-
-
-def _paths(tree: Row, levels: int) -> Iterator[str]:
-    children = tree.get("children") or ()
-    if not children and str(tree.get("name")).startswith("/"):
-        yield str(tree["name"])
-    for child in children if levels else ():
-        yield from _paths(child, levels - 1)
-
-
 def read_nodes(
-    client: Client, node: str | None, kind: str, parameters: Mapping[str, Any]
-) -> tuple[dict[str, Any], PartialRead]:
-    """Return the listing of each node, and the nodes that could not be read.
+    client: Client, node: str | None, kinds: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, dict[str, Any]], PartialRead]:
+    """Return the listings of each kind by node, and the parts that could not be read; `kinds` have
+    the parameters of each listing.
 
-    One request a node, side by side. A failure of the only node raises FleetError.
+    One request a node and kind, side by side. A failure of the only node raises FleetError.
     """
     read = PartialRead(client)
+    found: dict[str, dict[str, Any]] = {}
     if node:
-        path = ("nodes", validate.node(node), "disks", kind)
-        attempted = f"Could not read the disks of node {node}"
-        return {node: client.get(*path, params=parameters, attempted=attempted)}, read
+        attempted = f"Could not read the disks of node {validate.node(node)}"
+        for kind, parameters in kinds.items():
+            path = ("nodes", node, "disks", kind)
+            found[kind] = {node: client.get(*path, params=parameters, attempted=attempted)}
+        return found, read
     rows = client.get("nodes", attempted="Could not list the nodes") or []
     nodes = [str(row["node"]) for row in rows]
-    return read.each(kind, nodes, "disks", kind, **parameters), read
+    for kind, parameters in kinds.items():
+        found[kind] = read.each(kind, nodes, "disks", kind, **parameters)
+    return found, read

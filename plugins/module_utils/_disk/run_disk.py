@@ -72,9 +72,9 @@ def read_wanted(params: Mapping[str, Any]) -> WantedDisk:
 def run_disk_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the disks of a node or of all nodes. Nothing is written."""
     smart = bool(params.get("smart"))
-    answers, read = read_nodes(client, params.get("node"), "list", query(smart=smart))
+    answers, read = read_nodes(client, params.get("node"), {"list": query(smart=smart)})
     disks: list[dict[str, Any]] = []
-    for node, rows in answers.items():
+    for node, rows in answers["list"].items():
         disks += disks_of(node, rows or [], smart=smart)
     values = {"disks": [shown(disk) for disk in disks], "missing": read.missing}
     return Result(False, values, warnings=read.warnings)
@@ -153,7 +153,7 @@ def require_unused(wanted: WantedDisk, uses: Sequence[str]) -> None:
         raise Conflict(
             attempted=wanted.attempted,
             answer=f"it is in use: {', '.join(uses)}",
-            next_step="Remove the use first, or wipe leftover data with state=wiped",
+            next_step="Remove the use first: pve.fleet.disk_storage; or wipe leftover data",
             reason="in use",
             details={"uses": list(uses)},
         )

@@ -38,19 +38,22 @@ class Usage:
     warnings: tuple[str, ...] = ()
 
 
-def read_usage(client: Api, storage: str) -> Usage:
+def read_usage(client: Api, storage: str, node: str | None = None) -> Usage:
     """Return guests, backup jobs, replications and storages that use a storage. Raises FleetError.
 
-    Four requests, one for each guest, and one for each node and content with volumes of guests.
+    With `node`, guests and volumes on this node count only. Four requests, one for each guest, and
+    one for each node and content with volumes of guests.
     """
     attempted = f"Could not find out what uses storage '{storage}'"
     get = partial(client.get, attempted=attempted)
     rows = get("cluster", "resources") or []
+    everyone = [row for row in rows if "vmid" in row]
+    rows = [row for row in rows if node in (None, row.get("node"))]
     guests = [row for row in rows if "vmid" in row]
     configs = _read_configs(client, guests, attempted)
     places = [row for row in rows if row.get("storage") == storage and "vmid" not in row]
     owners = _read_owners(client, storage, places)
-    names = {int(row["vmid"]): str(row.get("name") or "") for row in guests}
+    names = {int(row["vmid"]): str(row.get("name") or "") for row in everyone}
     using = {
         int(row["vmid"])
         for row, config in zip(guests, configs, strict=True)

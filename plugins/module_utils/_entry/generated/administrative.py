@@ -23,6 +23,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "cluster_options": "options of the cluster",
     "cpu_model": "CPU models",
     "disk": "disks of nodes",
+    "disk_storage": "storages on disks of nodes",
     "drill": "drills",
     "evacuation": "guests of a node",
     "failover": "guests of another site",

@@ -102,6 +102,8 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
     "disk": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "disk_info": (Need("node", ("Sys.Audit",)),),
+    "disk_storage": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "disk_storage_info": (Need("datacenter", ("Sys.Audit",)),),
     "drill": (
         Need(
             "vm",

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of modules disk_storage and disk_storage_info."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._core.result import Result
+from .._facts.partial_read import PartialRead
+from .._resource.plan import Plan
+from .._resource.planned import Planned, run_planned
+from .._resource.protocols import Api
+from .._storage.ceph.run import require_unused
+from .._storage.usage import read_usage
+from .disks import Row, disks_of, find_disk
+from .model import DIRECTORY, LVM, THIN, TYPES, ZFS, of_row, storages_on, with_disks
+from .plan_storage import (
+    WantedStorage,
+    plan_creation,
+    plan_existing,
+    plan_removal,
+    read_wanted,
+    require_empty,
+    require_no_volumes,
+    require_only_use,
+    require_storage_name,
+)
+from .read import query, read_disks, read_listing, read_nodes, read_pool, rows_of
+
+if TYPE_CHECKING:
+    from .._api.client import Client
+
+_TIMEOUT = 1800  # seconds: a file system on a large disk takes minutes
+
+
+def run_disk_storage(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Create or remove a disk storage and return the outcome; check mode writes nothing."""
+    wanted = read_wanted(params)
+    read = partial(_read_plan, client, wanted)
+    return run_planned(client, wanted.label, read, check_mode, _TIMEOUT)
+
+
+def _read_plan(client: Api, wanted: WantedStorage) -> Planned:
+    rows = read_listing(client, wanted.node, wanted.type)
+    known = [(of_row(wanted.node, wanted.type, row), row) for row in rows]
+    place = (wanted.name, wanted.volume_group if wanted.type == THIN else None)
+    match = [(one, row) for one, row in known if (one["name"], one["volume_group"]) == place]
+    if not match and not wanted.present:
+        return Planned(Plan(), {"disk_storage": None})
+    disks = read_disks(client, wanted.node)
+    chosen = [_find(wanted, disks, path) for path in wanted.disks]
+    if not match:
+        return _plan_new(client, wanted, chosen)
+    found, row = match[0]
+    tree = _tree_of(client, wanted, found, row)
+    if wanted.type != DIRECTORY:
+        found = with_disks(found, tree, disks)
+    if wanted.present:
+        return plan_existing(wanted, found, chosen)
+    require_only_use(wanted, found, disks)
+    require_empty(wanted, int(tree.get("lvcount") or 0), int(row.get("used") or 0))
+    return _plan_removal(client, wanted, found)
+
+
+def _find(wanted: WantedStorage, disks: Sequence[Row], path: str) -> Row:
+    return find_disk(disks, path, wanted.node, f"{wanted.label} was not created")
+
+
+def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Planned:
+    """Return the plan of a new storage; one request for the definitions of storages if it becomes
+    one, and one for the volume groups of a thin pool.
+    """
+    planned = plan_creation(wanted, chosen)
+    if wanted.add_storage:
+        require_storage_name(wanted, _definitions(client))
+    if wanted.type == THIN:
+        groups = [str(row["name"]) for row in read_listing(client, wanted.node, LVM)]
+        if wanted.name in groups:
+            raise wanted.refused(
+                f"there is a volume group {wanted.name}", "Use another name", "volume group"
+            )
+    return planned
+
+
+def _tree_of(client: Api, wanted: WantedStorage, found: Row, row: Row) -> Row:
+    """Return the tree of devices of a storage; one request for a ZFS pool or a thin pool."""
+    if wanted.type == ZFS:
+        return read_pool(client, wanted.node, wanted.name)
+    if wanted.type == THIN:
+        return _group_of(found, read_listing(client, wanted.node, LVM))
+    return row
+
+
+def _group_of(thin: Row, groups: Sequence[Row]) -> Row:
+    return next((row for row in groups if row["name"] == thin["volume_group"]), {})
+
+
+def _plan_removal(client: Api, wanted: WantedStorage, found: Row) -> Planned:
+    """Return the plan of a removal; requests for the users of each storage on it."""
+    storages = storages_on(_definitions(client), found)
+    planned = plan_removal(wanted, found, storages)
+    for storage in storages:
+        usage = read_usage(client, storage, wanted.node)
+        require_unused(storage, usage.users, f"{wanted.label} was not removed")
+        require_no_volumes(wanted, usage.warnings)
+    return planned
+
+
+def _definitions(client: Api) -> list[Mapping[str, Any]]:
+    return client.get("storage", attempted="Could not list the storages") or []
+
+
+def run_disk_storage_info(
+    params: Mapping[str, Any], client: Client, check_mode: bool = False
+) -> Result:
+    """Return the disk storages of a node or of all nodes. Nothing is written.
+
+    Five requests a node, and one for each ZFS pool.
+    """
+    kinds: dict[str, Mapping[str, Any]] = {
+        "list": query(smart=False),
+        **{kind: {} for kind in TYPES},
+    }
+    answers, read = read_nodes(client, params.get("node"), kinds)
+    found: list[Row] = []
+    for node, listed in sorted(answers["list"].items()):
+        disks = disks_of(node, listed or [], smart=False)
+        rows = {kind: rows_of(answers[kind][node]) for kind in TYPES}
+        for kind, row in [(kind, row) for kind in TYPES for row in rows[kind]]:
+            storage = of_row(node, kind, row)
+            tree = _listed_tree(read, storage, row, rows[LVM])
+            found.append(storage if tree is None else with_disks(storage, tree, disks))
+    values = {"disk_storages": found, "missing": read.missing}
+    return Result(False, values, warnings=read.warnings)
+
+
+def _listed_tree(read: PartialRead, storage: Row, row: Row, groups: Sequence[Row]) -> Row | None:
+    """Return the tree of devices of a listed storage; None for a directory, and for a ZFS pool that
+    cannot be read.
+    """
+    if storage["type"] == DIRECTORY:
+        return None
+    if storage["type"] == THIN:
+        return _group_of(storage, groups)
+    if storage["type"] == LVM:
+        return row
+    node, name = storage["node"], storage["name"]
+    tree: Row | None = read.read(f"ZFS pool {name} of {node}", "nodes", node, "disks", "zfs", name)
+    return tree
