@@ -72,6 +72,7 @@ MODULES = (
     "storage.templates",
     "storage.upload",
     "upkeep.ceph",
+    "upkeep.ceph_daemons",
     "upkeep.ceph_pools",
     "upkeep.disk_storages",
     "upkeep.disks",
