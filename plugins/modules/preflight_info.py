@@ -58,6 +58,9 @@ options:
       - backup_info
       - backup_job
       - backup_job_info
+      - ceph_mds
+      - ceph_mgr
+      - ceph_mon
       - ceph_pool
       - ceph_pool_info
       - clone

@@ -43,6 +43,7 @@ _CT_NEW: Mapping[str, Any] = {"default_storage": "ceph", "cores": 1}
 # A template of containers, and the options of a mount point beside the root file system.
 CT_TEMPLATE = 9010
 _CT_MOUNT = f"ceph:vm-{VMID}-disk-1,mp=/data,size=1G"
+_ON_PVE2 = {"node": "pve2"}
 _CEPH_POOL = {"name": "faulty", "node": "pve1"}
 _STORAGE = {"name": "faulty", "type": "dir", "path": "/srv/faulty"}
 _JOB = {"name": "faulty", "schedule": "02:30", "all": True, "storage": "local"}
@@ -194,7 +195,7 @@ class Scenario:
             lab.simulator.ask("PUT", "/volumes/pve1", data)
         if self.module == "realm_sync":
             with_directory(lab.client, lab.simulator)
-        if self.module == "ceph_pool":
+        if self.module.startswith("ceph_"):
             lab.simulator.ask("PUT", "/cluster", {"ceph": {}})
         for module, options in self.before:
             result = lab.run(module, **options)
@@ -704,6 +705,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         {"armed_state": "disarmed", "resource_mode": "ignore"},
         armed_state="armed",
     ),
+    access("create a Ceph monitor", "ceph_mon", node="pve2"),
+    access("delete a Ceph manager", "ceph_mgr", _ON_PVE2, **_ON_PVE2, state="absent"),
+    access("create a Ceph metadata server", "ceph_mds", node="pve2"),
     access("create a Ceph pool", "ceph_pool", **_CEPH_POOL, size=5, min_size=2),
     access("change a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, pg_num=64),
     access("delete a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, state="absent"),

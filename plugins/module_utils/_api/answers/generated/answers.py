@@ -470,6 +470,18 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
+    "nodes/*/ceph/mon": rows(
+        Record(
+            {"name": name}, {"host": text, "state": text, "addr": text, "ceph_version_short": text}
+        )
+    ),
+    "nodes/*/ceph/mgr": rows(
+        Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
+    ),
+    "nodes/*/ceph/mds": rows(
+        Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
+    ),
+    "nodes/*/ceph/cmd-safety": Record({}, {"safe": flag, "status": text}),
     "nodes/*/ceph/rules": rows(Record({"name": name}, {})),
     "cluster/ha/resources": rows(
         Record(

@@ -1,0 +1,102 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from ceph_daemon.yml: do not edit.
+
+DOCUMENTATION = r"""
+module: ceph_mds
+short_description: Manage metadata servers of Ceph
+version_added: 0.2.0
+author: [pve.fleet authors (@pve-fleet)]
+description:
+  - Creates or deletes a metadata server of Ceph on a node. Fails with the category C(NotSupported)
+    on a node without Ceph.
+  - A metadata server that a file system needs is not deleted, unless O(force) is set.
+  - A name that a metadata server of another node has is refused before the first write.
+  - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
+options:
+  node:
+    description: Node of the daemon. Ceph must be installed on it.
+    type: str
+    required: true
+  name:
+    description: Name of the daemon, which begins with a letter. By default, the name of the node.
+    type: str
+  state:
+    description: V(present) creates the daemon if it is missing, V(absent) deletes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  force:
+    description: Whether V(absent) deletes the daemon although Ceph needs it.
+    type: bool
+    default: false
+extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
+  pve.fleet.attributes.full]
+seealso: [{module: pve.fleet.ceph_mon}, {module: pve.fleet.ceph_mgr}]
+"""
+
+EXAMPLES = r"""
+- name: Read the pools, if the cluster has Ceph
+  pve.fleet.ceph_pool_info:
+  register: found
+  ignore_errors: true
+
+- name: Run two metadata servers, of which one is ready to replace the other
+  pve.fleet.ceph_mds:
+    node: "{{ item }}"
+  loop: [pve1, pve2]
+  when: found is success
+
+- name: Delete one
+  pve.fleet.ceph_mds:
+    node: pve2
+    state: absent
+  when: found is success
+"""
+
+RETURN = r"""
+ceph_mds:
+  description: The daemon as it is afterwards, or in check mode as it would be. It is null when the
+    daemon is deleted.
+  returned: success
+  type: dict
+  contains:
+    node: {description: Its node., type: str, sample: pve1}
+    name: {description: Its name., type: str, sample: pve1}
+    state: {description: 'State in the words of Ceph, such as V(up:active) or V(up:standby).', type:
+      str, sample: 'up:standby'}
+    version: {description: Version of Ceph that it runs., type: str, sample: 19.2.3}
+plan:
+  description: The steps that were needed, in words. Empty when nothing differs.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create Ceph metadata server 'pve1' of node pve1]
+done:
+  description: The steps of RV(plan) that were carried out. Empty in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [Create Ceph metadata server 'pve1' of node pve1]
+error:
+  description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
+  returned: failure
+  type: dict
+  sample: {category: Conflict, reason: not safe, status: null, path: null, upid: null, retryable:
+    false, tries: null}
+"""
+
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_daemon import (
+    ceph_mds_spec,
+)
+from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.daemons import run_mds
+
+ENTRY = Entry(run_mds, ceph_mds_spec(), name="ceph_mds")
+main = ENTRY.main
+
+if __name__ == "__main__":
+    main()
