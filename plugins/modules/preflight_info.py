@@ -58,6 +58,7 @@ options:
       - backup_info
       - backup_job
       - backup_job_info
+      - ceph_flag
       - ceph_mds
       - ceph_mgr
       - ceph_mon

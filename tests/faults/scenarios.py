@@ -708,6 +708,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create a Ceph monitor", "ceph_mon", node="pve2"),
     access("delete a Ceph manager", "ceph_mgr", _ON_PVE2, **_ON_PVE2, state="absent"),
     access("create a Ceph metadata server", "ceph_mds", node="pve2"),
+    access("change the flags of Ceph", "ceph_flag", flags=["noout", "noup"], exact=True),
     access("create a Ceph pool", "ceph_pool", **_CEPH_POOL, size=5, min_size=2),
     access("change a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, pg_num=64),
     access("delete a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, state="absent"),

@@ -217,8 +217,7 @@ def of_scenario(scenario: Scenario) -> Subject:
 
 
 _CEPH: tuple[tuple[str, str, Mapping[str, Any]], ...] = (("PUT", "/cluster", {"ceph": {}}),)
-_MONITORS = {node: {"host": node, "running": True} for node in ("pve1", "pve2")}
-_TWO_MONITORS = (("PUT", "/cluster", {"ceph": {"mon": _MONITORS}}),)
+_MONITOR = ("ceph_mon", {"node": "pve2"})
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}
 _SAVED = (("backup", {"name": "neighbour", "tenant": TENANT, "storage": "local"}),)
@@ -380,9 +379,7 @@ READING: tuple[Subject, ...] = (
     Subject("accounts of ACME", "acme_account_info", ROOT),
     Subject("Ceph pools", "ceph_pool_info", {}, steering=_CEPH),
     Subject("a task that does not exist", "task", minimal_tasks()["task"], fails=True),
-    Subject(
-        "a Ceph monitor", "ceph_mon", {"node": "pve2", "state": "absent"}, steering=_TWO_MONITORS
-    ),
+    Subject("a Ceph monitor", "ceph_mon", {"node": "pve2", "state": "absent"}, before=(_MONITOR,)),
     Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
     Subject("HA groups of Proxmox VE 9", "ha_group_info", {}, fails=True),
     Subject("a pool below", "pool", {"name": "acme/inner"}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.api import Ctx, api
+from ..core.tasks import Task
 from ..errors import PveError
 
 FLAGS = (
@@ -49,10 +50,23 @@ def flags(ctx: Ctx, _p: dict[str, Any]) -> list[dict[str, Any]]:
 @api("PUT /cluster/ceph/flags/{flag}")
 def put_flag(ctx: Ctx, p: dict[str, Any]) -> None:
     """Set a flag, or clear it."""
+    _switch(ceph_of(ctx), p["flag"], bool(p["value"]))
+
+
+@api("PUT /cluster/ceph/flags")
+def put_flags(ctx: Ctx, p: dict[str, Any]) -> str:
+    """Start the task that sets and clears the flags of a request; others stay."""
     ceph = ceph_of(ctx)
-    chosen = set(ceph.get("flags", ()))
-    if p["value"]:
-        chosen.add(p["flag"])
-    else:
-        chosen.discard(p["flag"])
-    ceph["flags"] = sorted(chosen)
+
+    async def work(task: Task) -> None:
+        for name in FLAGS:
+            if p.get(name) is not None and bool(p[name]) != (name in ceph.get("flags", ())):
+                task.say(f"{'set' if p[name] else 'unset'} {name}")
+                _switch(ceph, name, bool(p[name]))
+
+    return ctx.task(ctx.cluster.local, "cephsetflags", "", work)
+
+
+def _switch(ceph: dict[str, Any], name: str, wanted: bool) -> None:
+    others = set(ceph.get("flags", ())) - {name}
+    ceph["flags"] = sorted(others | {name} if wanted else others)

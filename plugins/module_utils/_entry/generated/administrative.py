@@ -18,6 +18,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "acme_plugin": "plugins of ACME",
     "apt_repository": "repositories of nodes",
     "backup_job": "backup jobs",
+    "ceph_flag": "flags of Ceph",
     "ceph_mds": "daemons of Ceph",
     "ceph_mgr": "daemons of Ceph",
     "ceph_mon": "daemons of Ceph",

@@ -41,6 +41,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
         Need("storage", ("Datastore.Allocate",)),
     ),
     "backup_job_info": (Need("datacenter", ("Sys.Audit",)), Need("vm", ("VM.Audit",))),
+    "ceph_flag": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mds": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mgr": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mon": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
