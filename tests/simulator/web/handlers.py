@@ -73,6 +73,7 @@ MODULES = (
     "storage.upload",
     "upkeep.ceph",
     "upkeep.ceph_daemons",
+    "upkeep.ceph_osds",
     "upkeep.ceph_pools",
     "upkeep.disk_storages",
     "upkeep.disks",
