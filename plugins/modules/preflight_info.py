@@ -62,6 +62,7 @@ options:
       - ceph_mds
       - ceph_mgr
       - ceph_mon
+      - ceph_osd
       - ceph_pool
       - ceph_pool_info
       - clone

@@ -70,6 +70,8 @@ _TANK = {
 _NO_TANK = {"node": "pve1", "type": "zfs", "name": "tank", "state": "absent", "confirm": "tank"}
 _UNUSED = {"node": "pve1", "disk": "/dev/sdb"}
 _WIPED = {**ROOT, "state": "wiped"}
+_OSD = {**ROOT, "node": "pve1", "dev": "/dev/sdb"}
+_STOPPED = {"in": False, "running": False}
 _ACCOUNT = {**ROOT, "name": "faulty", "contact": ["ops@example.com"], "tos_url": TERMS}
 _ACME = {"name": "faulty", "type": "dns", "api": "cf"}
 _DOMAIN = {"node": "pve1", "acme": {"domains": [{"domain": "pve1.lab.example.com"}]}}
@@ -708,6 +710,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("create a Ceph monitor", "ceph_mon", node="pve2"),
     access("delete a Ceph manager", "ceph_mgr", _ON_PVE2, **_ON_PVE2, state="absent"),
     access("create a Ceph metadata server", "ceph_mds", node="pve2"),
+    access("create a Ceph OSD", "ceph_osd", **_OSD),
+    access("change a Ceph OSD", "ceph_osd", _OSD, **_OSD, **_STOPPED),
+    access("delete a Ceph OSD", "ceph_osd", {**_OSD, **_STOPPED}, **_OSD, state="absent"),
     access("change the flags of Ceph", "ceph_flag", flags=["noout", "noup"], exact=True),
     access("create a Ceph pool", "ceph_pool", **_CEPH_POOL, size=5, min_size=2),
     access("change a Ceph pool", "ceph_pool", _CEPH_POOL, **_CEPH_POOL, pg_num=64),

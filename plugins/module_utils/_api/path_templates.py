@@ -36,6 +36,7 @@ _NAMED = {
     "mds": "{name}",
     "mgr": "{id}",
     "mon": "{monid}",
+    "osd": "{osdid}",
     "resources": "{sid}",
     "rules": "{rule}",
     **dict.fromkeys(("gotify", "matchers", "sendmail", "smtp", "targets", "webhook"), "{name}"),
@@ -68,18 +69,18 @@ _OF_FIREWALL = {
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
     "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
-    " certificates cifs clone cloudinit cluster config content controllers current custom"
-    " custom-cpu-models defaults dir directory disks dns domains download-url dry-run"
-    " endpoints exec exec-status extractconfig fabric fabrics feature file-read file-write"
-    " firewall flags get-host-name get-osinfo gotify groups ha hardware hosts info initgpt"
-    " interfaces ipams ipset iscsi join list lock log lvm lvmthin macros manager_status"
-    " mapping matchers meta metrics migrate move_disk network network-get-interfaces nextid"
-    " nfs node nodes notifications options password pbs pci pending permissions ping plugins"
-    " pool pools query-url-metadata reboot refs reload replication repositories reset resize"
-    " resources restart resume roles rollback rules scan sdn sendmail server services"
-    " shutdown smtp snapshot start state status stop storage subnets subscription suspend"
-    " sync targets tasks template test tfa ticket time token unlink update upload usb users"
-    " version vnets vzdump webhook wipedisk zfs zones".split()
+    " certificates cifs clone cloudinit cluster cmd-safety config content controllers"
+    " current custom custom-cpu-models defaults dir directory disks dns domains download-url"
+    " dry-run endpoints exec exec-status extractconfig fabric fabrics feature file-read"
+    " file-write firewall flags get-host-name get-osinfo gotify groups ha hardware hosts in"
+    " info initgpt interfaces ipams ipset iscsi join list lock log lvm lvmthin macros"
+    " manager_status mapping matchers mds meta metrics mgr migrate mon move_disk network"
+    " network-get-interfaces nextid nfs node nodes notifications options osd out password"
+    " pbs pci pending permissions ping plugins pool pools query-url-metadata reboot refs"
+    " reload replication repositories reset resize resources restart resume roles rollback"
+    " rules scan sdn sendmail server services shutdown smtp snapshot start state status stop"
+    " storage subnets subscription suspend sync targets tasks template test tfa ticket time"
+    " token unlink update upload usb users version vnets vzdump webhook wipedisk zfs zones".split()
 ).union(GUEST_TYPES)
 OTHER = "other"
 

@@ -227,6 +227,10 @@ class Overtaken(Conflict):
     """Another run has applied a change since the plan was made."""
 
 
+class OsdUnplaced(Conflict):
+    """An OSD on a disk is not in the CRUSH map of Ceph yet."""
+
+
 class PendingChanges(Conflict):
     """The configuration has changes that another run or user has not applied."""
 

@@ -298,3 +298,19 @@ def optional(form: Form) -> Form:
         return None if value is None else form(value)
 
     return read
+
+
+def bucket(value: Any) -> dict[str, Any]:
+    """Return a bucket of the CRUSH map or an OSD, with what is below it."""
+    return _BUCKET(value)
+
+
+_BUCKET = Record(
+    {},
+    {
+        **dict.fromkeys(("id", "in", "total_space", "bytes_used"), whole),
+        **dict.fromkeys(("name", "type", "host", "status"), text),
+        **dict.fromkeys(("device_class", "ceph_version_short"), text),
+        "children": rows(bucket),
+    },
+)

@@ -22,6 +22,7 @@ ADMINISTRATIVE: Mapping[str, str] = {
     "ceph_mds": "daemons of Ceph",
     "ceph_mgr": "daemons of Ceph",
     "ceph_mon": "daemons of Ceph",
+    "ceph_osd": "OSDs of Ceph",
     "ceph_pool": "pools of Ceph",
     "cluster": "resources of the cluster",
     "cluster_options": "options of the cluster",

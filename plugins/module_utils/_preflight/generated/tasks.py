@@ -45,6 +45,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     "ceph_mds": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mgr": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mon": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "ceph_osd": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_pool": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_pool_info": (Need("datacenter", ("Sys.Audit",)),),
     "cluster_info": (Need("datacenter", ("Sys.Audit",)),),

@@ -15,6 +15,7 @@ from ..forms import (
     Form,
     Option,
     Record,
+    bucket,
     count,
     either,
     flag,
@@ -481,6 +482,7 @@ READS: Mapping[str, Form] = {
     "nodes/*/ceph/mds": rows(
         Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
     ),
+    "nodes/*/ceph/osd": Record({}, {"root": bucket}),
     "nodes/*/ceph/cmd-safety": Record({}, {"safe": flag, "status": text}),
     "nodes/*/ceph/rules": rows(Record({"name": name}, {})),
     "cluster/ha/resources": rows(

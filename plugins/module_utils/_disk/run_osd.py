@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The work of module ceph_osd: reads disks and OSDs, asks Ceph, executes the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .._core.errors import OsdUnplaced
+from .._core.result import Result
+from .._node.identity.acme_account import require_root
+from .._resource.engine import apply_plan
+from .._resource.execute import attempted
+from .._resource.plan import Plan, Step
+from .._resource.planned import Planned, PlannedTask, Worker
+from .._resource.protocols import Api
+from .._storage.ceph.safety import read_safety, require_safe
+from .osd import (
+    CREATE,
+    DESTROY,
+    START,
+    STOP,
+    OsdState,
+    WantedOsd,
+    osds_of,
+    plan_osd,
+    read_wanted,
+    shown,
+)
+from .read import read_disks
+
+_TIMEOUT = 600  # seconds for each task: a disk is wiped first
+_SETTLES = 60  # seconds until Ceph shows the outcome of a task
+_PAUSE = 2
+_WORKERS = {CREATE: "cephcreateosd", DESTROY: "cephdestroyosd", START: "srvstart", STOP: "srvstop"}
+# Steps that Ceph must allow, with the action that it is asked about.
+_ASKED = {DESTROY: "destroy", STOP: "stop"}
+
+
+def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
+    """Bring an OSD to the desired state and return the outcome; check mode writes nothing."""
+    wanted = read_wanted(params)
+    task = OsdTask(client, wanted.label, partial(_read_plan, client, wanted))
+    task.timeout = _TIMEOUT
+    for step in task.plan.steps:
+        if step.action in (CREATE, DESTROY):
+            require_root(client.login, attempted(step.summary))
+    if not wanted.force:
+        require_allowed(client, wanted.node, task.plan)
+    return apply_plan(task, check_mode)
+
+
+def require_allowed(client: Api, node: str, plan: Plan) -> None:
+    """Refuse a plan that stops or deletes an OSD which Ceph cannot lose; one request for each."""
+    for step in plan.steps:
+        if step.action in _ASKED:
+            osdid = step.data.get("service", f"osd.{step.path[-1]}").partition(".")[2]
+            answer = read_safety(client, node, "osd", osdid, _ASKED[step.action])
+            require_safe(answer, attempted(step.summary))
+
+
+def _read_plan(client: Api, wanted: WantedOsd) -> Planned:
+    """Return the plan for the OSD as it is now; two requests."""
+    disks = read_disks(client, wanted.node) if wanted.dev else []
+    tree = client.get(
+        *("nodes", wanted.node, "ceph", "osd"),
+        attempted=f"Could not read the OSDs of node {wanted.node}",
+    )
+    state = OsdState(tuple(disks), osds_of(tree))
+    plan = plan_osd(wanted, state)
+    return Planned(plan, {"ceph_osd": shown(wanted, state, plan)})
+
+
+class OsdTask(PlannedTask):
+    """An OSD, whose state Ceph shows some seconds after a task."""
+
+    def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
+        return self._await(lambda _planned: True).plan
+
+    def await_final(self) -> tuple[str, ...]:
+        self._await(lambda planned: not planned.plan.changed)
+        return ()
+
+    def confirm_write(self, step: Step) -> Callable[[], Any]:
+        worker = None
+        if step.action in _WORKERS:
+            worker = worker_of(step)
+        self.foreseen = replace(self.foreseen, worker=worker)
+        return super().confirm_write(step)
+
+    def _await(self, is_reached: Callable[[Planned], bool]) -> Planned:
+        """Return the first reading with the desired state, or the last one before the deadline."""
+        deadline = self.client.clock.time() + _SETTLES
+        while True:
+            is_late = self.client.clock.time() >= deadline
+            try:
+                planned = self.read()
+                if is_late or is_reached(planned):
+                    return planned
+            except OsdUnplaced:
+                if is_late:
+                    raise
+            self.client.clock.sleep(_PAUSE)
+
+
+def worker_of(step: Step) -> Worker:
+    """Return the task of a step, as its UPID names it (pure)."""
+    node = str(step.path[1])
+    if step.action == CREATE:
+        ident = str(step.data["dev"]).removeprefix("/dev/")
+    else:
+        ident = step.data.get("service") or f"osd.{step.path[-1]}"
+    return Worker(node, _WORKERS[step.action], ident)
