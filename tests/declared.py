@@ -18,7 +18,7 @@ MODULES = tuple(_DECLARED)
 
 # Their tasks fail on the demo cluster, which is Proxmox VE 9 without Ceph, and where no task ran.
 UNSUPPORTED = frozenset(
-    "ha_group ha_group_info ceph_flag ceph_mds ceph_mgr ceph_mon ceph_osd ceph_pool"
+    "ha_group ha_group_info ceph_flag ceph_info ceph_mds ceph_mgr ceph_mon ceph_osd ceph_pool"
     " ceph_pool_info task".split()
 )
 

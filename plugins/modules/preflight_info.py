@@ -59,6 +59,7 @@ options:
       - backup_job
       - backup_job_info
       - ceph_flag
+      - ceph_info
       - ceph_mds
       - ceph_mgr
       - ceph_mon

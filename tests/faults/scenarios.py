@@ -197,7 +197,7 @@ class Scenario:
             lab.simulator.ask("PUT", "/volumes/pve1", data)
         if self.module == "realm_sync":
             with_directory(lab.client, lab.simulator)
-        if self.module.startswith("ceph_"):
+        if self.module.startswith("ceph_") and not self.module.endswith("_info"):
             lab.simulator.ask("PUT", "/cluster", {"ceph": {}})
         for module, options in self.before:
             result = lab.run(module, **options)

@@ -217,6 +217,8 @@ def of_scenario(scenario: Scenario) -> Subject:
 
 
 _CEPH: tuple[tuple[str, str, Mapping[str, Any]], ...] = (("PUT", "/cluster", {"ceph": {}}),)
+_OSDS = {"0": {"host": "pve1", "up": True, "in": True}}
+_WITH_OSDS = (("PUT", "/cluster", {"ceph": {"osds": _OSDS, "flags": ["noout"]}}),)
 _MONITOR = ("ceph_mon", {"node": "pve2"})
 _SNAPSHOT = ("snapshot", {"name": NAME, "tenant": TENANT, "snapshot": "one"})
 _MINE = {"name": NAME, "tenant": TENANT}

@@ -34,10 +34,16 @@ def ceph_of(ctx: Ctx) -> dict[str, Any]:
     return ctx.cluster.ceph
 
 
-@api("GET /cluster/ceph/status")
+@api("GET /cluster/ceph/status", "GET /nodes/{node}/ceph/status")
 def status(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
-    """The health of Ceph."""
-    return {"health": {"status": ceph_of(ctx)["health"], "checks": {}, "mutes": []}}
+    """The health of Ceph, with a check for flags that are set (Ceph: OSDMAP_FLAGS)."""
+    ceph = ceph_of(ctx)
+    checks: dict[str, Any] = {}
+    if ceph.get("flags"):
+        message = f"{','.join(ceph['flags'])} flag(s) set"
+        summary = {"message": message, "count": len(ceph["flags"])}
+        checks["OSDMAP_FLAGS"] = {"severity": "HEALTH_WARN", "summary": summary, "muted": False}
+    return {"health": {"status": ceph["health"], "checks": checks, "mutes": []}}
 
 
 @api("GET /cluster/ceph/flags")

@@ -57,7 +57,13 @@ def tree(ctx: Ctx, _p: dict[str, Any]) -> dict[str, Any]:
         for place, (name, rows) in enumerate(hosts.items())
     ]
     root = {"id": -1, "name": "default", "type": "root", "leaf": 0, "children": children}
-    return {"root": {"leaf": 0, "children": [root]}, "flags": "sortbitwise"}
+    return {"root": {"leaf": 0, "children": [root]}, "flags": _flags(ctx)}
+
+
+def _flags(ctx: Ctx) -> str:
+    """The flags in the words of Ceph, in which a pause is two flags (get_real_flag_name)."""
+    chosen = ceph_of(ctx).get("flags", ())
+    return ",".join([*chosen, "sortbitwise"]).replace("pause", "pauserd,pausewr")
 
 
 def _devices(ctx: Ctx, p: dict[str, Any]) -> dict[str, Disk]:

@@ -42,6 +42,7 @@ TASKS: Mapping[str, tuple[Need, ...]] = {
     ),
     "backup_job_info": (Need("datacenter", ("Sys.Audit",)), Need("vm", ("VM.Audit",))),
     "ceph_flag": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
+    "ceph_info": (Need("datacenter", ("Sys.Audit",)),),
     "ceph_mds": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mgr": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),
     "ceph_mon": (Need("datacenter", ("Sys.Audit", "Sys.Modify")),),

@@ -76,7 +76,20 @@ def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
     row = _named(answer, keys["name"])
     if row is None or row.get("host") != keys["node"]:
         return None
+    return _described(row)
+
+
+def _described(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "mon-address": row.get("addr")}
+
+
+def shown(table: Table, rows: Any) -> list[dict[str, Any]]:
+    """Return the daemons of a listing as results have them, sorted by name."""
+    found = []
+    for row in sorted(rows or [], key=lambda one: str(one["name"])):
+        keys = {"node": row.get("host") or "", "name": row["name"]}
+        found.append(table.show(keys, table.values(_described(row))))
+    return found
 
 
 def _named(rows: Any, name: str) -> Mapping[str, Any] | None:

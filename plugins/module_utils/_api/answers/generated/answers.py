@@ -482,7 +482,21 @@ READS: Mapping[str, Form] = {
     "nodes/*/ceph/mds": rows(
         Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
     ),
-    "nodes/*/ceph/osd": Record({}, {"root": bucket}),
+    "nodes/*/ceph/status": Record(
+        {},
+        {
+            "health": Record(
+                {},
+                {
+                    "status": text,
+                    "checks": values(
+                        Record({}, {"severity": text, "summary": Record({}, {"message": text})})
+                    ),
+                },
+            )
+        },
+    ),
+    "nodes/*/ceph/osd": Record({}, {"flags": text, "root": bucket}),
     "nodes/*/ceph/cmd-safety": Record({}, {"safe": flag, "status": text}),
     "nodes/*/ceph/rules": rows(Record({"name": name}, {})),
     "cluster/ha/resources": rows(

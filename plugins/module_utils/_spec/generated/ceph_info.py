@@ -1,0 +1,13 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Written by `make options` from ceph_info.yml: do not edit.
+"""The options of module ceph_info."""
+
+from ..form import Spec
+
+
+def ceph_info_spec() -> Spec:
+    """Return the options of module ceph_info."""
+    return {"node": {"type": "str"}}
