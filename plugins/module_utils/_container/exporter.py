@@ -22,6 +22,7 @@ from .._guest.export.settings import (
     Config,
     Lost,
     SettingGroup,
+    item_of,
     parsed,
     piece,
     raw,
@@ -30,7 +31,7 @@ from .._guest.export.settings import (
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
-from .._schema.formats import LXC, rule_of, sub_keys_of
+from .._schema.formats import LXC, rule_of
 from .._spec.container import container_spec
 from .._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
 from .config.actual import is_privileged, is_volume, mounts, read_environment, storage_of
@@ -97,17 +98,9 @@ def _device(key: str, text: str) -> Iterator[SettingGroup]:
 
 def _named(place: str, key: str, values: Mapping[str, str]) -> dict[str, Any]:
     """Return sub-keys as options of an item; sub-keys without an option are under C(options)."""
-    rules = sub_keys_of(key, LXC)
-    options = {sub_key: option for option, sub_key in SCALARS[place].items()}
-    item: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, text in values.items():
-        if name in options:
-            item[options[name]] = _value(options[name], text, rules.get(name, {}))
-        else:
-            others[name] = typed(text, rules.get(name, {}))
-    if others:
-        item["options"] = others
+    item = item_of(SCALARS[place], key, values, LXC)
+    for option in _LISTS & item.keys():
+        item[option] = _value(option, values[SCALARS[place][option]], {})
     return item
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..._core.errors import FleetError, ValidationFailed
 from ..._core.propstring import canonical
 from ..._core.quantities import whole_number
-from ..._schema.formats import QEMU, Schema, format_of, parse_option, rule_of
+from ..._schema.formats import QEMU, Schema, format_of, parse_option, rule_of, sub_keys_of
 
 _DECIMAL = re.compile(r"\d+\.\d+")
 _BOOLEANS: Mapping[str, Any] = {"0": False, "1": True}
@@ -90,6 +90,25 @@ def typed(text: str, rule: Mapping[str, Any]) -> Any:
     if _DECIMAL.fullmatch(text):
         return float(text)
     return text
+
+
+def item_of(
+    names: Mapping[str, str], key: str, settings: Mapping[str, str], schema: Schema = QEMU
+) -> dict[str, Any]:
+    """Return sub-keys of a device as options; sub-keys without an option are under C(options)."""
+    rules = sub_keys_of(key, schema)
+    options = {sub_key: option for option, sub_key in names.items()}
+    item: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, text in settings.items():
+        value = typed(text, rules.get(name, {}))
+        if name in options:
+            item[options[name]] = value
+        else:
+            others[name] = value
+    if others:
+        item["options"] = others
+    return item
 
 
 def is_valid(check: Callable[[str], Any], value: str) -> bool:

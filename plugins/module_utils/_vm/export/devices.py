@@ -18,11 +18,10 @@ from ..._guest.export.settings import (
     Lost,
     SettingGroup,
     is_valid,
+    item_of,
     parsed,
     piece,
-    typed,
 )
-from ..._schema.formats import sub_keys_of
 from ..._spec.generated.vm_rules import SCALARS
 from ..config.actual import DRIVE, is_cd, is_cloud_init, storage_of
 from .hardware import differing
@@ -143,26 +142,9 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
         settings.pop(name, None)
         if value != _NEW_FIRMWARE[name]:
             settings[name] = value
-    item = _named("disks", slot, settings)
+    item = item_of(SCALARS["disks"], slot, settings)
     if "discard" in item:
         item["discard"] = settings["discard"] == "on"
-    return item
-
-
-def _named(place: str, key: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return sub-keys of a device as options; sub-keys without an option are under C(options)."""
-    fmt = sub_keys_of(key)
-    options = {sub_key: option for option, sub_key in SCALARS[place].items()}
-    item: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, text in settings.items():
-        value = typed(text, fmt.get(name, {}))
-        if name in options:
-            item[options[name]] = value
-        else:
-            others[name] = value
-    if others:
-        item["options"] = others
     return item
 
 
@@ -194,7 +176,7 @@ def _nic_options(key: str, text: str) -> dict[str, Any]:
     if values.get("model") == "virtio":
         del values["model"]
     trunks = values.pop("trunks", "")
-    item = _named("nics", key, values)
+    item = item_of(SCALARS["nics"], key, values)
     if trunks:
         item["trunks"] = trunks.split(";")
     if "bridge" not in item:
