@@ -223,399 +223,43 @@ notes:
 
     PLUGIN = r"""
 options:
-  host:
-    description:
-      - Host name, address or URL of any node, with or without a port and C(/api2/json).
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
-    type: str
-    aliases: [api_host, endpoint, url]
-    ini:
-      - section: inventory_proxmox
-        key: host
-  port:
-    description:
-      - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
-        environment, and must not contradict one of the same place.
-      - Environment variable E(PROXMOX_PORT).
-    type: int
-    ini:
-      - section: inventory_proxmox
-        key: port
-  user:
-    description:
-      - The user with its realm, for example V(root@pam).
-      - Environment variables E(PROXMOX_USER), E(PROXMOX_USERNAME), E(PVE_USERNAME).
-    type: str
-    aliases: [api_user]
-    ini:
-      - section: inventory_proxmox
-        key: user
-  password:
-    description:
-      - The password of O(user). An API token is quicker and can be revoked.
-      - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
-    type: str
-    aliases: [api_password]
-    ini:
-      - section: inventory_proxmox
-        key: password
-  token_id:
-    description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
-      - It wins over a password of the same place.
-      - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
-    type: str
-    aliases: [api_token_id]
-    ini:
-      - section: inventory_proxmox
-        key: token_id
-  token_secret:
-    description:
-      - The secret of the API token.
-      - Environment variables E(PROXMOX_TOKEN_SECRET), E(PVE_TOKEN_SECRET).
-    type: str
-    aliases: [api_token_secret]
-    ini:
-      - section: inventory_proxmox
-        key: token_secret
-  validate_certs:
-    description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
-        O(host). The default is V(true).
-      - V(false) gives a warning; set O(ca_path) instead.
-      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
-        E(PVE_INSECURE_SKIP_VERIFY).
-    type: bool
-    ini:
-      - section: inventory_proxmox
-        key: validate_certs
-  ca_path:
-    description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
-        node it is C(/etc/pve/pve-root-ca.pem).'
-      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
-        have no effect.
-      - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
-    type: str
-    aliases: [ca_bundle]
-    ini:
-      - section: inventory_proxmox
-        key: ca_path
-  client_cert:
-    description:
-      - A client certificate for a proxy in front of the API, as a path to a PEM file.
-      - Environment variable E(PROXMOX_CLIENT_CERT).
-    type: path
-    ini:
-      - section: inventory_proxmox
-        key: client_cert
-  client_key:
-    description:
-      - The key of O(client_cert), if that file does not have it.
-      - Environment variable E(PROXMOX_CLIENT_KEY).
-    type: path
-    ini:
-      - section: inventory_proxmox
-        key: client_key
-  timeout:
-    description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
-        10.
-      - Environment variable E(PROXMOX_TIMEOUT).
-    type: float
-    ini:
-      - section: inventory_proxmox
-        key: timeout
-  retries:
-    description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
-      - Environment variable E(PROXMOX_RETRIES).
-    type: int
-    ini:
-      - section: inventory_proxmox
-        key: retries
-  retry_timeout:
-    description:
-      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
-      - Environment variable E(PROXMOX_RETRY_TIMEOUT).
-    type: float
-    ini:
-      - section: inventory_proxmox
-        key: retry_timeout
-  lock_timeout:
-    description:
-      - Seconds to retry for if a lock is held, V(60) by default.
-      - Environment variable E(PROXMOX_LOCK_TIMEOUT).
-    type: float
-    ini:
-      - section: inventory_proxmox
-        key: lock_timeout
-  require_tenant:
-    description:
-      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
-        guide on security. V(true) of the task, the site or the environment counts. The default is
-        V(false).
-      - Environment variable E(PROXMOX_REQUIRE_TENANT).
-    type: bool
-    ini:
-      - section: inventory_proxmox
-        key: require_tenant
-  site:
-    description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
-      - Without it the site that is marked as the default is used, or the one named V(default), or
-        the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
-        where no sites are defined.
-    type: str
-    ini:
-      - section: inventory_proxmox
-        key: site
-  sites_file:
-    description:
-      - A YAML file with the list of O(sites).
-      - Environment variable E(PROXMOX_SITES_FILE).
-    type: path
-    ini:
-      - section: inventory_proxmox
-        key: sites_file
+  host: {ini: [{section: inventory_proxmox, key: host}]}
+  port: {ini: [{section: inventory_proxmox, key: port}]}
+  user: {ini: [{section: inventory_proxmox, key: user}]}
+  password: {ini: [{section: inventory_proxmox, key: password}]}
+  token_id: {ini: [{section: inventory_proxmox, key: token_id}]}
+  token_secret: {ini: [{section: inventory_proxmox, key: token_secret}]}
+  validate_certs: {ini: [{section: inventory_proxmox, key: validate_certs}]}
+  ca_path: {ini: [{section: inventory_proxmox, key: ca_path}]}
+  client_cert: {ini: [{section: inventory_proxmox, key: client_cert}]}
+  client_key: {ini: [{section: inventory_proxmox, key: client_key}]}
+  timeout: {ini: [{section: inventory_proxmox, key: timeout}]}
+  retries: {ini: [{section: inventory_proxmox, key: retries}]}
+  retry_timeout: {ini: [{section: inventory_proxmox, key: retry_timeout}]}
+  lock_timeout: {ini: [{section: inventory_proxmox, key: lock_timeout}]}
+  require_tenant: {ini: [{section: inventory_proxmox, key: require_tenant}]}
+  site: {ini: [{section: inventory_proxmox, key: site}]}
+  sites_file: {ini: [{section: inventory_proxmox, key: sites_file}]}
 """
 
     VARIABLES = r"""
 options:
-  host:
-    description:
-      - Host name, address or URL of any node, with or without a port and C(/api2/json).
-      - Environment variables E(PROXMOX_HOST), E(PROXMOX_URL), E(PROXMOX_ENDPOINT), E(PVE_ENDPOINT).
-    type: str
-    aliases: [api_host, endpoint, url]
-    vars:
-      - name: ansible_pve_host
-  port:
-    description:
-      - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
-        environment, and must not contradict one of the same place.
-      - Environment variable E(PROXMOX_PORT).
-    type: int
-    vars:
-      - name: ansible_pve_port
-  user:
-    description:
-      - The user with its realm, for example V(root@pam).
-      - Environment variables E(PROXMOX_USER), E(PROXMOX_USERNAME), E(PVE_USERNAME).
-    type: str
-    aliases: [api_user]
-    vars:
-      - name: ansible_pve_user
-  password:
-    description:
-      - The password of O(user). An API token is quicker and can be revoked.
-      - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
-    type: str
-    aliases: [api_password]
-    vars:
-      - name: ansible_pve_password
-  token_id:
-    description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
-      - It wins over a password of the same place.
-      - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
-    type: str
-    aliases: [api_token_id]
-    vars:
-      - name: ansible_pve_token_id
-  token_secret:
-    description:
-      - The secret of the API token.
-      - Environment variables E(PROXMOX_TOKEN_SECRET), E(PVE_TOKEN_SECRET).
-    type: str
-    aliases: [api_token_secret]
-    vars:
-      - name: ansible_pve_token_secret
-  validate_certs:
-    description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
-        O(host). The default is V(true).
-      - V(false) gives a warning; set O(ca_path) instead.
-      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
-        E(PVE_INSECURE_SKIP_VERIFY).
-    type: bool
-    vars:
-      - name: ansible_pve_validate_certs
-  ca_path:
-    description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
-        node it is C(/etc/pve/pve-root-ca.pem).'
-      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
-        have no effect.
-      - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
-    type: str
-    aliases: [ca_bundle]
-    vars:
-      - name: ansible_pve_ca_path
-  client_cert:
-    description:
-      - A client certificate for a proxy in front of the API, as a path to a PEM file.
-      - Environment variable E(PROXMOX_CLIENT_CERT).
-    type: path
-    vars:
-      - name: ansible_pve_client_cert
-  client_key:
-    description:
-      - The key of O(client_cert), if that file does not have it.
-      - Environment variable E(PROXMOX_CLIENT_KEY).
-    type: path
-    vars:
-      - name: ansible_pve_client_key
-  timeout:
-    description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
-        10.
-      - Environment variable E(PROXMOX_TIMEOUT).
-    type: float
-    vars:
-      - name: ansible_pve_timeout
-  retries:
-    description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
-      - Environment variable E(PROXMOX_RETRIES).
-    type: int
-    vars:
-      - name: ansible_pve_retries
-  retry_timeout:
-    description:
-      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
-      - Environment variable E(PROXMOX_RETRY_TIMEOUT).
-    type: float
-    vars:
-      - name: ansible_pve_retry_timeout
-  lock_timeout:
-    description:
-      - Seconds to retry for if a lock is held, V(60) by default.
-      - Environment variable E(PROXMOX_LOCK_TIMEOUT).
-    type: float
-    vars:
-      - name: ansible_pve_lock_timeout
-  require_tenant:
-    description:
-      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
-        guide on security. V(true) of the task, the site or the environment counts. The default is
-        V(false).
-      - Environment variable E(PROXMOX_REQUIRE_TENANT).
-    type: bool
-    vars:
-      - name: ansible_pve_require_tenant
-  site:
-    description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
-      - Without it the site that is marked as the default is used, or the one named V(default), or
-        the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
-        where no sites are defined.
-    type: str
-    vars:
-      - name: ansible_pve_site
-  sites:
-    description:
-      - Several clusters, each with a name and the options of the connection. An option of the task
-        wins over that of the site, and the site over the environment.
-    type: list
-    elements: dict
-    suboptions:
-      name:
-        description: The name of the site.
-        type: str
-        required: true
-      default:
-        description: Whether the site is used when none is named.
-        type: bool
-      host:
-        description: See O(host).
-        type: str
-        aliases: [api_host, endpoint, url]
-      port:
-        description: See O(port).
-        type: int
-      user:
-        description: See O(user).
-        type: str
-        aliases: [api_user]
-      password:
-        description: See O(password).
-        type: str
-        aliases: [api_password]
-      token_id:
-        description: See O(token_id).
-        type: str
-        aliases: [api_token_id]
-      token_secret:
-        description: See O(token_secret).
-        type: str
-        aliases: [api_token_secret]
-      validate_certs:
-        description: See O(validate_certs).
-        type: bool
-      ca_path:
-        description: See O(ca_path).
-        type: str
-        aliases: [ca_bundle]
-      client_cert:
-        description: See O(client_cert).
-        type: path
-      client_key:
-        description: See O(client_key).
-        type: path
-      timeout:
-        description: See O(timeout).
-        type: float
-      retries:
-        description: See O(retries).
-        type: int
-      retry_timeout:
-        description: See O(retry_timeout).
-        type: float
-      lock_timeout:
-        description: See O(lock_timeout).
-        type: float
-      require_tenant:
-        description: See O(require_tenant).
-        type: bool
-      node:
-        description:
-          - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
-            with preferred nodes, separated by commas.
-        type: str
-        aliases: [default_node]
-      nodes:
-        description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
-          - A VM that is on another node already can be managed, and stays there.
-        type: list
-        elements: str
-      storages:
-        description: The storages that this site may use for new disks, images and clones. Left out,
-          all storages.
-        type: list
-        elements: str
-      bridges:
-        description: The bridges and VNets that network cards of this site may use. Left out, all of
-          them.
-        type: list
-        elements: str
-      max_vms_per_node:
-        description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes and their
-            numbers.
-          - It holds for tasks that do not say it in C(placement).
-        type: raw
-    vars:
-      - name: ansible_pve_sites
-  sites_file:
-    description:
-      - A YAML file with the list of O(sites).
-      - Environment variable E(PROXMOX_SITES_FILE).
-    type: path
-    vars:
-      - name: ansible_pve_sites_file
+  host: {vars: [{name: ansible_pve_host}]}
+  port: {vars: [{name: ansible_pve_port}]}
+  user: {vars: [{name: ansible_pve_user}]}
+  password: {vars: [{name: ansible_pve_password}]}
+  token_id: {vars: [{name: ansible_pve_token_id}]}
+  token_secret: {vars: [{name: ansible_pve_token_secret}]}
+  validate_certs: {vars: [{name: ansible_pve_validate_certs}]}
+  ca_path: {vars: [{name: ansible_pve_ca_path}]}
+  client_cert: {vars: [{name: ansible_pve_client_cert}]}
+  client_key: {vars: [{name: ansible_pve_client_key}]}
+  timeout: {vars: [{name: ansible_pve_timeout}]}
+  retries: {vars: [{name: ansible_pve_retries}]}
+  retry_timeout: {vars: [{name: ansible_pve_retry_timeout}]}
+  lock_timeout: {vars: [{name: ansible_pve_lock_timeout}]}
+  require_tenant: {vars: [{name: ansible_pve_require_tenant}]}
+  site: {vars: [{name: ansible_pve_site}]}
+  sites: {vars: [{name: ansible_pve_sites}]}
+  sites_file: {vars: [{name: ansible_pve_sites_file}]}
 """

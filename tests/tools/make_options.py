@@ -38,7 +38,16 @@ from tests.tools.make_rows import (
     render_needs,
     task_names,
 )
-from tests.tools.written import LICENSE, LOADER, Source, dumped, formatted, in_one_line, with_words
+from tests.tools.written import (
+    LICENSE,
+    LOADER,
+    Source,
+    dumped,
+    formatted,
+    in_braces,
+    in_one_line,
+    with_words,
+)
 
 REPO = Path(__file__).resolve().parents[2]
 GENERATED = Path("plugins/module_utils/_spec/generated")
@@ -184,7 +193,7 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
     the fragments that are part of the documentation of their module (`own`).
 
     A plugin that has options for ansible.cfg or variables names the fragment of modules as well,
-    which has its notes. Returns an empty text if none is left.
+    and Ansible merges both. Returns an empty text if none is left.
     """
     texts: dict[str, Options] = {}
     for section in declaration["sections"].values():
@@ -193,8 +202,8 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
         options = documentation(section["options"])
         texts.setdefault(section["fragment"].upper(), {}).update(options)
         if "ini_section" in section:
-            texts["PLUGIN"] = _with_ini(options, section["ini_section"])
-            texts["VARIABLES"] = _with_variables(options, section["variable_prefix"])
+            texts["PLUGIN"] = _places_in_ini(options, section["ini_section"])
+            texts["VARIABLES"] = _places_in_variables(options, section["variable_prefix"])
     if not texts:
         return ""
     shared = {key: declaration[key] for key in ("requirements", "notes") if key in declaration}
@@ -208,23 +217,21 @@ def render_fragment(name: str, declaration: Mapping[str, Any], own: Collection[s
     return text + "\n".join(parts)
 
 
-def _with_ini(options: Options, section: str) -> Options:
-    """Return options as a plugin documents them, which reads them from ansible.cfg too.
+def _places_in_ini(options: Options, section: str) -> Options:
+    """Return where a plugin reads its options in ansible.cfg.
 
-    A list of dictionaries cannot be written there: the plugin has it from the fragment of modules.
+    A list of dictionaries cannot be written there.
     """
     return {
-        name: {**option, "ini": [{"section": section, "key": name}]}
+        name: in_braces({"ini": [{"section": section, "key": name}]})
         for name, option in options.items()
         if "suboptions" not in option
     }
 
 
-def _with_variables(options: Options, prefix: str) -> Options:
-    """Return options as a connection plugin documents them, which reads them from variables too."""
-    return {
-        name: {**option, "vars": [{"name": f"{prefix}{name}"}]} for name, option in options.items()
-    }
+def _places_in_variables(options: Options, prefix: str) -> Options:
+    """Return the variables from which a connection plugin reads its options."""
+    return {name: in_braces({"vars": [{"name": f"{prefix}{name}"}]}) for name in options}
 
 
 def render_rules(kind: str, declaration: Mapping[str, Any]) -> str:

@@ -682,6 +682,7 @@ def test_the_documentation_names_every_option_and_variable() -> None:
 
 def test_a_plugin_can_take_every_option_of_the_connection_from_ansible_cfg() -> None:
     of_modules = yaml.safe_load(ConnectionFragment.DOCUMENTATION)["options"]
-    options = of_modules | yaml.safe_load(ConnectionFragment.PLUGIN)["options"]
-    assert set(options) == set(connection_spec())
-    assert {name for name, option in options.items() if "ini" not in option} == {"sites"}
+    places = yaml.safe_load(ConnectionFragment.PLUGIN)["options"]
+    assert set(of_modules) == set(connection_spec())
+    assert set(of_modules) - set(places) == {"sites"}
+    assert all(list(option) == ["ini"] for option in places.values())
