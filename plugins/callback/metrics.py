@@ -31,11 +31,8 @@ options:
       - Absolute path of the file, which must end in C(.prom). Without it, nothing is written.
       - It can be the file of M(pve.fleet.metrics). Each keeps the metrics of the other.
     type: path
-    ini:
-      - section: callback_pve_fleet_metrics
-        key: path
-    env:
-      - name: PVE_FLEET_METRICS_FILE
+    ini: [{section: callback_pve_fleet_metrics, key: path}]
+    env: [{name: PVE_FLEET_METRICS_FILE}]
 seealso:
   - module: pve.fleet.metrics
 """

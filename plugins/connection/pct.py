@@ -35,45 +35,37 @@ options:
         read that.
     type: dict
     default: {}
-    vars:
-      - name: ansible_pct_node_addresses
+    vars: [{name: ansible_pct_node_addresses}]
   node_user:
     description: The user on the node.
     type: str
     default: root
-    vars:
-      - name: ansible_pct_node_user
+    vars: [{name: ansible_pct_node_user}]
   node_become:
     description: Whether the user on the node runs C(pct) with C(sudo), without a password.
     type: bool
     default: false
-    vars:
-      - name: ansible_pct_node_become
+    vars: [{name: ansible_pct_node_become}]
   node_port:
     description: The port of SSH on the node.
     type: int
-    vars:
-      - name: ansible_pct_node_port
+    vars: [{name: ansible_pct_node_port}]
   node_password:
     description: The password of the user on the node. It needs C(sshpass) on the controller.
     type: str
-    vars:
-      - name: ansible_pct_node_password
+    vars: [{name: ansible_pct_node_password}]
   node_private_key_file:
     description: The private key for the node.
     type: path
-    vars:
-      - name: ansible_pct_node_private_key_file
+    vars: [{name: ansible_pct_node_private_key_file}]
   node_ssh_args:
     description: More arguments for C(ssh).
     type: str
-    vars:
-      - name: ansible_pct_node_ssh_args
+    vars: [{name: ansible_pct_node_ssh_args}]
   node_ssh_executable:
     description: The program for SSH.
     type: str
-    vars:
-      - name: ansible_pct_node_ssh_executable
+    vars: [{name: ansible_pct_node_ssh_executable}]
 seealso:
   - plugin: pve.fleet.agent
     plugin_type: connection

@@ -35,25 +35,20 @@ options:
     description: How many seconds a command may take. It is killed after that.
     type: float
     default: 3600
-    vars:
-      - name: ansible_pve_command_timeout
+    vars: [{name: ansible_pve_command_timeout}]
   tenant:
     description:
       - The tenant of the guest. A guest of another tenant is refused.
       - Environment variable E(PROXMOX_TENANT).
     type: str
-    env:
-      - name: PROXMOX_TENANT
-    vars:
-      - name: ansible_pve_tenant
+    env: [{name: PROXMOX_TENANT}]
+    vars: [{name: ansible_pve_tenant}]
   tenant_prefix:
     description:
       - How the tag of a tenant begins.
       - Environment variable E(PROXMOX_TENANT_PREFIX).
     type: str
     default: tenant_
-    env:
-      - name: PROXMOX_TENANT_PREFIX
-    vars:
-      - name: ansible_pve_tenant_prefix
+    env: [{name: PROXMOX_TENANT_PREFIX}]
+    vars: [{name: ansible_pve_tenant_prefix}]
 """

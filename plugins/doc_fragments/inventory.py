@@ -22,26 +22,20 @@ options:
         value, also in the environment.
       - Environment variable E(PROXMOX_TENANT).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: tenant
+    ini: [{section: inventory_proxmox, key: tenant}]
   tenants:
     description:
       - Show the guests of these tenants only. An empty list or variable is an error.
       - Environment variable E(PROXMOX_TENANTS), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: tenants
+    ini: [{section: inventory_proxmox, key: tenants}]
   tenant_prefix:
     description:
       - How the tag of a tenant begins. The default is V(tenant_).
       - Environment variable E(PROXMOX_TENANT_PREFIX).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: tenant_prefix
+    ini: [{section: inventory_proxmox, key: tenant_prefix}]
   kinds:
     description:
       - The kinds of hosts, any of V(vm), V(container) and V(node). The default is V(vm) and
@@ -55,9 +49,7 @@ options:
     type: list
     elements: str
     version_added: 0.1.0
-    ini:
-      - section: inventory_proxmox
-        key: kinds
+    ini: [{section: inventory_proxmox, key: kinds}]
   guest_connections:
     description:
       - Whether tasks reach the guests without a network. VMs get P(pve.fleet.agent#connection) as
@@ -70,27 +62,21 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_GUEST_CONNECTIONS).
     type: bool
     version_added: 0.1.0
-    ini:
-      - section: inventory_proxmox
-        key: guest_connections
+    ini: [{section: inventory_proxmox, key: guest_connections}]
   nodes:
     description:
       - Show the hosts on these nodes only.
       - Environment variable E(PROXMOX_INVENTORY_NODES), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: nodes
+    ini: [{section: inventory_proxmox, key: nodes}]
   pools:
     description:
       - Show the guests of these pools only.
       - Environment variable E(PROXMOX_INVENTORY_POOLS), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: pools
+    ini: [{section: inventory_proxmox, key: pools}]
   statuses:
     description:
       - Show the hosts with one of these statuses only, for example V(running), V(stopped),
@@ -98,9 +84,7 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_STATUSES), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: statuses
+    ini: [{section: inventory_proxmox, key: statuses}]
   tags:
     description:
       - Show the guests with at least one of these tags only. Copies of drills are shown with the
@@ -108,17 +92,13 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_TAGS), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: tags
+    ini: [{section: inventory_proxmox, key: tags}]
   templates:
     description:
       - Whether templates are hosts too. The default is V(true); they are in the group C(template).
       - Environment variable E(PROXMOX_INVENTORY_TEMPLATES).
     type: bool
-    ini:
-      - section: inventory_proxmox
-        key: templates
+    ini: [{section: inventory_proxmox, key: templates}]
   filters:
     description:
       - A list of Jinja expressions. A host is shown when all of them are true.
@@ -127,9 +107,7 @@ options:
         warning says so. With O(strict) the inventory fails.
       - Environment variable E(PROXMOX_INVENTORY_FILTERS), one expression or a list as JSON.
     type: raw
-    ini:
-      - section: inventory_proxmox
-        key: filters
+    ini: [{section: inventory_proxmox, key: filters}]
   group_by:
     description:
       - The groups to make, any of V(kind), V(tenant), V(tag), V(node), V(status), V(pool), V(site),
@@ -144,9 +122,7 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_GROUP_BY), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: group_by
+    ini: [{section: inventory_proxmox, key: group_by}]
   compatible_with:
     description:
       - Adds the groups and facts of another inventory plugin to those of this one, so that what was
@@ -163,9 +139,7 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_COMPATIBLE_WITH).
     type: str
     version_added: 0.1.0
-    ini:
-      - section: inventory_proxmox
-        key: compatible_with
+    ini: [{section: inventory_proxmox, key: compatible_with}]
   hostnames:
     description:
       - How a host is named; the first of these that gives a name is used. The default is V(name).
@@ -180,9 +154,7 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_HOSTNAMES), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: hostnames
+    ini: [{section: inventory_proxmox, key: hostnames}]
   fetch:
     description:
       - What to ask each shown guest for, any of V(addresses), V(config) and V(snapshots). The
@@ -195,33 +167,25 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_FETCH), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: fetch
+    ini: [{section: inventory_proxmox, key: fetch}]
   fetch_workers:
     description:
       - How many requests for details are made at once. The default is V(10).
       - Environment variable E(PROXMOX_INVENTORY_FETCH_WORKERS).
     type: int
-    ini:
-      - section: inventory_proxmox
-        key: fetch_workers
+    ini: [{section: inventory_proxmox, key: fetch_workers}]
   fetch_timeout:
     description:
       - Seconds to wait for each detail. The default is V(5).
       - Environment variable E(PROXMOX_INVENTORY_FETCH_TIMEOUT).
     type: float
-    ini:
-      - section: inventory_proxmox
-        key: fetch_timeout
+    ini: [{section: inventory_proxmox, key: fetch_timeout}]
   fetch_deadline:
     description:
       - Seconds for all details together, V(0) for no end. The default is V(120).
       - Environment variable E(PROXMOX_INVENTORY_FETCH_DEADLINE).
     type: float
-    ini:
-      - section: inventory_proxmox
-        key: fetch_deadline
+    ini: [{section: inventory_proxmox, key: fetch_deadline}]
   fetch_max_age:
     description:
       - Seconds after which a detail from the cache is fetched again, though nothing tells that its
@@ -233,17 +197,13 @@ options:
       - With C(--flush-cache) everything is fetched again.
       - Environment variable E(PROXMOX_INVENTORY_FETCH_MAX_AGE).
     type: float
-    ini:
-      - section: inventory_proxmox
-        key: fetch_max_age
+    ini: [{section: inventory_proxmox, key: fetch_max_age}]
   address_family:
     description:
       - The family of the chosen address, V(ipv4), V(ipv6) or V(any). The default is V(ipv4).
       - Environment variable E(PROXMOX_INVENTORY_ADDRESS_FAMILY).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: address_family
+    ini: [{section: inventory_proxmox, key: address_family}]
   address_nics:
     description:
       - The NICs that the address may come from, in order of preference, by their name in the guest,
@@ -251,18 +211,14 @@ options:
       - Environment variable E(PROXMOX_INVENTORY_ADDRESS_NICS), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: address_nics
+    ini: [{section: inventory_proxmox, key: address_nics}]
   address_subnets:
     description:
       - The subnets that the address must be in, in order of preference.
       - Environment variable E(PROXMOX_INVENTORY_ADDRESS_SUBNETS), separated by commas or as JSON.
     type: list
     elements: str
-    ini:
-      - section: inventory_proxmox
-        key: address_subnets
+    ini: [{section: inventory_proxmox, key: address_subnets}]
   ansible_host:
     description:
       - A Jinja expression for C(ansible_host). It is not set when the expression gives nothing, or
@@ -270,33 +226,25 @@ options:
       - The default is C(proxmox_address | default('')).
       - Environment variable E(PROXMOX_INVENTORY_ANSIBLE_HOST).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: ansible_host
+    ini: [{section: inventory_proxmox, key: ansible_host}]
   strict:
     description:
       - Whether an expression that fails makes the inventory fail. The default is V(false).
       - Environment variable E(PROXMOX_INVENTORY_STRICT).
     type: bool
-    ini:
-      - section: inventory_proxmox
-        key: strict
+    ini: [{section: inventory_proxmox, key: strict}]
   compose:
     description:
       - A dictionary of variables to add to each host, by their Jinja expressions.
       - Environment variable E(PROXMOX_INVENTORY_COMPOSE), as JSON.
     type: raw
-    ini:
-      - section: inventory_proxmox
-        key: compose
+    ini: [{section: inventory_proxmox, key: compose}]
   groups:
     description:
       - A dictionary of groups to make, by the Jinja condition for a host to be in it.
       - Environment variable E(PROXMOX_INVENTORY_GROUPS), as JSON.
     type: raw
-    ini:
-      - section: inventory_proxmox
-        key: groups
+    ini: [{section: inventory_proxmox, key: groups}]
   keyed_groups:
     description:
       - A list of groups to make from the values of an expression, each a dictionary with C(key) and
@@ -304,18 +252,14 @@ options:
         C(trailing_separator), as in P(ansible.builtin.constructed#inventory).
       - Environment variable E(PROXMOX_INVENTORY_KEYED_GROUPS), as JSON.
     type: raw
-    ini:
-      - section: inventory_proxmox
-        key: keyed_groups
+    ini: [{section: inventory_proxmox, key: keyed_groups}]
   leading_separator:
     description:
       - Whether the name of a group of O(keyed_groups) without a prefix begins with the separator.
         The default is V(true).
       - Environment variable E(PROXMOX_INVENTORY_LEADING_SEPARATOR).
     type: bool
-    ini:
-      - section: inventory_proxmox
-        key: leading_separator
+    ini: [{section: inventory_proxmox, key: leading_separator}]
   dead_site:
     description:
       - Whether a site that cannot be read makes the inventory fail (V(fail), the default), or is
@@ -323,9 +267,7 @@ options:
         the inventory fails. A site whose settings are incomplete counts as one that cannot be read.
       - Environment variable E(PROXMOX_INVENTORY_DEAD_SITE).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: dead_site
+    ini: [{section: inventory_proxmox, key: dead_site}]
   stale:
     description:
       - Whether the last good inventory of a site from the cache is shown, with a warning, when the
@@ -333,7 +275,5 @@ options:
       - A site that answers and refuses the credentials is an error all the same.
       - Environment variable E(PROXMOX_INVENTORY_STALE).
     type: str
-    ini:
-      - section: inventory_proxmox
-        key: stale
+    ini: [{section: inventory_proxmox, key: stale}]
 """

@@ -36,11 +36,8 @@ options:
     description: Whether expressions see the extra variables of the command line too.
     type: bool
     default: false
-    ini:
-      - section: inventory_plugins
-        key: use_extra_vars
-    env:
-      - name: ANSIBLE_INVENTORY_USE_EXTRA_VARS
+    ini: [{section: inventory_plugins, key: use_extra_vars}]
+    env: [{name: ANSIBLE_INVENTORY_USE_EXTRA_VARS}]
 seealso:
   - module: pve.fleet.vm_info
   - module: pve.fleet.container_info

@@ -35,8 +35,7 @@ options:
     type: list
     elements: str
     default: []
-    vars:
-      - name: pve_fleet_unchecked_variables
+    vars: [{name: pve_fleet_unchecked_variables}]
 """
 
 EXAMPLES = r"""
