@@ -173,8 +173,8 @@ EXAMPLES = r"""
 RETURN = r"""
 vm:
   description:
-    - The clone, with the keys of RV(pve.fleet.vm#module:vm), also if it is a container. C(vmid) is
-      the VMID of the clone, C(cloned_from) that of its source.
+    - The clone, with the keys of RV(pve.fleet.vm_info#module:vms), also if it is a container.
+      C(vmid) is the VMID of the clone, C(cloned_from) that of its source.
     - In check mode the clone as it is now, or only name, node, VMID, C(phase) and C(checked) of a
       clone that would be created.
   returned: success

@@ -133,57 +133,14 @@ EXAMPLES = r"""
 RETURN = r"""
 vm:
   description:
-    - The VM after the task. In check mode the VM as it is now, or only name, node, VMID, C(phase)
-      and C(checked) of a VM that would be created.
+    - The VM after the task, with the keys of RV(pve.fleet.vm_info#module:vms) except C(conditions).
+      C(addresses) is null unless O(addresses) or O(wait_for) requests them.
+    - In check mode the VM as it is now, or only name, node, VMID, C(phase) and C(checked) of a VM
+      that would be created. C(phase) is Pending then.
     - Null when the VM does not exist.
   returned: success
   type: dict
-  contains:
-    vmid: {description: VMID of the VM., type: int, sample: 15046}
-    name: {description: Name of the VM., type: str, sample: web1}
-    node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: 'Status of the VM as QEMU reports it: running, stopped, paused and so
-      on.', type: str, sample: running}
-    power_state: {description: 'Power state: on, off or suspended.', type: str, sample: 'on'}
-    phase:
-      description:
-        - 'Phase of the VM: Pending (planned in check mode), Creating, Running, Stopped (also paused
-          or hibernated), or Error (QEMU reports an error of the guest). Null if it is not known.'
-      type: str
-      sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str, sample:
-      '2026-11-23T16:00:00Z'}
-    template: {description: Whether the VM is a template., type: bool, sample: false}
-    tenant: {description: Tenant of the VM. Null without a tenant's tag or with several., type: str,
-      sample: acme}
-    tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
-    pool: {description: Resource pool of the VM., type: str, sample: acme}
-    lock: {description: 'Lock of the VM, such as backup.', type: str, sample: null}
-    uptime: {description: Seconds since the VM was started., type: int, sample: 42}
-    description: {description: Notes of the VM., type: str, sample: ''}
-    cloned_from: {description: VMID of the VM or template it was cloned from., type: int, sample:
-      9000}
-    config: {description: 'Configuration with the keys that PVE uses, including pending changes.',
-      type: dict, sample: {cores: 2}}
-    macs:
-      description: MAC address of each NIC.
-      type: dict
-      sample: {net0: 'BC:24:11:00:00:01'}
-    pending: {description: Options that apply after a stop or reboot., type: list, elements: str,
-      sample: []}
-    console_url:
-      description: URL of the console in a browser.
-      type: str
-      sample: https://pve1:8006/?console=kvm
-    addresses: {description: Addresses of the guest. Null unless O(addresses) or O(wait_for)
-      requests them., type: list, elements: dict, sample: [{address: 10.20.0.11, prefix: 24,
-      interface: eth0, family: ipv4}]}
-    address: {description: The selected address. Null if none matches., type: str, sample:
-      10.20.0.11}
-    address_source: {description: 'Source of the addresses: agent or cloud-init.', type: str,
-      sample: agent}
-    agent_problem: {description: 'Why the agent did not answer, else null.', type: str, sample:
-      null}
+  sample: {vmid: 15046, name: web1, node: pve1, status: running, phase: Running, tenant: acme}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

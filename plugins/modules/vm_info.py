@@ -74,7 +74,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 vms:
-  description: The VMs, each with the keys of RV(pve.fleet.vm#module:vm).
+  description: The VMs.
   returned: success
   type: list
   elements: dict
@@ -82,7 +82,8 @@ vms:
     vmid: {description: VMID of the VM., type: int, sample: 15046}
     name: {description: Name of the VM., type: str, sample: web1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: Status of the VM as QEMU reports it., type: str, sample: running}
+    status: {description: 'Status of the VM as QEMU reports it: running, stopped, paused and so
+      on.', type: str, sample: running}
     power_state: {description: 'Power state: on, off or suspended.', type: str, sample: 'on'}
     phase:
       description:
@@ -97,13 +98,13 @@ vms:
       sample: acme}
     tags: {description: Tags of the VM., type: list, elements: str, sample: [tenant_acme, web]}
     pool: {description: Resource pool of the VM., type: str, sample: acme}
-    lock: {description: Lock of the VM., type: str, sample: null}
+    lock: {description: 'Lock of the VM, such as backup.', type: str, sample: null}
     uptime: {description: Seconds since the VM was started., type: int, sample: 42}
     description: {description: Notes of the VM. Null without O(config)., type: str, sample: ''}
     cloned_from: {description: VMID of the VM or template it was cloned from. Null without
       O(config)., type: int, sample: 9000}
-    config: {description: Configuration with the keys that PVE uses. Null without O(config)., type:
-      dict, sample: {cores: 2}}
+    config: {description: 'Configuration with the keys that PVE uses, including pending changes.
+      Null without O(config).', type: dict, sample: {cores: 2}}
     macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample: {net0:
       'BC:24:11:00:00:01'}}
     pending: {description: Options that apply after a stop or reboot. Null without O(config)., type:
