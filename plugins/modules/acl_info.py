@@ -62,8 +62,8 @@ acls:
         group: {description: 'The group, or null.', type: str}
         token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
-        propagate: {description: Whether it also holds on the paths below., type: bool, sample:
-          true}
+        propagate: {description: Whether it also holds on the paths below., type: bool,
+          sample: true}
 """
 
 from functools import partial

@@ -41,19 +41,13 @@ acme_accounts:
     name: {description: Its name., type: str, sample: default}
     contact: {description: Its mail addresses., type: list, elements: str, sample:
       [ops@example.com]}
-    directory:
-      description: The directory of its CA.
-      type: str
-      sample: https://acme-v02.api.letsencrypt.org/directory
-    tos_url:
-      description: The terms that were agreed to.
-      type: str
-      sample: https://letsencrypt.org/terms
+    directory: {description: The directory of its CA., type: str,
+      sample: 'https://acme-v02.api.letsencrypt.org/directory'}
+    tos_url: {description: The terms that were agreed to., type: str,
+      sample: 'https://letsencrypt.org/terms'}
     status: {description: Its state at the CA when Proxmox VE asked last., type: str, sample: valid}
-    location:
-      description: Its URL at the CA.
-      type: str
-      sample: https://acme-v02.api.letsencrypt.org/acme/acct/1
+    location: {description: Its URL at the CA., type: str,
+      sample: 'https://acme-v02.api.letsencrypt.org/acme/acct/1'}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -72,11 +72,7 @@ acme_certificate:
   type: dict
   contains:
     node: {description: The node., type: str, sample: pve1}
-    domains:
-      description: Its domains.
-      type: list
-      elements: str
-      sample: [pve1.lab.example.com]
+    domains: {description: Its domains., type: list, elements: str, sample: [pve1.lab.example.com]}
     fingerprint: {description: Its SHA-256 fingerprint., type: str}
     subject: {description: Its subject., type: str, sample: /CN=pve1.lab.example.com}
     issuer: {description: Its issuer., type: str}
@@ -98,8 +94,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: no domains, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: no domains, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -68,8 +68,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: ConfigurationError, reason: unknown repository, status: null, path: null, upid:
-    null, retryable: false, tries: null}
+  sample: {category: ConfigurationError, reason: unknown repository, status: null, path: null,
+    upid: null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -118,8 +118,8 @@ findings:
       type: str
       sample: no_tenant
     tenant: {description: 'The tenant that it is about, null for none.', type: str, sample: acme}
-    subject: {description: 'VMID, token, path, role, HA rule or kind of quota.', type: str, sample:
-      '100'}
+    subject: {description: 'VMID, token, path, role, HA rule or kind of quota.', type: str,
+      sample: '100'}
     message: {description: A sentence., type: str, sample: VM web1 (100) has no tenant}
 report:
   description: Lines to print.

@@ -173,18 +173,16 @@ guests:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
-      str, sample: acme}
-    failed: {description: Whether the guest failed. C(msg) and C(error) then have the reason., type:
-      bool, sample: false}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
+    failed: {description: Whether the guest failed. C(msg) and C(error) then have the reason.,
+      type: bool, sample: false}
     changed: {description: 'Whether it was backed up or archives were removed, in check mode whether
       they would be.', type: bool, sample: true}
-    backed_up: {description: 'Whether it was backed up, in check mode whether it would be.', type:
-      bool, sample: true}
-    volume:
-      description: Volume of the new archive.
-      type: str
-      sample: local:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst
+    backed_up: {description: 'Whether it was backed up, in check mode whether it would be.',
+      type: bool, sample: true}
+    volume: {description: Volume of the new archive., type: str,
+      sample: 'local:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     size: {description: Size of the new archive in bytes., type: int, sample: 1073741824}
     duration: {description: Seconds that the backup took., type: int, sample: 42}
     warnings: {description: Warnings of the task., type: list, elements: str, sample: []}
@@ -197,8 +195,8 @@ guests:
         - The mark is V(keep), V(remove), V(protected), V(renamed) or V(foreign).
       type: list
       elements: dict
-      sample: [{volume: 'local:backup/vzdump-qemu-15046-2026_11_13-20_15_33.vma.zst', ctime:
-        1794600933, mark: keep, reason: keep-weekly 2026-W46}]
+      sample: [{volume: 'local:backup/vzdump-qemu-15046-2026_11_13-20_15_33.vma.zst',
+        ctime: 1794600933, mark: keep, reason: keep-weekly 2026-W46}]
     plan: {description: The steps in words., type: list, elements: str, sample: [Back up guest
       'web1' (15046) to storage local]}
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
@@ -213,8 +211,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: VM.Backup on /vms/15046, status: null, path: null, upid:
-    null, retryable: false, tries: null}
+  sample: {category: Conflict, reason: VM.Backup on /vms/15046, status: null, path: null,
+    upid: null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.make.run import run

@@ -81,29 +81,27 @@ archives:
   type: list
   elements: dict
   contains:
-    volume:
-      description: Name of the volume.
-      type: str
-      sample: nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst
+    volume: {description: Name of the volume., type: str,
+      sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     storage: {description: Name of the storage., type: str, sample: nas}
     node: {description: Node of a storage that is not shared. Null for a shared one., type: str,
       sample: null}
-    vmid: {description: VMID of the guest. Null for an archive that was renamed., type: int, sample:
-      15046}
+    vmid: {description: VMID of the guest. Null for an archive that was renamed., type: int,
+      sample: 15046}
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
-    name: {description: Name of the guest. Null if it is not one of RV(guests)., type: str, sample:
-      web1}
+    name: {description: Name of the guest. Null if it is not one of RV(guests)., type: str,
+      sample: web1}
     tenant: {description: 'Tenant of the guest. Null if RV(archives[].name) is null, or without a
       tenant.', type: str, sample: acme}
-    time: {description: 'Time of the backup in ISO 8601 format, UTC.', type: str, sample:
-      '2026-11-20T20:15:33Z'}
+    time: {description: 'Time of the backup in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
     ctime: {description: Time of the backup in seconds since 1970., type: int, sample: 1795205733}
     age: {description: Seconds since the backup., type: int, sample: 3600}
     size: {description: Size in bytes., type: int, sample: 1073741824}
     format: {description: Format of the archive., type: str, sample: vma.zst}
     notes: {description: Notes of the archive., type: str, sample: web1}
-    protected: {description: Whether the archive is protected from removal., type: bool, sample:
-      false}
+    protected: {description: Whether the archive is protected from removal., type: bool,
+      sample: false}
     encrypted: {description: Whether the archive is encrypted., type: bool, sample: false}
     verification: {description: 'V(ok) or V(failed) as a backup server verified it, null if never.',
       type: str, sample: ok}
@@ -117,19 +115,19 @@ guests:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
-      str, sample: acme}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
     tags: {description: Tags of the guest., type: list, elements: str, sample: [tenant_acme, web]}
     template: {description: Whether the guest is a template., type: bool, sample: false}
     archives: {description: Number of its archives., type: int, sample: 7}
     size: {description: Size of its archives in bytes., type: int, sample: 7516192768}
-    newest: {description: 'Volume of its newest archive, null for none.', type: str, sample:
-      'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
+    newest: {description: 'Volume of its newest archive, null for none.', type: str,
+      sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     newest_time: {description: 'Time of its newest archive in ISO 8601 format, UTC.', type: str,
       sample: '2026-11-20T20:15:33Z'}
     age: {description: 'Seconds since its newest archive, null for none.', type: int, sample: 3600}
-    backed_up: {description: Whether it has an archive that is not older than O(max_age)., type:
-      bool, sample: true}
+    backed_up: {description: Whether it has an archive that is not older than O(max_age).,
+      type: bool, sample: true}
 without_backup:
   description: The guests of RV(guests) that have no archive, or none that is recent enough.
     RV(guests) describes its fields.

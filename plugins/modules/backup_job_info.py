@@ -65,13 +65,13 @@ backup_jobs:
     storage: {description: Storage of its archives., type: str, sample: local}
     mode: {description: 'Its mode, empty for the default.', type: str, sample: snapshot}
     compress: {description: 'Its compression, empty for the default.', type: str, sample: zstd}
-    prune_backups: {description: Numbers of backups that are kept., type: dict, sample: {keep_daily:
-      7}}
+    prune_backups: {description: Numbers of backups that are kept., type: dict, sample:
+      {keep_daily: 7}}
     remove: {description: Whether it removes old backups., type: bool, sample: true}
     notes_template: {description: Template of the notes., type: str, sample: ''}
     protected: {description: Whether new archives are protected., type: bool, sample: false}
-    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null, storage:
-      null}}
+    fleecing: {description: Settings of fleecing., type: dict, sample: {enabled: null,
+      storage: null}}
     bwlimit: {description: Bandwidth limit in KiB/s., type: int, sample: 0}
     ionice: {description: Priority of disk access., type: int, sample: 7}
     zstd: {description: Threads of zstd., type: int, sample: 1}
@@ -97,8 +97,8 @@ guests:
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest., type: str, sample: web1}
     node: {description: Node on which the guest is., type: str, sample: pve1}
-    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several., type:
-      str, sample: acme}
+    tenant: {description: Tenant of the guest. Null without a tenant's tag or with several.,
+      type: str, sample: acme}
     template: {description: Whether the guest is a template., type: bool, sample: false}
     jobs: {description: Enabled jobs that back it up., type: list, elements: str, sample: [nightly]}
 uncovered:

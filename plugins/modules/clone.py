@@ -14,8 +14,8 @@ description:
   - Ensures that a clone exists. A new clone can be configured in the same task with the options of
     M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options that both
     kinds of guests have.
-  - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G, state:
-    started}). Only O(source) and O(name) or O(vmid) are required. With several tenants, set
+  - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G,
+    state: started}). Only O(source) and O(name) or O(vmid) are required. With several tenants, set
     O(tenant) in every task.'
   - B(Which clone:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(snapshot).
   - B(Copied how:) O(full), O(storage), O(format).

@@ -64,8 +64,8 @@ cluster:
   type: dict
   contains:
     name: {description: Name of the cluster. Null for a single node., type: str, sample: demo}
-    version: {description: Version of Proxmox VE on the node that answers., type: str, sample:
-      9.2.11}
+    version: {description: Version of Proxmox VE on the node that answers., type: str,
+      sample: 9.2.11}
     quorate: {description: Whether it has a quorum. Null if unknown., type: bool, sample: true}
     nodes:
       description:
@@ -83,12 +83,12 @@ cluster:
       type: list
       elements: dict
       sample: [{storage: ceph, kind: rbd, shared: true, nodes: [pve1, pve2], unavailable_on: []}]
-    networks: {description: Interfaces of each node that is online. Null without O(networks)., type:
-      dict, sample: {pve1: [{iface: vmbr0, type: bridge, active: 1}]}}
+    networks: {description: Interfaces of each node that is online. Null without O(networks).,
+      type: dict, sample: {pve1: [{iface: vmbr0, type: bridge, active: 1}]}}
     totals: {description: 'Number of C(vms) and of C(containers), and C(cores), C(memory) and
       C(disk) of all guests that are visible to the caller.', type: dict, sample: {vms: {total: 3,
-      running: 2, stopped: 1, other: 0, templates: 1}, containers: {total: 1, running: 1, stopped:
-      0, other: 0, templates: 0}, cores: 6, memory: 6442450944, disk: 0}}
+      running: 2, stopped: 1, other: 0, templates: 1}, containers: {total: 1, running: 1,
+      stopped: 0, other: 0, templates: 0}, cores: 6, memory: 6442450944, disk: 0}}
     containers: {description: Number of containers., type: int, sample: 1}
     pools: {description: Resource pools that are visible to the caller., type: list, elements: str,
       sample: [acme]}
@@ -126,8 +126,8 @@ cluster:
         - C(fencing) is the state of M(pve.fleet.ha_state). A disarmed HA manager is a reason of
           C(health).
       type: dict
-      sample: {quorate: true, master: pve1, fencing: armed, resource_mode: null, nodes: {pve1:
-        online}, services: []}
+      sample: {quorate: true, master: pve1, fencing: armed, resource_mode: null, nodes:
+        {pve1: online}, services: []}
     failed_tasks: {description: 'The last failed tasks, newest first.', type: list, elements: dict,
       sample: [{node: pve1, type: qmstart, id: '100', ended: '2026-11-20T20:15:33Z', status: VM 100
       already running}]}
@@ -139,8 +139,8 @@ cluster:
       sample: {status: ok, reasons: []}
     missing: {description: 'Parts that could not be read, each with C(part), C(category) and
       C(reason).', type: list, elements: dict, sample: []}
-    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str, sample:
-      '2026-11-20T20:15:33Z'}
+    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

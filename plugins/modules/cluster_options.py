@@ -377,8 +377,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: PermissionDenied, reason: not all options, status: null, path: null, upid:
-    null, retryable: false, tries: null}
+  sample: {category: PermissionDenied, reason: not all options, status: null, path: null,
+    upid: null, retryable: false, tries: null}
 done:
   description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success

@@ -14,8 +14,8 @@ description:
   - Creates, updates and removes a container, and changes its power state. Only what the task sets
     is changed, and a container that already is as described is not changed. Check mode, diff mode
     and the real run use the same plan, and check mode only reads.
-  - 'A first container: C(pve.fleet.container: {name: proxy1, source: debian-13-standard, memory:
-    1G, state: started}). Only O(name) and O(source) are required. With several tenants, set
+  - 'A first container: C(pve.fleet.container: {name: proxy1, source: debian-13-standard,
+    memory: 1G, state: started}). Only O(name) and O(source) are required. With several tenants, set
     O(tenant) in every task.'
   - The guide C(docs/containers.md) of this collection explains containers by task.
   - An empty text removes an option, such as O(cores), so that the default of Proxmox VE applies

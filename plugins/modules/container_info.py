@@ -92,16 +92,16 @@ containers:
     vmid: {description: VMID of the container., type: int, sample: 15047}
     name: {description: Name of the container., type: str, sample: proxy1}
     node: {description: Node on which the VM is., type: str, sample: pve1}
-    status: {description: Status of the container as Proxmox VE reports it., type: str, sample:
-      running}
+    status: {description: Status of the container as Proxmox VE reports it., type: str,
+      sample: running}
     power_state: {description: 'Power state: on or off.', type: str, sample: 'on'}
     phase:
       description:
         - 'Phase of the container: Creating, Running or Stopped. Null if it is not known.'
       type: str
       sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str, sample:
-      '2026-11-23T16:00:00Z'}
+    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str,
+      sample: '2026-11-23T16:00:00Z'}
     template: {description: Whether the VM is a template., type: bool, sample: false}
     tenant: {description: Tenant of the container. Null without a tenant's tag or with several.,
       type: str, sample: acme}
@@ -110,24 +110,22 @@ containers:
     pool: {description: Resource pool of the container., type: str, sample: acme}
     lock: {description: Lock of the container., type: str, sample: null}
     uptime: {description: Seconds since the VM was started., type: int, sample: 42}
-    description: {description: Notes of the container. Null without O(config)., type: str, sample:
-      ''}
+    description: {description: Notes of the container. Null without O(config)., type: str,
+      sample: ''}
     cloned_from: {description: VMID of the container or template it was cloned from. Null without
       O(config)., type: int, sample: 9000}
-    config: {description: Configuration with the keys that PVE uses. Null without O(config)., type:
-      dict, sample: {cores: 2}}
-    macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample: {net0:
-      'BC:24:11:00:00:01'}}
-    pending: {description: Options that apply after a stop or reboot. Null without O(config)., type:
-      list, elements: str, sample: []}
-    console_url:
-      description: URL of the console in a browser.
-      type: str
-      sample: https://pve1:8006/?console=lxc
+    config: {description: Configuration with the keys that PVE uses. Null without O(config).,
+      type: dict, sample: {cores: 2}}
+    macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample:
+      {net0: 'BC:24:11:00:00:01'}}
+    pending: {description: Options that apply after a stop or reboot. Null without O(config).,
+      type: list, elements: str, sample: []}
+    console_url: {description: URL of the console in a browser., type: str,
+      sample: 'https://pve1:8006/?console=lxc'}
     addresses: {description: Addresses of the container. Null without O(addresses)., type: list,
       elements: dict, sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]}
-    address: {description: The selected address. Null if none matches., type: str, sample:
-      10.20.0.11}
+    address: {description: The selected address. Null if none matches., type: str,
+      sample: 10.20.0.11}
     address_source: {description: 'Source of the addresses: interfaces (reported by the node) or
       config (static ones).', type: str, sample: interfaces}
     agent_problem: {description: 'Why the node did not report addresses, else null.', type: str,

@@ -93,8 +93,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: flags, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: flags, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 done:
   description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success

@@ -149,18 +149,18 @@ drift:
   type: dict
   contains:
     version: {description: Version of this form of the report., type: int, sample: 1}
-    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str, sample:
-      '2026-11-20T20:15:33Z'}
+    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
     drift: {description: 'Whether anything differs, as far as it is known. VMs that are outdated do
       not count, because no run replaces them.', type: bool, sample: true}
     complete: {description: Whether everything could be read., type: bool, sample: true}
     summary: {description: 'Number of VMs by status, of VMs that are not in the estate, of resources
-      that differ from the cluster file, and of ignored differences.', type: dict, sample: {drifted:
-      1, pending: 0, missing: 0, unwanted: 0, outdated: 0, unknown: 0, in_sync: 3, unlisted: 0,
-      cluster: 0, ignored: 0}}
+      that differ from the cluster file, and of ignored differences.', type: dict, sample:
+      {drifted: 1, pending: 0, missing: 0, unwanted: 0, outdated: 0, unknown: 0, in_sync: 3,
+      unlisted: 0, cluster: 0, ignored: 0}}
     sites: {description: 'The sites, each with C(site), empty for that of the task, and C(reason),
-      which is null unless the site could not be read.', type: list, elements: dict, sample: [{site:
-      '', reason: null}]}
+      which is null unless the site could not be read.', type: list, elements: dict, sample:
+      [{site: '', reason: null}]}
     nodes: {description: 'Nodes that could not be read, each with C(site), C(node) and C(reason).',
       type: list, elements: dict, sample: []}
     vms:
@@ -184,8 +184,8 @@ drift:
           type: str
           sample: drifted
         reason: {description: 'Why the VM is unknown, why it cannot be created, or why a run would
-          refuse to change it, such as a disk that would shrink; else null.', type: str, sample:
-          null}
+          refuse to change it, such as a disk that would shrink; else null.', type: str,
+          sample: null}
         options:
           description:
             - Each with C(option), the name that Proxmox VE uses, C(wanted), C(actual), and
@@ -204,9 +204,9 @@ drift:
               C(upid), without consoles and backups. Null for a VM in sync and if no task is known.
               Proxmox VE changes some options without a task.
           type: dict
-          sample: {type: qmconfig, user: ops@pve, token: null, status: ok, started:
-            '2026-11-20T20:15:33Z', upid:
-            'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'}
+          sample: {type: qmconfig, user: ops@pve, token: null, status: ok,
+            started: '2026-11-20T20:15:33Z',
+            upid: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmconfig:15046:ops@pve:'}
     unlisted: {description: 'VMs that are not in the estate, each with C(name), C(tenant), C(site),
       C(vmid), C(node), C(power) and C(last_task).', type: list, elements: dict, sample: []}
     quotas: {description: 'Use of each quota of the estate, with C(tenant), C(site), C(kind),
@@ -233,8 +233,8 @@ drift:
           if none is known.', type: dict, sample: null}
     logins: {description: 'The last login of each user in the log of the cluster, with C(site),
       C(user) and C(last), if a resource of the cluster file differs and no task is known. Reading
-      them needs C(Sys.Syslog) on C(/).', type: list, elements: dict, sample: [{site: '', user:
-      alice@pve, last: '2026-11-20T20:15:33Z'}]}
+      them needs C(Sys.Syslog) on C(/).', type: list, elements: dict, sample: [{site: '',
+      user: alice@pve, last: '2026-11-20T20:15:33Z'}]}
 report:
   description: The same as lines for people. VMs in sync are only counted.
   returned: success

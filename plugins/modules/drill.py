@@ -129,14 +129,10 @@ guests:
     proof: {description: V(agent) if its agent answered and V(started) if it stayed running. Null in
       check mode., type: str, sample: agent}
     msg: {description: Why it failed., type: str, sample: null}
-    volume:
-      description: The archive.
-      type: str
-      sample: nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst
-    archive_time:
-      description: When the archive was made.
-      type: str
-      sample: '2026-11-20T20:15:33Z'
+    volume: {description: The archive., type: str,
+      sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
+    archive_time: {description: When the archive was made., type: str,
+      sample: '2026-11-20T20:15:33Z'}
     archive_age: {description: Age of the archive in seconds., type: int, sample: 43200}
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,
@@ -160,8 +156,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: not running, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: not running, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._drill.run import run

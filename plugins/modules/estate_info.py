@@ -114,16 +114,16 @@ estate:
   contains:
     provision_state: {description: State of VMs that set none., type: str, sample: started}
     provision_defaults: {description: What all VMs have in common., type: dict, sample: {cpu: host}}
-    provision_classes: {description: What VMs of the same cores and memory have in common., type:
-      dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
+    provision_classes: {description: What VMs of the same cores and memory have in common.,
+      type: dict, sample: {2c-4g: {cores: 2, memory: 4G}}}
     provision_networks: {description: Networks that several NICs share., type: dict, sample:
       {vmbr1.120: {bridge: vmbr1, vlan: 120}}}
-    provision_storage_classes: {description: Storages with options that several disks share., type:
-      dict, sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}}
+    provision_storage_classes: {description: Storages with options that several disks share.,
+      type: dict, sample: {ceph-discard-ssd: {storage: ceph, discard: true, ssd: true}}}
     tenants: {description: 'Settings of tenants, such as their pools.', type: dict, sample: {acme:
       {pool: acme}}}
-    provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.', type:
-      list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
+    provision_vms: {description: 'The VMs, by tenant and VMID, those without a tenant last.',
+      type: list, elements: dict, sample: [{name: web1, vmid: 15046, tenant: acme, class: 2c-4g}]}
     provision_containers: {description: The containers in the same order. The variable is missing if
       there are none., type: list, elements: dict, sample: [{name: proxy1, vmid: 710, tenant: acme,
       memory: 1G, rootfs: {storage: ceph, size: 8G}}]}

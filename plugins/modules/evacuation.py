@@ -180,8 +180,8 @@ evacuation:
       V(returning), and V(none) if no maintenance is recorded.', type: str, sample: evacuated}
     guests: {description: 'The guests, each with C(kind), C(vmid), C(name), C(status), C(action),
       C(target), C(reason) and C(seconds). The action is V(migrate), V(restart), V(ha), V(shutdown),
-      V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101, name: web1, action:
-      migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
+      V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101, name: web1,
+      action: migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
     resting: {description: Number of guests that do not run and stay., type: int, sample: 2}
     seconds: {description: Estimated seconds of all moves., type: int, sample: 340}
 report:
@@ -205,8 +205,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: NodeUnhealthy, reason: cannot lose the node, status: null, path: null, upid:
-    null, retryable: false, tries: null}
+  sample: {category: NodeUnhealthy, reason: cannot lose the node, status: null, path: null,
+    upid: null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

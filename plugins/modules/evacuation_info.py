@@ -40,10 +40,7 @@ maintenances:
   contains:
     node: {description: Name of the node., type: str, sample: pve2}
     phase: {description: Phase of the maintenance., type: str, sample: evacuated}
-    since:
-      description: Time of the first write.
-      type: str
-      sample: '2026-11-25T22:00:00Z'
+    since: {description: Time of the first write., type: str, sample: '2026-11-25T22:00:00Z'}
     guests: {description: VMIDs of the guests to return., type: list, elements: int, sample: [101,
       102]}
     stopped: {description: VMIDs of those that were shut down., type: list, elements: int, sample:

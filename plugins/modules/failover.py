@@ -277,15 +277,13 @@ guests:
     order: {description: Its start order. Null if it has none., type: int, sample: 1}
     outcome: {description: 'V(planned) in check mode, V(up), V(restored) if it was not to be
       started, V(unchanged), or V(failed).', type: str, sample: up}
-    proof: {description: V(agent) if its agent answered and V(started) if it stayed running., type:
-      str, sample: agent}
+    proof: {description: V(agent) if its agent answered and V(started) if it stayed running.,
+      type: str, sample: agent}
     msg: {description: Why it failed., type: str, sample: null}
-    volume: {description: 'Its archive, or V(replica) and its job.', type: str, sample:
-      'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
-    archive_time:
-      description: When the archive or replica was made.
-      type: str
-      sample: '2026-11-20T20:15:33Z'
+    volume: {description: 'Its archive, or V(replica) and its job.', type: str,
+      sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
+    archive_time: {description: When the archive or replica was made., type: str,
+      sample: '2026-11-20T20:15:33Z'}
     archive_age: {description: Age of the archive or replica in seconds., type: int, sample: 43200}
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,

@@ -52,8 +52,8 @@ firewall:
     comment: {description: Comment of a security group., type: str, sample: Web servers}
     options: {description: Options of the scope that are set., type: dict, sample: {enable: true,
       policy_in: DROP}}
-    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in, action:
-      ACCEPT, enable: true, macro: SSH}]}
+    rules: {description: Rules in order., type: list, elements: dict, sample: [{type: in,
+      action: ACCEPT, enable: true, macro: SSH}]}
     aliases: {description: Aliases of the cluster or of a guest., type: list, elements: dict,
       sample: [{name: office, cidr: 192.0.2.0/24, comment: ''}]}
     ip_sets: {description: IP sets of the cluster or of a guest., type: list, elements: dict,

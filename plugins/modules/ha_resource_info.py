@@ -40,12 +40,12 @@ ha_resources:
   elements: dict
   contains:
     sid: {description: Its ID., type: str, sample: 'vm:100'}
-    request_state: {description: The state that the HA manager maintains., type: str, sample:
-      started}
+    request_state: {description: The state that the HA manager maintains., type: str,
+      sample: started}
     max_restart: {description: Attempts to restart it on its node., type: int, sample: 1}
     max_relocate: {description: Attempts to start it on another node., type: int, sample: 1}
-    failback: {description: Whether it moves back to a node of higher priority., type: bool, sample:
-      true}
+    failback: {description: Whether it moves back to a node of higher priority., type: bool,
+      sample: true}
     group: {description: Its group., type: str, sample: ''}
     comment: {description: Its comment., type: str, sample: ''}
 """

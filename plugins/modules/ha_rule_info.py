@@ -47,11 +47,8 @@ ha_rules:
       V(node-affinity)}
     strict: {description: Whether other nodes are excluded., type: bool, returned: with type
       V(node-affinity)}
-    affinity:
-      description: Together or apart.
-      type: str
-      returned: with type V(resource-affinity)
-      sample: negative
+    affinity: {description: Together or apart., type: str, returned: with type V(resource-affinity),
+      sample: negative}
     disable: {description: Whether it has no effect., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}
 """

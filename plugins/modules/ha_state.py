@@ -64,11 +64,8 @@ ha_state:
   returned: success
   type: dict
   contains:
-    armed_state:
-      description: V(armed), V(standby), V(disarming) or V(disarmed). An armed HA manager without
-        work is on V(standby).
-      type: str
-      sample: disarmed
+    armed_state: {description: 'V(armed), V(standby), V(disarming) or V(disarmed). An armed HA
+      manager without work is on V(standby).', type: str, sample: disarmed}
     resource_mode: {description: The resource mode. Null if the HA manager is armed., type: str,
       sample: freeze}
 plan:

@@ -58,8 +58,8 @@ mappings:
     type: {description: Its type., type: str, sample: pci}
     name: {description: Its name., type: str, sample: gpu}
     description: {description: Its description., type: str, sample: ''}
-    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample: [{node:
-      pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
+    map: {description: 'The entries, sorted by node.', type: list, elements: dict, sample:
+      [{node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1}]}
     mdev: {description: Whether it is shared., type: bool, sample: false, returned: of PCI devices}
     live_migration_capable: {description: Whether a running VM can be migrated with it., type: bool,
       sample: false, returned: of PCI devices}

@@ -93,8 +93,8 @@ missing:
       V(backups).', type: str, sample: node}
     subject: {description: 'The node, tenant or VMID that it is about, or empty.', type: str,
       sample: pve3}
-    category: {description: 'Category of the error, as in C(error.category).', type: str, sample:
-      NodeUnhealthy}
+    category: {description: 'Category of the error, as in C(error.category).', type: str,
+      sample: NodeUnhealthy}
     reason: {description: Why., type: str, sample: 'Could not read node pve3 and the guests on it:
       the node is offline.'}
 checked:

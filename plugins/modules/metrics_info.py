@@ -46,10 +46,7 @@ metrics:
   type: list
   elements: dict
   contains:
-    name:
-      description: Name of the metric.
-      type: str
-      sample: proxmox_cluster_nodes_available
+    name: {description: Name of the metric., type: str, sample: proxmox_cluster_nodes_available}
     type: {description: 'V(gauge), V(counter) or V(summary).', type: str, sample: gauge}
     help: {description: What it is., type: str, sample: Number of nodes that are online.}
     samples: {description: 'Values, each with C(name), which has a suffix in a summary, C(labels)

@@ -183,14 +183,12 @@ node:
     wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as they are
       set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
     acme: {description: 'C(account) and C(domains), null without domains.', type: dict}
-    location: {description: 'C(latitude), C(longitude) and C(name), null without a place.', type:
-      dict}
-    dns:
-      description: C(search) and C(servers).
-      type: dict
-      sample: {search: lab.example.com, servers: [10.99.0.53]}
-    hosts: {description: 'Entries of the hosts file, each with C(address) and C(names).', type:
-      list, elements: dict, sample: [{address: 127.0.0.1, names: [localhost]}]}
+    location: {description: 'C(latitude), C(longitude) and C(name), null without a place.',
+      type: dict}
+    dns: {description: C(search) and C(servers)., type: dict, sample: {search: lab.example.com,
+      servers: [10.99.0.53]}}
+    hosts: {description: 'Entries of the hosts file, each with C(address) and C(names).',
+      type: list, elements: dict, sample: [{address: 127.0.0.1, names: [localhost]}]}
     timezone: {description: Its time zone., type: str, sample: Europe/Vienna}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

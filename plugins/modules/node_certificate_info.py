@@ -42,17 +42,17 @@ certificates:
   elements: dict
   contains:
     node: {description: The node., type: str, sample: pve1}
-    certificates: {description: 'The certificate in PEM format, and in check mode its chain.', type:
-      str}
+    certificates: {description: 'The certificate in PEM format, and in check mode its chain.',
+      type: str}
     fingerprint: {description: Its SHA-256 fingerprint., type: str}
     subject: {description: Its subject., type: str, sample: /CN=pve1.example.com}
     issuer: {description: Its issuer., type: str, sample: /CN=Example CA}
     names: {description: Its alternative names., type: list, elements: str, sample:
       [pve1.example.com]}
-    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str, sample:
-      '2026-01-01T00:00:00Z'}
-    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str, sample:
-      '2027-01-01T00:00:00Z'}
+    not_before: {description: 'When it becomes valid, in ISO 8601 format, UTC.', type: str,
+      sample: '2026-01-01T00:00:00Z'}
+    not_after: {description: 'When it expires, in ISO 8601 format, UTC.', type: str,
+      sample: '2027-01-01T00:00:00Z'}
 """
 
 from functools import partial

@@ -94,32 +94,29 @@ nodes:
     uptime: {description: Seconds since the node was started., type: int, sample: 86400}
     version: {description: Version of Proxmox VE. Without O(details) it is known only for the node
       that answers the request., type: str, sample: 9.2.11}
-    kernel:
-      description: Kernel version, with O(details).
-      type: str
-      sample: 6.14.11-4-pve
-    maintenance: {description: Whether the node is in the HA manager's maintenance mode., type:
-      bool, sample: false}
-    ha_state: {description: State of the node in the HA manager. Null if HA is not in use., type:
-      str, sample: online}
+    kernel: {description: 'Kernel version, with O(details).', type: str, sample: 6.14.11-4-pve}
+    maintenance: {description: Whether the node is in the HA manager's maintenance mode.,
+      type: bool, sample: false}
+    ha_state: {description: State of the node in the HA manager. Null if HA is not in use.,
+      type: str, sample: online}
     cpu:
       description:
         - C(cores) and C(used), the load as a share of 1. With O(details) also C(model) and
           C(loadavg) of 1, 5 and 15 minutes.
       type: dict
       sample: {cores: 16, used: 0.12, model: null, loadavg: null}
-    memory: {description: 'C(total), C(used) and C(free) in bytes.', type: dict, sample: {total:
-      68719476736, used: 1610612736, free: 67108864000}}
-    disk: {description: 'The root file system, with C(total), C(used) and C(free) in bytes.', type:
-      dict, sample: {total: 270553174016, used: 30928461824, free: 239624712192}}
+    memory: {description: 'C(total), C(used) and C(free) in bytes.', type: dict, sample:
+      {total: 68719476736, used: 1610612736, free: 67108864000}}
+    disk: {description: 'The root file system, with C(total), C(used) and C(free) in bytes.',
+      type: dict, sample: {total: 270553174016, used: 30928461824, free: 239624712192}}
     storages:
       description:
         - Storages of the node, each with C(storage), C(kind), C(shared), C(content), C(available),
           and C(total), C(used) and C(free) in bytes.
       type: list
       elements: dict
-      sample: [{storage: ceph, kind: rbd, shared: true, content: [images], available: true, total:
-        40, used: 30, free: 10}]
+      sample: [{storage: ceph, kind: rbd, shared: true, content: [images], available: true,
+        total: 40, used: 30, free: 10}]
     vms: {description: 'Number of VMs that are C(running), C(stopped) and in C(other) states, the
       C(total), and the number of C(templates).', type: dict, sample: {total: 3, running: 2,
       stopped: 1, other: 0, templates: 1}}

@@ -141,10 +141,10 @@ power:
     state: {description: State of the task., type: str, sample: stopped}
     tiers: {description: 'The tiers in the order of the run, each with C(order), null without a
       start order, and C(guests) that change, each with C(kind), C(vmid), C(name), C(node) and its
-      C(status) before.', type: list, elements: dict, sample: [{order: 1, guests: [{kind: vm, vmid:
-      101, name: db1, node: pve1, status: running}]}]}
-    unchanged: {description: Guests that were left because they did not reach the state., type:
-      list, elements: str, sample: []}
+      C(status) before.', type: list, elements: dict, sample: [{order: 1, guests: [{kind: vm,
+      vmid: 101, name: db1, node: pve1, status: running}]}]}
+    unchanged: {description: Guests that were left because they did not reach the state.,
+      type: list, elements: str, sample: []}
 report:
   description: One line for each tier, for people.
   returned: success

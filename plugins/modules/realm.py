@@ -247,11 +247,8 @@ realm:
       returned: of type ldap}
     user_attr: {description: Attribute with the name of a user., type: str, sample: uid, returned:
       of type ldap}
-    bind_dn:
-      description: DN of the reader.
-      type: str
-      sample: cn=reader,dc=example,dc=com
-      returned: of type ldap and ad
+    bind_dn: {description: DN of the reader., type: str, sample: 'cn=reader,dc=example,dc=com',
+      returned: of type ldap and ad}
     domain: {description: Domain of AD., type: str, returned: of type ad}
     issuer_url: {description: URL of the provider., type: str, returned: of type openid}
     client_id: {description: ID at the provider., type: str, returned: of type openid}
@@ -266,8 +263,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: own login, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: own login, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 done:
   description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success

@@ -141,13 +141,14 @@ rebalance:
     score_after: {description: 'Score after the moves, in check mode as foreseen.', type: float,
       sample: 3.1}
     nodes: {description: 'The nodes that take part, each with C(node), C(share_before) and
-      C(share_after) in percent.', type: list, elements: dict, sample: [{node: pve1, share_before:
-      62.5, share_after: 48.0}]}
+      C(share_after) in percent.', type: list, elements: dict, sample: [{node: pve1,
+      share_before: 62.5, share_after: 48.0}]}
     moves: {description: 'The guests that move, each with C(kind), C(vmid), C(name), C(status),
-      C(action), C(target), C(reason) and C(seconds).', type: list, elements: dict, sample: [{vmid:
-      101, name: web1, action: migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
-    stays: {description: 'The guests that cannot move, in the same form.', type: list, elements:
-      dict, sample: []}
+      C(action), C(target), C(reason) and C(seconds).', type: list, elements: dict, sample:
+      [{vmid: 101, name: web1, action: migrate, target: pve3, reason: 'least_used: ...',
+      seconds: 46}]}
+    stays: {description: 'The guests that cannot move, in the same form.', type: list,
+      elements: dict, sample: []}
     size: {description: Bytes that the moves copy., type: int, sample: 8589934592}
     seconds: {description: Estimated seconds of all moves., type: int, sample: 120}
 report:
@@ -171,8 +172,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: NodeUnhealthy, reason: cluster not in order, status: null, path: null, upid:
-    null, retryable: false, tries: null}
+  sample: {category: NodeUnhealthy, reason: cluster not in order, status: null, path: null,
+    upid: null, retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -139,8 +139,8 @@ report:
   type: dict
   contains:
     version: {description: Version of this form of the report., type: int, sample: 1}
-    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str, sample:
-      '2026-11-20T20:15:33Z'}
+    checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
     complete: {description: Whether everything could be read., type: bool, sample: true}
     snapshot_days: {description: The option O(snapshot_days)., type: int, sample: 30}
     backup_days: {description: The option O(backup_days)., type: int, sample: 7}
@@ -149,14 +149,8 @@ report:
       type: list
       elements: dict
       contains:
-        kind:
-          description: A word for it, such as V(no_backup).
-          type: str
-          sample: no_backup
-        severity:
-          description: V(critical), V(warning) or V(notice).
-          type: str
-          sample: warning
+        kind: {description: 'A word for it, such as V(no_backup).', type: str, sample: no_backup}
+        severity: {description: 'V(critical), V(warning) or V(notice).', type: str, sample: warning}
         title: {description: A heading., type: str, sample: Guests without a backup}
         count: {description: Number of cases., type: int, sample: 1}
         cases: {description: 'Each with C(text), and with C(site), C(node), C(tenant) and C(vmid) of
@@ -216,20 +210,17 @@ report:
         pending: {description: 'Options that apply after the next stop or reboot, null if unknown.',
           type: list, elements: str, sample: [memory]}
         snapshots: {description: 'The C(count), the time of the C(oldest), and the names of those
-          that are C(old). Null if unknown.', type: dict, sample: {count: 1, oldest:
-          '2026-11-19T08:30:00Z', old: []}}
+          that are C(old). Null if unknown.', type: dict, sample: {count: 1,
+          oldest: '2026-11-19T08:30:00Z', old: []}}
         backup: {description: 'C(state) is V(ok), V(old), V(none) or V(unknown); C(time) of the
           newest backup that was found; C(count), or null if there may be more; C(reason) if the
-          state or the count is unknown.', type: dict, sample: {state: ok, time:
-          '2026-11-20T01:00:00Z', count: 7, reason: null}}
+          state or the count is unknown.', type: dict, sample: {state: ok,
+          time: '2026-11-20T01:00:00Z', count: 7, reason: null}}
         reason: {description: 'Why the VM could not be read, else null.', type: str, sample: null}
     containers: {description: 'The containers, without templates, with the keys of C(vms). C(agent)
       is null.', type: list, elements: dict, sample: []}
-    drift:
-      description: What M(pve.fleet.drift_info) returns as RV(pve.fleet.drift_info#module:drift).
-        Null without O(estate).
-      type: dict
-      sample: null
+    drift: {description: 'What M(pve.fleet.drift_info) returns as
+      RV(pve.fleet.drift_info#module:drift). Null without O(estate).', type: dict, sample: null}
     growth:
       description: What has grown C(since) the last report, as C(total) and as C(tenants) by site.
         Null where it is not known, C(reason) says why the history was not used.
@@ -249,17 +240,14 @@ report:
               cores: 2
               memory: 4294967296
               disk: 21474836480
-    trend:
-      description: C(vms), C(cores), C(memory) and C(disk) of all sites at C(checked), from each
-        report that knew them.
-      type: list
-      elements: dict
-      sample: [{checked: '2026-11-19T20:15:33Z', vms: 5, cores: 8, memory: 17179869184, disk:
-        150323855360}]
-    costs: {description: Costs of the C(month) at the use of now. Null without O(prices)., type:
-      dict, sample: {month: 2026-11, currency: EUR, prices: {core: '4.50', memory: '2.00', storage:
-      '0.08'}, tenants: [{site: '', tenant: acme, cores: '22.50', memory: '18.00', disk: '9.60',
-      total: '50.10', reason: null}], total: '50.10'}}
+    trend: {description: 'C(vms), C(cores), C(memory) and C(disk) of all sites at C(checked), from
+      each report that knew them.', type: list, elements: dict, sample:
+      [{checked: '2026-11-19T20:15:33Z', vms: 5, cores: 8, memory: 17179869184,
+      disk: 150323855360}]}
+    costs: {description: Costs of the C(month) at the use of now. Null without O(prices).,
+      type: dict, sample: {month: 2026-11, currency: EUR, prices: {core: '4.50', memory: '2.00',
+      storage: '0.08'}, tenants: [{site: '', tenant: acme, cores: '22.50', memory: '18.00',
+      disk: '9.60', total: '50.10', reason: null}], total: '50.10'}}
 lines:
   description: A summary to print.
   returned: success

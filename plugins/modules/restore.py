@@ -200,8 +200,8 @@ archive:
   description: The archive, as M(pve.fleet.backup_info) returns it, without notes.
   returned: success
   type: dict
-  sample: {volume: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst', vmid: 15046, time:
-    '2026-11-20T20:15:33Z'}
+  sample: {volume: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst', vmid: 15046,
+    time: '2026-11-20T20:15:33Z'}
 kept:
   description: With O(confirm), the archive of the state before, or the name of its copy. Null if
     nothing was kept, and in check mode.
@@ -236,8 +236,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: no archive, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: no archive, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

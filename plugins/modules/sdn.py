@@ -491,8 +491,8 @@ sdn:
       concern them.
   returned: success
   type: dict
-  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams, tag:
-    110}]}
+  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams,
+    tag: 110}]}
 dry_run:
   description: Differences of the files C(interfaces) and C(frr) on each node, as Proxmox VE foresaw
     them before the apply. They are part of the diff.

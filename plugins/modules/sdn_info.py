@@ -39,8 +39,8 @@ sdn:
       concern them.
   returned: success
   type: dict
-  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams, tag:
-    110}]}
+  sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams,
+    tag: 110}]}
 pending:
   description: Changes that are configured and do not run.
   returned: success

@@ -179,22 +179,16 @@ vms:
     status: {description: V(running) or V(stopped)., type: str, sample: running}
     lock: {description: Lock of the VM., type: str, sample: null}
     changed: {description: Whether the VM was or would be changed., type: bool, sample: true}
-    failed: {description: Whether the VM failed. C(msg) and C(error) then have the reason., type:
-      bool, sample: false}
-    restarted: {description: Whether the VM was started after a rollback., type: bool, sample:
-      false}
+    failed: {description: Whether the VM failed. C(msg) and C(error) then have the reason.,
+      type: bool, sample: false}
+    restarted: {description: Whether the VM was started after a rollback., type: bool,
+      sample: false}
     plan: {description: Steps of the plan in the order of execution., type: list, elements: str,
       sample: [Take snapshot 'before-upgrade' of VM 'web1' (15046) on node pve1]}
     done: {description: Steps that were executed., type: list, elements: str, sample: []}
-    snapshots:
-      description: Snapshots of the VM, see RV(pve.fleet.snapshot_info#module:vms[].snapshots).
-      type: list
-      elements: dict
-      sample: []
-    current:
-      description: Parent snapshot of the current state.
-      type: str
-      sample: before-upgrade
+    snapshots: {description: 'Snapshots of the VM, see
+      RV(pve.fleet.snapshot_info#module:vms[].snapshots).', type: list, elements: dict, sample: []}
+    current: {description: Parent snapshot of the current state., type: str, sample: before-upgrade}
     conditions: {description: 'C(Ready), with status and reason.', type: list, elements: dict,
       sample: [{type: Ready, status: true, reason: InSync}]}
 report:

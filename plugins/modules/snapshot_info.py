@@ -84,22 +84,20 @@ vms:
         children: {description: Snapshots whose parent it is., type: list, elements: str, sample:
           []}
         depth: {description: Number of its ancestors., type: int, sample: 0}
-        current: {description: Whether it is the parent of the current state., type: bool, sample:
-          true}
-        snaptime:
-          description: Time of creation in seconds since 1970.
-          type: int
-          sample: 1795208133
-        time: {description: 'Time of creation in ISO 8601 format, UTC.', type: str, sample:
-          '2026-11-20T20:15:33Z'}
+        current: {description: Whether it is the parent of the current state., type: bool,
+          sample: true}
+        snaptime: {description: Time of creation in seconds since 1970., type: int,
+          sample: 1795208133}
+        time: {description: 'Time of creation in ISO 8601 format, UTC.', type: str,
+          sample: '2026-11-20T20:15:33Z'}
         vmstate: {description: Whether it contains the memory of the VM., type: bool, sample: false}
         state: {description: 'V(prepare) or V(delete) while Proxmox VE is creating or deleting it,
           else null.', type: str, sample: null}
         disks: {description: 'Disks at the time of the snapshot, with C(name), C(volume), C(storage)
           and C(size) in bytes.', returned: O(details=true), type: list, elements: dict, sample:
           [{name: scsi0, volume: 'ceph:vm-15046-disk-0', storage: ceph, size: 21474836480}]}
-        vmstate_size: {description: 'Size of the saved memory in bytes, null for none.', returned:
-          O(details=true), type: int, sample: null}
+        vmstate_size: {description: 'Size of the saved memory in bytes, null for none.',
+          returned: O(details=true), type: int, sample: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -413,8 +413,8 @@ storage:
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
     disable: {description: Whether it is switched off., type: bool, sample: false}
-    path: {description: Its directory., type: str, returned: with types that have it, sample:
-      /srv/media}
+    path: {description: Its directory., type: str, returned: with types that have it,
+      sample: /srv/media}
     prune_backups: {description: The backups that are kept., type: dict, returned: with types that
       have it, sample: {keep_last: 3}}
     encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty for none.',
@@ -429,8 +429,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: in use, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: in use, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 done:
   description: The steps of RV(plan) that were carried out. Empty in check mode.
   returned: success

@@ -127,23 +127,16 @@ volume:
   returned: success
   type: dict
   contains:
-    volid:
-      description: Volume ID of the file.
-      type: str
-      sample: local:import/debian-13-genericcloud-amd64.qcow2
+    volid: {description: Volume ID of the file., type: str,
+      sample: 'local:import/debian-13-genericcloud-amd64.qcow2'}
     storage: {description: Storage of the file., type: str, sample: local}
     node: {description: Node that has the file or downloads it., type: str, sample: pve1}
     content: {description: Content type of the file., type: str, sample: import}
-    filename:
-      description: Name of the file.
-      type: str
-      sample: debian-13-genericcloud-amd64.qcow2
+    filename: {description: Name of the file., type: str,
+      sample: debian-13-genericcloud-amd64.qcow2}
     format: {description: Format of the file., type: str, sample: qcow2}
     size: {description: Size in bytes., type: int, sample: 335544320}
-    ctime:
-      description: Time of creation in seconds since 1970.
-      type: int
-      sample: 1795213002
+    ctime: {description: Time of creation in seconds since 1970., type: int, sample: 1795213002}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

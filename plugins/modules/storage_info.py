@@ -53,8 +53,8 @@ storages:
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
     disable: {description: Whether it is switched off., type: bool, sample: false}
-    path: {description: Its directory., type: str, returned: with types that have it, sample:
-      /srv/media}
+    path: {description: Its directory., type: str, returned: with types that have it,
+      sample: /srv/media}
     prune_backups: {description: The backups that are kept., type: dict, returned: with types that
       have it, sample: {keep_last: 3}}
     encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty for none.',
@@ -68,16 +68,11 @@ storages:
         node: {description: Name of the node., type: str, sample: pve1}
         active: {description: Whether the node can use the storage., type: bool, sample: true}
         shared: {description: Whether all nodes see the same volumes., type: bool, sample: false}
-        total: {description: 'Size in bytes, null if it is not active.', type: int, sample:
-          107374182400}
-        used:
-          description: Used bytes, null if it is not active.
-          type: int
-          sample: 1073741824
-        free:
-          description: Free bytes, null if it is not active.
-          type: int
-          sample: 106300440576
+        total: {description: 'Size in bytes, null if it is not active.', type: int,
+          sample: 107374182400}
+        used: {description: 'Used bytes, null if it is not active.', type: int, sample: 1073741824}
+        free: {description: 'Free bytes, null if it is not active.', type: int,
+          sample: 106300440576}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -46,10 +46,8 @@ subscriptions:
       sample: active}
     level: {description: Its level., type: str, sample: s}
     product_name: {description: The name of the product., type: str}
-    next_due_date:
-      description: The day on which it must be renewed.
-      type: str
-      sample: '2027-01-01'
+    next_due_date: {description: The day on which it must be renewed., type: str,
+      sample: '2027-01-01'}
     sockets: {description: Number of sockets of the node., type: int, sample: 2}
     server_id: {description: The ID of the node in the shop., type: str}
     message: {description: The message of the shop., type: str, sample: ''}

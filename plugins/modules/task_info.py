@@ -116,16 +116,11 @@ tasks:
   type: list
   elements: dict
   contains:
-    upid:
-      description: ID of the task.
-      type: str
-      sample: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:15046:ops@pve!auto:'
+    upid: {description: ID of the task., type: str,
+      sample: 'UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:15046:ops@pve!auto:'}
     node: {description: Node on which the task ran., type: str, sample: pve1}
     type: {description: Type of the task., type: str, sample: qmstart}
-    id:
-      description: What the task is about, often a VMID.
-      type: str
-      sample: '15046'
+    id: {description: 'What the task is about, often a VMID.', type: str, sample: '15046'}
     vmid: {description: VMID of the guest. Null if the task is about something else., type: int,
       sample: 15046}
     name: {description: 'Name of the VM. Null if the task is about something else, or about a guest
@@ -138,12 +133,10 @@ tasks:
       was killed.', type: str, sample: failed}
     exitstatus: {description: How the task ended. Null while it runs., type: str, sample: 'start
       failed: QEMU exited with code 1'}
-    started: {description: 'When the task was started, in ISO 8601 format, UTC.', type: str, sample:
-      '2026-11-20T20:15:33Z'}
-    ended:
-      description: When the task ended, null if unknown.
-      type: str
-      sample: '2026-11-20T20:15:35Z'
+    started: {description: 'When the task was started, in ISO 8601 format, UTC.', type: str,
+      sample: '2026-11-20T20:15:33Z'}
+    ended: {description: 'When the task ended, null if unknown.', type: str,
+      sample: '2026-11-20T20:15:35Z'}
     duration: {description: Seconds between the two., type: int, sample: 2}
     log: {description: 'Lines of the log. Null without O(log), and if the log cannot be read.',
       type: list, elements: str, sample: ['TASK ERROR: start failed: QEMU exited with code 1']}

@@ -327,22 +327,13 @@ tenant:
     pool: {description: The pool of its VMs., type: str, sample: acme}
     user: {description: The user of its token., type: str, sample: tenant_acme@pve}
     group: {description: 'The group that has the rights, null for the user.', type: str}
-    token_id:
-      description: The whole name of its token.
-      type: str
-      sample: tenant_acme@pve!fleet
+    token_id: {description: The whole name of its token., type: str, sample: tenant_acme@pve!fleet}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
       VM.Clone]}}
-    rights:
-      description: Roles by path.
-      type: dict
-      sample: {/vms/9000: [tenant_acme.template]}
-    networks:
-      description: The own networks that the task lists, with the VNet, the zone, the tag and the
-        subnet of each.
-      type: list
-      elements: dict
-      sample: [{name: front, vnet: tqpzjk5a, zone: teams, tag: 101, subnet: 10.1.0.0/24}]
+    rights: {description: Roles by path., type: dict, sample: {/vms/9000: [tenant_acme.template]}}
+    networks: {description: 'The own networks that the task lists, with the VNet, the zone, the tag
+      and the subnet of each.', type: list, elements: dict, sample: [{name: front, vnet: tqpzjk5a,
+      zone: teams, tag: 101, subnet: 10.1.0.0/24}]}
     isolation: {description: 'The isolation of its guests, null if the task lists no networks.',
       type: str, sample: own}
     security_group: {description: 'Name of its security group, null without one.', type: str,
@@ -390,8 +381,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: strays, status: null, path: null, upid: null, retryable:
-    false, tries: null, done: []}
+  sample: {category: Conflict, reason: strays, status: null, path: null, upid: null,
+    retryable: false, tries: null, done: []}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -56,10 +56,8 @@ tenants:
       elements: dict
       contains:
         token_id: {description: Whole name of the token., type: str, sample: tenant_acme@pve!fleet}
-        expire:
-          description: When it expires, null for never.
-          type: str
-          sample: '2035-12-31T00:00:00Z'
+        expire: {description: 'When it expires, null for never.', type: str,
+          sample: '2035-12-31T00:00:00Z'}
         created: {description: 'The day on which M(pve.fleet.tenant) created it, null for another.',
           type: str, sample: '2026-11-22'}
         days_left: {description: 'Days until it expires, negative afterwards, null for never.',
@@ -68,8 +66,8 @@ tenants:
           sample: acme}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
       VM.Clone]}}
-    rights: {description: Its roles by path and holder., type: list, elements: dict, sample: [{path:
-      /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
+    rights: {description: Its roles by path and holder., type: list, elements: dict, sample:
+      [{path: /pool/acme, user: tenant_acme@pve, role: tenant_acme}]}
     vms: {description: VMIDs of its VMs., type: list, elements: int, sample: [15046]}
     containers: {description: VMIDs of its containers., type: list, elements: int, sample: [710]}
     usage: {description: 'VMs, cores, and bytes of memory and boot disks.', type: dict, sample:

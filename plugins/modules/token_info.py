@@ -50,11 +50,11 @@ tokens:
   contains:
     owner: {description: The user that it belongs to., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: 'The whole name, with which it logs in.', type: str, sample:
-      alice@pve!deploy}
+    token_id: {description: 'The whole name, with which it logs in.', type: str,
+      sample: alice@pve!deploy}
     privilege_separation: {description: Whether it has rights of its own., type: bool, sample: true}
-    expire: {description: 'When it is no longer accepted, null for never.', type: str, sample:
-      '2027-01-31T00:00:00Z'}
+    expire: {description: 'When it is no longer accepted, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
     comment: {description: Its comment., type: str, sample: ''}
 """
 

@@ -49,8 +49,8 @@ users:
     name: {description: The user with its realm., type: str, sample: alice@pve}
     realm: {description: The realm., type: str, sample: pve}
     enabled: {description: Whether the user can log in., type: bool, sample: true}
-    expire: {description: 'When the user can no longer log in, null for never.', type: str, sample:
-      '2027-01-31T00:00:00Z'}
+    expire: {description: 'When the user can no longer log in, null for never.', type: str,
+      sample: '2027-01-31T00:00:00Z'}
     firstname: {description: First name., type: str, sample: Alice}
     lastname: {description: Last name., type: str, sample: Ott}
     email: {description: E-mail address., type: str, sample: alice@example.com}

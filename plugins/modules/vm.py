@@ -14,8 +14,8 @@ description:
   - Creates, updates and removes a virtual machine, and changes its power state. Only what the task
     sets is changed, and a VM that already is as described is not changed. Check mode, diff mode and
     the real run use the same plan, and check mode only reads.
-  - 'A first VM: C(pve.fleet.vm: {name: web1, source: debian-13, cores: 2, memory: 4G, state:
-    started}). Only O(name) is required. With several tenants, set O(tenant) in every task.'
+  - 'A first VM: C(pve.fleet.vm: {name: web1, source: debian-13, cores: 2, memory: 4G,
+    state: started}). Only O(name) is required. With several tenants, set O(tenant) in every task.'
   - B(Which VM:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(full), O(class).
   - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
   - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(bios), O(machine), O(agent), and

@@ -91,8 +91,8 @@ vms:
           reports an error of the guest). Null if it is not known.'
       type: str
       sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str, sample:
-      '2026-11-23T16:00:00Z'}
+    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str,
+      sample: '2026-11-23T16:00:00Z'}
     template: {description: Whether the VM is a template., type: bool, sample: false}
     tenant: {description: Tenant of the VM. Null without a tenant's tag or with several., type: str,
       sample: acme}
@@ -105,22 +105,20 @@ vms:
       O(config)., type: int, sample: 9000}
     config: {description: 'Configuration with the keys that PVE uses, including pending changes.
       Null without O(config).', type: dict, sample: {cores: 2}}
-    macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample: {net0:
-      'BC:24:11:00:00:01'}}
-    pending: {description: Options that apply after a stop or reboot. Null without O(config)., type:
-      list, elements: str, sample: []}
-    console_url:
-      description: URL of the console in a browser.
-      type: str
-      sample: https://pve1:8006/?console=kvm
+    macs: {description: MAC address of each NIC. Null without O(config)., type: dict, sample:
+      {net0: 'BC:24:11:00:00:01'}}
+    pending: {description: Options that apply after a stop or reboot. Null without O(config).,
+      type: list, elements: str, sample: []}
+    console_url: {description: URL of the console in a browser., type: str,
+      sample: 'https://pve1:8006/?console=kvm'}
     addresses: {description: Addresses of the guest. Null without O(addresses)., type: list,
       elements: dict, sample: [{address: 10.20.0.11, prefix: 24, interface: eth0, family: ipv4}]}
-    address: {description: The selected address. Null if none matches., type: str, sample:
-      10.20.0.11}
+    address: {description: The selected address. Null if none matches., type: str,
+      sample: 10.20.0.11}
     address_source: {description: 'Source of the addresses: agent or cloud-init.', type: str,
       sample: agent}
-    agent_problem: {description: 'Why the agent did not answer, else null.', type: str, sample:
-      null}
+    agent_problem: {description: 'Why the agent did not answer, else null.', type: str,
+      sample: null}
     conditions: {description: 'See RV(pve.fleet.vm#module:conditions). Null without O(config).',
       type: list, elements: dict, sample: [{type: Ready, status: true, reason: Running}]}
 """

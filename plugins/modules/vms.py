@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
     VM. Each VM is managed as M(pve.fleet.vm) does it.
-  - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms: [{name:
-    web1}, {name: web2, memory: 8G}]}). Only O(vms) or O(containers) is required.'
+  - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms:
+    [{name: web1}, {name: web2, memory: 8G}]}). Only O(vms) or O(containers) is required.'
   - B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
     O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose in
     the guide C(docs/vm.md) of this collection. O(containers) has containers with the options of
@@ -304,8 +304,8 @@ vms:
     kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     name: {description: Name of the VM., type: str, sample: web1}
     tenant: {description: Tenant of the VM., type: str, sample: acme}
-    vmid: {description: VMID of the VM. In check mode the one it would get., type: int, sample:
-      15046}
+    vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
+      sample: 15046}
     node: {description: Node on which the VM is., type: str, sample: pve1}
     status: {description: 'Status of the VM, V(absent) if it does not exist, null if unknown.',
       type: str, sample: running}
@@ -353,8 +353,8 @@ backup_jobs:
   elements: dict
   contains:
     name: {description: ID of the job., type: str, sample: fleet-3f0c94b2de}
-    action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str, sample:
-      changed}
+    action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str,
+      sample: changed}
     added: {description: VMIDs of guests that it got., type: list, elements: int, sample: [15046]}
     removed: {description: VMIDs of guests that it lost., type: list, elements: int, sample: []}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: [15040, 15046]}

@@ -19,9 +19,13 @@ import yaml
 
 # Columns of a written line; a fragment is indented when it is embedded.
 MAX_LINE = 100
+# A key and the blank between it and its value, in braces.
+_PAIR = re.compile(r"(\w+:) (?=[^ \[{]+[,}\]])")
 # Characters of a list that is written as words, and of a line with words.
 _LONG_LIST = 84
 _WORDS = 60
+# Characters of a dictionary in braces.
+_IN_BRACES = 340
 # The place of an entry, behind the marks of lists, and its key if it has one.
 _START = re.compile(r"(?P<place> *(?:- )*)(?P<key>[^\s:]+:(?: |$))?")
 
@@ -107,10 +111,9 @@ def in_braces(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fits_in_braces(value: Mapping[str, Any]) -> bool:
-    """Return whether five lines hold a dictionary in braces; a long word makes a line too long."""
-    text = yaml.dump(in_braces(value), Dumper=_Dumper, sort_keys=False, width=MAX_LINE - 35)
-    lines = text.splitlines()
-    return len(lines) <= 5 and max(map(len, lines)) < MAX_LINE - 18
+    """Return whether a few lines hold a dictionary in braces; a long word fits in none."""
+    text = yaml.dump(in_braces(value), Dumper=_Dumper, sort_keys=False, width=math.inf)
+    return len(text) <= _IN_BRACES and max(map(len, text.split())) < MAX_LINE - 18
 
 
 def compact(value: Any, lines: int = 1) -> Any:
@@ -171,16 +174,17 @@ def _dump(data: Any) -> str:
 def _folded(line: str) -> str:
     """Return a line of YAML in several lines, each as long as allowed.
 
-    PyYAML itself breaks a line behind the word that passes the limit.
+    A key stays on the line of its value. PyYAML itself breaks a line behind the word that passes the
+    limit.
     """
     start = _START.match(line)
     assert start is not None
     depth = len(start["place"]) + (2 if start["key"] else 0)
     lines = textwrap.wrap(
-        line,
+        _PAIR.sub(r"\1\0", line),
         MAX_LINE,
         subsequent_indent=" " * depth,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(lines)
+    return "\n".join(lines).replace("\0", " ")
