@@ -174,8 +174,8 @@ def _dump(data: Any) -> str:
 def _folded(line: str) -> str:
     """Return a line of YAML in several lines, each as long as allowed.
 
-    A key stays on the line of its value. PyYAML itself breaks a line behind the word that passes the
-    limit.
+    A key stays on the line of its value. PyYAML itself breaks a line behind the word that passes
+    the limit.
     """
     start = _START.match(line)
     assert start is not None
