@@ -131,7 +131,7 @@ def run_disk_storage_info(
     for node, listed in sorted(answers["list"].items()):
         disks = disks_of(node, listed or [], smart=False)
         rows = {kind: rows_of(answers[kind][node]) for kind in TYPES}
-        for kind, row in [(kind, row) for kind in TYPES for row in rows[kind]]:
+        for kind, row in [(name, row) for name in TYPES for row in rows[name]]:
             storage = of_row(node, kind, row)
             tree = _listed_tree(read, storage, row, rows[LVM])
             found.append(storage if tree is None else with_disks(storage, tree, disks))

@@ -88,13 +88,7 @@ class PlannedTask(Resource[Result]):
                 next_step="Another run may have changed it at the same time: run this again",
                 reason="changed since",
             )
-        return result_of(
-            self.plan,
-            final.values,
-            done=execution.done,
-            warnings=execution.warnings,
-            header=self.label,
-        )
+        return result_of(self.plan, final.values, execution, header=self.label)
 
 
 def run_planned(

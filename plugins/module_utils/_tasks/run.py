@@ -85,7 +85,7 @@ class _TaskStop(Resource[Result]):
                 return ()
         raise TaskTimeout(
             attempted=f"Timed out after {self.timeout} s waiting for the end of {self.upid.text}",
-            answer="it was told to stop, and still runs",
+            answer="it still runs after the request to stop it",
             next_step="Run this again, or look at the processes of its node",
             reason="task still runs",
             upid=self.upid.text,
@@ -106,4 +106,5 @@ def _result(client: Reader, plan: Plan, task: Task, done: Sequence[str] = ()) ->
     warnings = list(task_warnings(log))
     shown = {**row, "warnings": warnings, "log": log[-LOG_LINES:]}
     header = f"task {task.upid}"
-    return result_of(plan, {"task": shown}, done=done, warnings=warnings, header=header)
+    execution = Execution(tuple(done), tuple(warnings))
+    return result_of(plan, {"task": shown}, execution, header=header)
