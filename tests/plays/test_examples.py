@@ -137,6 +137,7 @@ def test_examples_of_a_module(lab: Lab, player: Player, module: str) -> None:
         "restore",
         "snapshot",
         "snapshot_info",
+        "task",
         "task_info",
         "vm_info",
     ):
