@@ -79,12 +79,15 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
     if wanted.add_storage:
         require_storage_name(wanted, _definitions(client))
     if wanted.type == THIN:
-        groups = [str(row["name"]) for row in read_listing(client, wanted.node, LVM)]
-        if wanted.name in groups:
-            raise wanted.refused(
-                f"there is a volume group {wanted.name}", "Use another name", "volume group"
-            )
+        _require_no_group(wanted, read_listing(client, wanted.node, LVM))
     return planned
+
+
+def _require_no_group(wanted: WantedStorage, groups: Sequence[Row]) -> None:
+    if any(str(row["name"]) == wanted.name for row in groups):
+        raise wanted.refused(
+            f"there is a volume group {wanted.name}", "Use another name", "volume group"
+        )
 
 
 def _tree_of(client: Api, wanted: WantedStorage, found: Row, row: Row) -> Row:
