@@ -13,6 +13,7 @@ import importlib
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,13 @@ def executed(source: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__package__": f"{PACKAGE}.module_utils._spec.generated"}
     exec(compile(source, "written", "exec"), names)
     return names
+
+
+def use_rules(monkeypatch: pytest.MonkeyPatch, rules: Mapping[str, Any], *names: str) -> None:
+    """Let the parser of VMs use written tables."""
+    changed = replace(values.TABLES, **{name.lower(): rules[name] for name in names})
+    for room in (hardware, values):
+        monkeypatch.setattr(room, "TABLES", changed)
 
 
 @needs.tool("ruff")
@@ -164,7 +172,7 @@ def test_one_declaration_reaches_specification_documentation_role_and_parser(
     assert "provision_pointer" not in role["absent"]["options"]
 
     rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
-    monkeypatch.setattr(hardware, "SCALARS", rules["SCALARS"])
+    use_rules(monkeypatch, rules, "SCALARS")
     assert read_options({"name": "a", "pointer": False}).desired.hardware.scalars == {"tablet": "0"}
 
 
@@ -208,9 +216,7 @@ def test_a_property_string_with_words_is_one_declaration(
         "              words: {intel: device=ich9-intel-hda}, empty_removes: true}\n",
     )
     rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
-    for table in ("PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES"):
-        monkeypatch.setattr(hardware, table, rules[table])
-    monkeypatch.setattr(values, "EMPTY_REMOVES", rules["EMPTY_REMOVES"])
+    use_rules(monkeypatch, rules, "PROPERTY_STRINGS", "WORDS", "EMPTY_REMOVES")
     assert read_options({"name": "a", "sound": "intel"}).desired.hardware.property_strings == {
         "audio0": {"device": "ich9-intel-hda"}
     }
@@ -225,8 +231,7 @@ def test_a_declared_check_reaches_the_parser(folder: Path, monkeypatch: pytest.M
         "      rooms: {description: Rooms., type: int, range: [2, 5]}\n",
     )
     rules = executed(written(folder, "plugins/module_utils/_spec/generated/vm_rules.py"))
-    for table in ("CHECKS", "RANGES"):
-        monkeypatch.setattr(values, table, rules[table])
+    use_rules(monkeypatch, rules, "CHECKS", "RANGES")
     assert read_options({"name": "a", "home": "pve1", "rooms": 5}).desired.guest.name == "a"
     for option, value in (("home", "bad_node"), ("rooms", 6)):
         with pytest.raises(ValidationFailed, match=f"{option} was refused"):
