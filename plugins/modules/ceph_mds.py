@@ -66,8 +66,8 @@ ceph_mds:
   contains:
     node: {description: Its node., type: str, sample: pve1}
     name: {description: Its name., type: str, sample: pve1}
-    state: {description: 'State in the words of Ceph, such as V(up:active) or V(up:standby).', type:
-      str, sample: 'up:standby'}
+    state: {description: 'State in the words of Ceph, such as V(up:active) or V(up:standby).',
+      type: str, sample: 'up:standby'}
     version: {description: Version of Ceph that it runs., type: str, sample: 19.2.3}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
@@ -85,8 +85,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: not safe, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: not safe, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -70,8 +70,8 @@ ceph_mon:
     name: {description: Its name., type: str, sample: pve1}
     mon_address: {description: IP addresses of the monitor., type: list, elements: str, sample:
       [192.0.2.11]}
-    state: {description: 'V(running) in the quorum, V(stopped) or V(unknown).', type: str, sample:
-      running}
+    state: {description: 'V(running) in the quorum, V(stopped) or V(unknown).', type: str,
+      sample: running}
     version: {description: Version of Ceph that it runs., type: str, sample: 19.2.3}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
@@ -89,8 +89,8 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: not safe, status: null, path: null, upid: null, retryable:
-    false, tries: null}
+  sample: {category: Conflict, reason: not safe, status: null, path: null, upid: null,
+    retryable: false, tries: null}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -45,13 +45,9 @@ cluster_join:
     node: {description: Node that the new node connects to., type: str, sample: pve1}
     address: {description: Its address., type: str, sample: 10.99.0.11}
     fingerprint: {description: SHA-256 fingerprint of its certificate., type: str}
-    nodes:
-      description: The nodes, sorted by name. C(links) has the address of each link of corosync by
-        its number.
-      type: list
-      elements: dict
-      sample: [{node: pve1, nodeid: 1, votes: 1, address: 10.99.0.11, fingerprint: 'AB:CD', links:
-        {'0': 10.99.0.11}}]
+    nodes: {description: 'The nodes, sorted by name. C(links) has the address of each link of
+      corosync by its number.', type: list, elements: dict, sample: [{node: pve1, nodeid: 1,
+      votes: 1, address: 10.99.0.11, fingerprint: 'AB:CD', links: {'0': 10.99.0.11}}]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -53,8 +53,8 @@ disks:
   elements: dict
   contains:
     node: {description: Its node., type: str, sample: pve1}
-    path: {description: 'Its path by ID, which stays the same, or its device if it has none.', type:
-      str, sample: /dev/disk/by-id/ata-SSD_S3Z2}
+    path: {description: 'Its path by ID, which stays the same, or its device if it has none.',
+      type: str, sample: /dev/disk/by-id/ata-SSD_S3Z2}
     device: {description: 'Its device, which can change with a boot.', type: str, sample: /dev/sdb}
     size: {description: Bytes., type: int, sample: 960197124096}
     type: {description: 'V(hdd), V(ssd), V(nvme), V(usb) or V(unknown).', type: str, sample: ssd}
@@ -70,8 +70,8 @@ disks:
       used: ZFS, mounted: false}]}
     health: {description: 'Its SMART health, such as V(PASSED) or V(UNKNOWN). Null without
       RV(ignore:smart).', type: str, sample: PASSED}
-    wearout: {description: 'Remaining life of an SSD in percent, null if it is not known.', type:
-      float, sample: 97}
+    wearout: {description: 'Remaining life of an SSD in percent, null if it is not known.',
+      type: float, sample: 97}
 missing:
   description: The nodes that could not be read, each with C(part), C(category) and C(reason).
   returned: success

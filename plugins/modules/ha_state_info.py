@@ -49,8 +49,8 @@ ha_state:
     quorate: {description: Whether the cluster has a quorum., type: bool, sample: true}
     master: {description: The node whose HA manager decides. Null before the first HA resource.,
       type: str, sample: pve1}
-    master_age: {description: Seconds since it wrote its state. Null if unknown., type: int, sample:
-      4}
+    master_age: {description: Seconds since it wrote its state. Null if unknown., type: int,
+      sample: 4}
     nodes:
       description:
         - The nodes, sorted by name; empty before the first HA resource. C(state) is V(online),
@@ -62,13 +62,9 @@ ha_state:
       elements: dict
       sample: [{node: pve1, state: online, mode: active, lrm_state: active, age: 3, status: 'pve1
         (active, watchdog active, Fri Nov 20 20:15:33 2026)'}]
-    services:
-      description: HA resources, each with C(sid), C(node), C(state), C(request_state) and
-        C(status).
-      type: list
-      elements: dict
-      sample: [{sid: 'vm:15046', node: pve1, state: started, request_state: started, status:
-        'vm:15046 (pve1, started)'}]
+    services: {description: 'HA resources, each with C(sid), C(node), C(state), C(request_state) and
+      C(status).', type: list, elements: dict, sample: [{sid: 'vm:15046', node: pve1,
+      state: started, request_state: started, status: 'vm:15046 (pve1, started)'}]}
     fenced: {description: Nodes that are being fenced., type: list, elements: str, sample: []}
     errors: {description: HA resources in state V(error)., type: list, elements: str, sample: []}
 """

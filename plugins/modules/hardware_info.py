@@ -81,8 +81,8 @@ devices:
           device. A root hub has no port.
         - C(iommugroup) and C(subsystem_id) are those of a PCI device, if it has them.
       type: dict
-      sample: {node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1, subsystem_id:
-        '10de:1467'}
+      sample: {node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1,
+        subsystem_id: '10de:1467'}
 missing:
   description: Nodes that could not be read, each with C(node), C(category) and C(reason).
   returned: success

@@ -66,8 +66,8 @@ nodes:
         - C(kernel) is whether the package installs a kernel.
       type: list
       elements: dict
-      sample: [{package: proxmox-kernel-6.17, title: Latest Proxmox Kernel Image, old_version:
-        6.17.2-1, version: 6.17.4-1, origin: Proxmox, section: admin, kernel: true}]
+      sample: [{package: proxmox-kernel-6.17, title: Latest Proxmox Kernel Image,
+        old_version: 6.17.2-1, version: 6.17.4-1, origin: Proxmox, section: admin, kernel: true}]
 missing:
   description: Nodes that could not be read, each with C(node), C(category) and C(reason).
   returned: success

@@ -105,8 +105,8 @@ found:
   type: list
   elements: dict
   contains:
-    storage: {description: Options of M(pve.fleet.storage)., type: dict, sample: {type: nfs, server:
-      10.99.0.6, export: /export/backup}}
+    storage: {description: Options of M(pve.fleet.storage)., type: dict, sample: {type: nfs,
+      server: 10.99.0.6, export: /export/backup}}
     description: {description: 'The clients of an NFS export, the addresses of an iSCSI target, or
       the comment of a share or datastore. Empty for other types.', type: str, sample: 10.99.0.0/24}
     size: {description: 'Its size in bytes, for types V(lvm) and V(lvmthin), else null.', type: int}

@@ -48,8 +48,8 @@ users:
     enabled: {description: Whether the user is enabled., type: bool, sample: true}
     realm_factor: {description: 'Kind of second factor that the realm requires, V(oath) or
       V(yubico). Null if it requires none.', type: str}
-    has_factor: {description: Whether the user has an enabled second factor., type: bool, sample:
-      true}
+    has_factor: {description: Whether the user has an enabled second factor., type: bool,
+      sample: true}
     factors: {description: 'Its second factors, each with C(id), C(type), C(description), C(enabled)
       and C(created).', type: list, elements: dict, sample: [{id: 'totp:5f0b', type: totp,
       description: Phone, enabled: true, created: '2026-01-01T00:00:00Z'}]}
