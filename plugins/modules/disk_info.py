@@ -73,7 +73,7 @@ disks:
     wearout: {description: 'Remaining life of an SSD in percent, null if it is not known.',
       type: float, sample: 97}
 missing:
-  description: The nodes that could not be read, each with C(part), C(category) and C(reason).
+  description: Nodes that could not be read, each with C(node), C(category) and C(reason).
   returned: success
   type: list
   elements: dict

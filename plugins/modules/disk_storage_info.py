@@ -57,8 +57,7 @@ disk_storages:
     filesystem: {description: File system of a directory., type: str, sample: null}
     path: {description: Path of a directory., type: str, sample: null}
 missing:
-  description: The parts of nodes that could not be read, each with C(part), C(category) and
-    C(reason).
+  description: Nodes that could not be read, each with C(node), C(category) and C(reason).
   returned: success
   type: list
   elements: dict

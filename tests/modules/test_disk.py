@@ -75,7 +75,7 @@ def test_disks_of_all_nodes(unused: Lab) -> None:
     unused.simulator.steer("/nodes/pve3", {"online": False})
     found = unused.run("disk_info")
     assert {disk["node"] for disk in found["disks"]} == {"pve1", "pve2"}
-    assert [entry["part"] for entry in found["missing"]] == ["list of pve3"]
+    assert [entry["node"] for entry in found["missing"]] == ["pve3"]
     assert "pve3" in found["warnings"][0]
     system = next(disk for disk in found["disks"] if disk["serial"] == "SYS1")
     assert [part["used"] for part in system["partitions"]] == ["BIOS boot", "EFI", "LVM"]

@@ -126,4 +126,4 @@ def test_storages_of_all_nodes(unused: Lab) -> None:
     unused.simulator.steer("/nodes/pve3", {"online": False})
     found = unused.run("disk_storage_info")
     assert {one["node"] for one in found["disk_storages"]} == {"pve1", "pve2"}
-    assert {entry["part"].rpartition(" ")[2] for entry in found["missing"]} == {"pve3"}
+    assert [entry["node"] for entry in found["missing"]] == ["pve3"]

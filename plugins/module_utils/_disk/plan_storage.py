@@ -331,3 +331,11 @@ def require_no_volumes(wanted: WantedStorage, volumes: Sequence[str]) -> None:
         raise wanted.refused(
             "; ".join(volumes), "Remove these volumes first: pve.fleet.volume", "in use"
         )
+
+
+def require_no_group(wanted: WantedStorage, groups: Sequence[Row]) -> None:
+    """Raise Conflict if a volume group has the name of a new thin pool (LVMThin.pm, create)."""
+    if wanted.name in [group["name"] for group in groups]:
+        raise wanted.refused(
+            f"there is a volume group {wanted.name}", "Use another name", "volume group"
+        )

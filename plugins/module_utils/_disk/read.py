@@ -7,16 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._core import validate
-from .._facts.partial_read import PartialRead
 from .._resource.protocols import Api
 from .disks import DiskGroup, Row, disks_of
 from .trees import paths_in
-
-if TYPE_CHECKING:
-    from .._api.client import Client
 
 
 def read_disks(client: Api, node: str) -> list[dict[str, Any]]:
@@ -68,26 +63,3 @@ def read_groups(client: Api, node: str, used: Sequence[str]) -> list[DiskGroup]:
             tree = read_pool(client, node, str(row["name"]))
             groups.append(DiskGroup(f"ZFS pool {row['name']}", paths_in(tree)))
     return groups
-
-
-def read_nodes(
-    client: Client, node: str | None, kinds: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, dict[str, Any]], PartialRead]:
-    """Return the listings of each kind by node, and the parts that could not be read; `kinds` have
-    the parameters of each listing.
-
-    One request a node and kind, side by side. A failure of the only node raises FleetError.
-    """
-    read = PartialRead(client)
-    found: dict[str, dict[str, Any]] = {}
-    if node:
-        attempted = f"Could not read the disks of node {validate.node(node)}"
-        for kind, parameters in kinds.items():
-            path = ("nodes", node, "disks", kind)
-            found[kind] = {node: client.get(*path, params=parameters, attempted=attempted)}
-        return found, read
-    rows = client.get("nodes", attempted="Could not list the nodes") or []
-    nodes = [str(row["node"]) for row in rows]
-    for kind, parameters in kinds.items():
-        found[kind] = read.each(kind, nodes, "disks", kind, **parameters)
-    return found, read

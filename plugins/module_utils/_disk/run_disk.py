@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core import validate
 from .._core.errors import Conflict, ValidationFailed
 from .._core.result import Result
+from .._facts.each_node import answered, missing_nodes, read_each_node
 from .._node.identity.acme_account import require_root
 from .._resource.plan import Plan, Step
 from .._resource.planned import Planned, Worker, run_planned
 from .._resource.protocols import Api
 from .disks import Row, disks_of, find_disk, find_uses
-from .read import query, read_disks, read_groups, read_nodes
-
-if TYPE_CHECKING:
-    from .._api.client import Client
+from .read import query, read_disks, read_groups
 
 INITIALIZED, WIPED = "initialized", "wiped"
 
@@ -69,15 +67,17 @@ def read_wanted(params: Mapping[str, Any]) -> WantedDisk:
     return wanted
 
 
-def run_disk_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
+def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the disks of a node or of all nodes. Nothing is written."""
     smart = bool(params.get("smart"))
-    answers, read = read_nodes(client, params.get("node"), {"list": query(smart=smart)})
+    parameters = query(smart=smart)
+    answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
+    missing = missing_nodes(answers)
     disks: list[dict[str, Any]] = []
-    for node, rows in answers["list"].items():
+    for node, rows in answered(answers).items():
         disks += disks_of(node, rows or [], smart=smart)
-    values = {"disks": [shown(disk) for disk in disks], "missing": read.missing}
-    return Result(False, values, warnings=read.warnings)
+    values = {"disks": [shown(disk) for disk in disks], "missing": missing}
+    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
 
 
 def shown(disk: Row) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._core.errors import FleetError
+from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._facts.partial_read import PartialRead
+from .._facts.each_node import answered, missing_nodes, read_each_node
 from .._resource.plan import Plan
 from .._resource.planned import Planned, run_planned
 from .._resource.protocols import Api
@@ -26,15 +28,14 @@ from .plan_storage import (
     plan_removal,
     read_wanted,
     require_empty,
+    require_no_group,
     require_no_volumes,
     require_only_use,
     require_storage_name,
 )
-from .read import query, read_disks, read_listing, read_nodes, read_pool, rows_of
+from .read import query, read_disks, read_listing, read_pool
 
-if TYPE_CHECKING:
-    from .._api.client import Client
-
+_NODES = 8  # that are read at once
 _TIMEOUT = 1800  # seconds: a file system on a large disk takes minutes
 
 
@@ -79,7 +80,7 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
     if wanted.add_storage:
         require_storage_name(wanted, _definitions(client))
     if wanted.type == THIN:
-        _require_no_group(wanted, read_listing(client, wanted.node, LVM))
+        require_no_group(wanted, read_listing(client, wanted.node, LVM))
     return planned
 
 
@@ -119,39 +120,45 @@ def _definitions(client: Api) -> list[Mapping[str, Any]]:
 
 
 def run_disk_storage_info(
-    params: Mapping[str, Any], client: Client, check_mode: bool = False
+    params: Mapping[str, Any], client: Api, check_mode: bool = False
 ) -> Result:
     """Return the disk storages of a node or of all nodes. Nothing is written.
 
-    Five requests a node, and one for each ZFS pool.
+    Five requests a node, one for each ZFS pool, and one for the list of nodes.
     """
-    kinds: dict[str, Mapping[str, Any]] = {
-        "list": query(smart=False),
-        **{kind: {} for kind in TYPES},
-    }
-    answers, read = read_nodes(client, params.get("node"), kinds)
-    found: list[Row] = []
-    for node, listed in sorted(answers["list"].items()):
-        disks = disks_of(node, listed or [], smart=False)
-        rows = {kind: rows_of(answers[kind][node]) for kind in TYPES}
-        for kind, row in [(name, row) for name in TYPES for row in rows[name]]:
-            storage = of_row(node, kind, row)
-            tree = _listed_tree(read, storage, row, rows[LVM])
-            found.append(storage if tree is None else with_disks(storage, tree, disks))
-    values = {"disk_storages": found, "missing": read.missing}
-    return Result(False, values, warnings=read.warnings)
+    parameters = query(smart=False)
+    answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
+    listed = [disks_of(node, rows or [], smart=False) for node, rows in answered(answers).items()]
+    places = list(zip(answered(answers), listed, strict=True))
+    read = side_by_side(partial(_read_node, client), places, _NODES)
+    answers.update({node: one for (node, _disks), one in zip(places, read, strict=True)})
+    missing = missing_nodes(answers)
+    found = [row for rows in answered(answers).values() for row in rows]
+    values = {"disk_storages": found, "missing": missing}
+    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
 
 
-def _listed_tree(read: PartialRead, storage: Row, row: Row, groups: Sequence[Row]) -> Row | None:
-    """Return the tree of devices of a listed storage; None for a directory, and for a ZFS pool that
-    cannot be read.
-    """
+def _read_node(client: Api, place: tuple[str, list[dict[str, Any]]]) -> list[Row] | FleetError:
+    """Return the disk storages of a node with these disks, or why they cannot be read."""
+    node, disks = place
+    try:
+        rows = {kind: read_listing(client, node, kind) for kind in TYPES}
+        return [
+            _described(client, of_row(node, kind, row), row, rows[LVM], disks)
+            for kind in TYPES
+            for row in rows[kind]
+        ]
+    except FleetError as error:
+        return error
+
+
+def _described(
+    client: Api, storage: Row, row: Row, groups: Sequence[Row], disks: Sequence[Row]
+) -> Row:
+    """Return a storage with its disks, except those of a directory, which are not known."""
     if storage["type"] == DIRECTORY:
-        return None
-    if storage["type"] == THIN:
-        return _group_of(storage, groups)
-    if storage["type"] == LVM:
-        return row
-    node, name = storage["node"], storage["name"]
-    tree: Row | None = read.read(f"ZFS pool {name} of {node}", "nodes", node, "disks", "zfs", name)
-    return tree
+        return storage
+    tree = _group_of(storage, groups) if storage["type"] == THIN else row
+    if storage["type"] == ZFS:
+        tree = read_pool(client, storage["node"], storage["name"])
+    return with_disks(storage, tree, disks)
