@@ -74,6 +74,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_datacenter/replication.py", "precheck"): ("cluster/resources",),
     ("module_utils/_ha/keep.py", "read_state"): ("cluster/ha/rules", "cluster/ha/resources"),
     ("module_utils/_ha/keep.py", "require_allowed"): ("access/permissions",),
+    ("module_utils/_node/service.py", "_local_node"): ("cluster/status",),
     ("module_utils/_node/settings/run.py", "_plugins"): ("cluster/acme/plugins",),
     ("module_utils/_ha/checks.py", "_read_groups"): (),  # of Proxmox VE 8 only
     ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
