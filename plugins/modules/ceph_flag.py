@@ -96,7 +96,7 @@ error:
   description: Why the task failed, for programs. The text for people is in RV(ignore:msg).
   returned: failure
   type: dict
-  sample: {category: Conflict, reason: no Ceph, status: null, path: null, upid: null,
+  sample: {category: NotSupported, reason: no Ceph, status: null, path: null, upid: null,
     retryable: false, tries: null}
 """
 

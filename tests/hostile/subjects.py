@@ -380,6 +380,7 @@ READING: tuple[Subject, ...] = (
     Subject("a Ceph pool", "ceph_pool", {"name": "new", "crush_rule": "replicated_rule"}),
     Subject("accounts of ACME", "acme_account_info", ROOT),
     Subject("Ceph pools", "ceph_pool_info", {}, steering=_CEPH),
+    Subject("the state of Ceph", "ceph_info", {}, steering=_WITH_OSDS),
     Subject("a task that does not exist", "task", minimal_tasks()["task"], fails=True),
     Subject("a Ceph monitor", "ceph_mon", {"node": "pve2", "state": "absent"}, before=(_MONITOR,)),
     Subject("an HA group of Proxmox VE 9", "ha_group", {"name": "nowhere"}, fails=True),
