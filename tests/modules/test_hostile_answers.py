@@ -368,8 +368,8 @@ def test_a_newer_version_may_tell_more(recorded: Recorded) -> None:
     def newer(method: str, path: tuple[str, ...], answer: Any) -> Any:
         if path[-1] in ("permissions", "options") or path[:2] == ("access", "roles"):
             return answer  # objects whose keys are privileges or options
-        if path[-2:] == ("ceph", "pool"):
-            return answer  # the keys of application_metadata are names of applications
+        if path[-2:] in (("ceph", "pool"), ("ceph", "status")):
+            return answer  # objects whose keys are names of applications and of checks
         more = with_option(method, path, answer)
         return with_more(answer) if more is answer else more
 
