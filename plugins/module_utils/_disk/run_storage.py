@@ -84,13 +84,6 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
     return planned
 
 
-def _require_no_group(wanted: WantedStorage, groups: Sequence[Row]) -> None:
-    if any(str(row["name"]) == wanted.name for row in groups):
-        raise wanted.refused(
-            f"there is a volume group {wanted.name}", "Use another name", "volume group"
-        )
-
-
 def _tree_of(client: Api, wanted: WantedStorage, found: Row, row: Row) -> Row:
     """Return the tree of devices of a storage; one request for a ZFS pool or a thin pool."""
     if wanted.type == ZFS:

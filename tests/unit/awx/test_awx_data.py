@@ -188,7 +188,8 @@ def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
             known |= set(entry["options"])
     # Read by a playbook itself.
     known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
-    known |= {"rotate_tenants", "rotate_expires_within", "maintenance_nodes"}
+    known |= {"rotate_tenants", "rotate_expires_within"}
+    known |= {"maintenance_nodes", "maintenance_sites"}
     for family in ("backup", "power", "rebalance"):
         known |= set(FAMILIES[family].variables)
     asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
