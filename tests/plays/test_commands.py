@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,11 +53,19 @@ def left_behind(pid: int) -> list[str]:
     return [path.name for path in directory.glob(f"ansible-local-{pid}" + "?" * 8)]
 
 
+def as_a_program(command: list[str]) -> list[str]:
+    """Return a command with the interpreter of these tests.
+
+    The first line of the program names another path of it if the environment is behind a link.
+    """
+    return [sys.executable, str(Path(sys.executable).with_name(command[0])), *command[1:]]
+
+
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_forked_or_not_it_is_the_same(
     tmp_path: Path, environment: dict[str, str], command: list[str]
 ) -> None:
-    own = commands.run(command, tmp_path, environment, usual=False)
+    own = commands.run(as_a_program(command), tmp_path, environment, usual=False)
     forked = commands.start(command, tmp_path, environment)
     output, errors = forked.communicate()
     assert left_behind(forked.pid) == []
