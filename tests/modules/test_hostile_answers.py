@@ -76,7 +76,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_ha/keep.py", "require_allowed"): ("access/permissions",),
     ("module_utils/_node/service.py", "_local_node"): ("cluster/status",),
     ("module_utils/_node/settings/run.py", "_plugins"): ("cluster/acme/plugins",),
-    ("module_utils/_ha/checks.py", "_read_groups"): (),  # of Proxmox VE 8 only
+    ("module_utils/_ha/checks.py", "precheck_resource"): (),  # groups of Proxmox VE 8 only
     ("module_utils/_snapshot/read.py", "chained_storages"): ("storage",),
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
     ("module_utils/_snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
@@ -108,6 +108,19 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
     ("module_utils/_drill/make.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
     ("module_utils/_maintenance/carry_out.py", "_has_noout"): (),  # of a cluster with Ceph only
+    # Threads of their own make these reads.
+    ("module_utils/_maintenance/read.py", "read_facts"): ("cluster/options",),
+    ("module_utils/_maintenance/read.py", "read_ha"): (
+        "cluster/ha/status/manager_status",
+        "cluster/ha/status/current",
+        "cluster/ha/resources",
+        "cluster/ha/rules",
+    ),
+    ("module_utils/_maintenance/read.py", "read_node"): (
+        "nodes/*/services",
+        "nodes/*/version",
+        "nodes/*/status",
+    ),
     ("module_utils/_backup/make/guest.py", "_foreign_reason"): (),  # the text of a configuration
     ("module_utils/_backup/make/run.py", "_offsets"): ("nodes/*/time",),
     ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
@@ -132,7 +145,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/storage/*/content",
         "access/permissions",
     ),
-    ("module_utils/_tasks/run_info.py", "_read_one"): ("nodes/*/tasks/*/status",),
     ("plugin_utils/_progress.py", "_new_lines"): ("nodes/*/tasks/*/log",),
 }
 
@@ -340,7 +352,16 @@ def comparable(value: Any) -> Any:
     2 or "2".
     """
     if isinstance(value, dict):
-        drops = {"age", "archive_age", "boot_seconds", "checked", "restore_seconds", "tries"}
+        drops = {
+            "age",
+            "archive_age",
+            "began",  # the time of a drill's run, which each run takes from its own clock
+            "boot_seconds",
+            "checked",
+            "recovery_point",
+            "restore_seconds",
+            "tries",
+        }
         if "labels" in value and TIMED.search(value["name"]):
             drops.add("value")
         return {
