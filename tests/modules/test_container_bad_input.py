@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab, open_lab
 
@@ -123,7 +124,7 @@ def test_clones_with_number_or_name_of_the_other_kind_are_refused(lagging: Lab, 
     assert cause in refused(lagging, "clone", tenant="acme", **options)
 
 
-@pytest.mark.parametrize("own", ["vm", "container"])
+@pytest.mark.parametrize("own", repeated(["container", "vm"]))
 def test_number_that_the_other_kind_takes_at_the_same_time(lagging: Lab, own: str) -> None:
     """PVE refuses the number (pve-cluster: Cluster.pm, check_vmid_unused)."""
     other = {"vm": "containers", "container": "vms"}[own]

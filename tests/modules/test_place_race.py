@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab, run_at_once
 
 BLANK: dict[str, Any] = {"disks": [{"size": 1, "storage": "ceph"}], "cores": 1, "memory": "256M"}
@@ -49,7 +50,7 @@ def all_wanted(count: int, what: str, **placement: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("numbers", ["chosen", "given"])
+@pytest.mark.parametrize("numbers", repeated(["chosen", "given"]))
 @pytest.mark.parametrize("what", SOURCES)
 @pytest.mark.parametrize(
     "rule", [{"anti_affinity": ["web"]}, {"anti_affinity": ["name:web*"]}, {"max_vms_per_node": 2}]

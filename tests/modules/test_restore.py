@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.modules.access_lab import do, limited, refused
 from tests.modules.backup_lab import add_archive, add_nas, add_pbs, container
 from tests.modules.estate_lab import Lab
@@ -284,7 +285,7 @@ def test_a_lost_answer_is_looked_after(lab: Lab, web: dict[str, Any]) -> None:
     assert [row["vmid"] for row in rows if row.get("name") == "web2"] == [result["guest"]["vmid"]]
 
 
-@pytest.mark.parametrize("kind", ["vm", "container"])
+@pytest.mark.parametrize("kind", repeated(["vm", "container"]))
 def test_exact_tags_and_notes_are_part_of_the_restore(lab: Lab, kind: str) -> None:
     """The restored guest has the tags of its source at no time, so that it is never counted as a
     guest of their tenant (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, first_number
 from tests.modules.restore_lab import back_up, end_restore, fail_restore, restored, start_restore
 from tests.modules.snapshot_lab import check
@@ -80,7 +81,7 @@ TASKS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("number", ["web", "imported"])
+@pytest.mark.parametrize("number", repeated(["web", "imported"]))
 def test_a_name_is_not_missing_during_a_restore(
     lab: Lab, number: str, request: pytest.FixtureRequest
 ) -> None:

@@ -163,7 +163,7 @@ OTHER_NUMBERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("module", ["vm", "vms", "remove"])
+@pytest.mark.parametrize("module", repeated(["vm", "vms", "remove"]))
 @pytest.mark.parametrize(("made", "asked"), OTHER_NUMBERS, ids=["vmid", "lowest", "no tenant"])
 def test_a_vm_that_is_being_made_with_another_number_is_removed(
     made: dict[str, Any], asked: dict[str, Any], module: str

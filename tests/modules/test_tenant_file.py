@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from ansible.parsing.vault import VaultLib, VaultSecret
 
+from tests.cases import repeated
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import login_of
@@ -71,7 +72,7 @@ ODD: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.timeout(60)
 @STATES
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", repeated(ODD, first=2))
 def test_only_a_regular_file_is_read_and_written(
     lab: Lab, tmp_path: Path, kind: str, options: dict[str, Any]
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
-from tests.cases import strides
+from tests.cases import repeated, strides
 from tests.modules.access_lab import do, limited
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.tenant_lab import RIGHTS, made, run_around, run_with, state_of
@@ -103,7 +103,7 @@ def test_vm_removed_by_another_run_after_any_request_is_not_a_stray(lab: Lab, st
     assert number > 10
 
 
-@pytest.mark.parametrize("strays", ["stop", "keep", "remove"])
+@pytest.mark.parametrize("strays", repeated(["stop", "keep", "remove"]))
 def test_clone_that_still_runs_is_a_stray(slow: Lab, strays: str) -> None:
     """Proxmox VE gives a clone its pool at the end of its task, and the run its tags behind that
     (qemu-server: PVE/API2/Qemu.pm, clone_vm).

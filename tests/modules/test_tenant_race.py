@@ -187,7 +187,7 @@ def test_removal_during_a_removal_or_rotation(lab: Lab, tmp_path: Path, state: s
 
 
 @pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("stride", strides(3))
+@pytest.mark.parametrize("stride", strides(7))
 def test_group_that_vanishes_at_any_point(lab: Lab, stride: int) -> None:
     """Proxmox VE refuses to put a user into a group that is gone, or to give it a right."""
     new = {**NEW, "group": "initech", "members": ["ops@pve"]}

@@ -260,7 +260,7 @@ def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
     return result["vms"][0] if module == "vms" and "vms" in result else result
 
 
-@pytest.mark.parametrize("named", NUMBERS, ids=str)
+@pytest.mark.parametrize("named", repeated(NUMBERS), ids=str)
 @pytest.mark.parametrize(("module", "options"), rows(WRITES))
 def test_a_foreign_vm_is_refused_and_nothing_is_written(
     shared: Lab, module: str, options: dict[str, Any], named: dict[str, Any]

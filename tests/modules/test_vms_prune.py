@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import repeated
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.test_tenants import after_request
 
@@ -165,7 +166,7 @@ def test_a_protected_vm_is_an_error_and_stays(estate: Lab) -> None:
     assert {"web"} <= names(estate)
 
 
-@pytest.mark.parametrize("tags", ["tenant_globex", "tenant_acme;tenant_globex", ""])
+@pytest.mark.parametrize("tags", repeated(["tenant_globex", "tenant_acme;tenant_globex", ""]))
 @pytest.mark.parametrize("at", ["listing", "reading", "stop"])
 def test_a_vm_that_was_given_away_since_then_stays(estate: Lab, tags: str, at: str) -> None:
     rows = estate.client.get("cluster", "resources", type="vm")

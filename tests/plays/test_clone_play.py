@@ -129,6 +129,7 @@ def test_clones_in_check_mode_then_twice(lab: Lab, player: Player) -> None:
     assert [one for one in lab.requests_since(mark) if one.is_write] == []
 
 
+@pytest.mark.slow
 def test_clones_side_by_side(lab: Lab, player: Player) -> None:
     (player.directory / "play.yml").write_text(AT_ONCE, encoding="utf-8")
     player.play("play.yml").expect()

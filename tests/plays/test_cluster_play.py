@@ -9,6 +9,7 @@ import json
 import stat
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.demo.lab import Lab
@@ -78,6 +79,7 @@ def test_a_misspelt_section_is_a_mistake(lab: Lab, player: Player) -> None:
     assert writes(lab, mark) == []
 
 
+@pytest.mark.slow
 def test_the_same_file_for_several_sites(lab: Lab, player: Player) -> None:
     """Each site gets the file, and drift names the site that differs."""
     write(player, FILE)

@@ -55,6 +55,7 @@ def drifts(player: Player) -> str:
     return page.partition('<ul class="drifts">')[2].partition("</ul>")[0]
 
 
+@pytest.mark.slow
 def test_drift_metrics_and_report_compare_it(lab: Lab, player: Player) -> None:
     estate = ("-e", "@estate.yml")
     mark = lab.mark()

@@ -63,6 +63,7 @@ def play(player: Player, sites: dict[str, Lab], *arguments: str, **more: Any) ->
     return player.play(FAILOVER, *arguments, **options(player, sites, **more))
 
 
+@pytest.mark.slow
 def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path) -> None:
     munich, sites = lab, {"vienna": vienna, "munich": lab}
     player = Player(tmp_path, {})
@@ -112,6 +113,7 @@ def test_the_guests_of_a_lost_site_come_up(vienna: Lab, lab: Lab, tmp_path: Path
     assert writes(munich, mark) == []
 
 
+@pytest.mark.slow
 def test_a_failover_that_is_killed_is_completed_by_the_next(
     vienna: Lab, lab: Lab, tmp_path: Path
 ) -> None:

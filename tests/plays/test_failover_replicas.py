@@ -59,6 +59,7 @@ def states(lab: Lab) -> dict[int, tuple[str, bool]]:
     return {row["vmid"]: (row["node"], row["running"]) for row in rows if row["vmid"] in GUESTS}
 
 
+@pytest.mark.slow
 def test_the_guests_of_a_lost_node_come_up(lab: Lab, player: Player) -> None:
     """The playbook is killed while the guest of the first start order starts; the next run
     completes it.

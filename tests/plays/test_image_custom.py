@@ -116,6 +116,7 @@ def check_guest(world: World) -> None:
         assert not (guest / name).exists()
 
 
+@pytest.mark.slow
 def test_a_vm_is_customised_through_its_agent(
     world: World, player: Player, web: str, tmp_path: Path
 ) -> None:

@@ -249,6 +249,7 @@ def test_the_number_of_another_vm_is_refused(
     assert writes(lab, mark) == []
 
 
+@pytest.mark.slow
 def test_each_node_can_have_a_copy(lab: Lab, player: Player, web: str) -> None:
     said: dict[str, Any] = {
         "image_name": "copied",

@@ -106,6 +106,7 @@ def linked_clone(lab: Lab, node: str, version: int) -> int:
     return 777
 
 
+@pytest.mark.slow
 def test_a_shared_storage_gets_one_template(lab: Lab, player: Player, web: str) -> None:
     said = {
         **VERSIONS,
@@ -159,6 +160,7 @@ def stopping(lab: Lab, name: str) -> Iterator[None]:
     thread.join()
 
 
+@pytest.mark.slow
 def test_container_templates(lab: Lab, player: Player, web: str) -> None:
     """Versions, the test boot and pruning work for containers as for VMs."""
     said: dict[str, Any] = {

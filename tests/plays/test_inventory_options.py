@@ -87,7 +87,7 @@ def test_from_the_environment(listed: Lister, option: str) -> None:
 
 
 # Each file of settings needs a command of its own.
-@pytest.mark.parametrize("option", repeated(EFFECTS, first=3))
+@pytest.mark.parametrize("option", repeated(EFFECTS))
 def test_from_ansible_cfg(listed: Lister, tmp_path: Path, option: str) -> None:
     value, has_effect = EFFECTS[option]
     lines = [f"{key} = {one}" for key, one in {**listed.connection, option: value}.items()]

@@ -78,6 +78,7 @@ def test_check_mode_shows_the_plan_of_every_node(night: Night) -> None:
         assert night.ssh.calls(node) == []
 
 
+@pytest.mark.slow
 def test_a_round(night: Night) -> None:
     """Every node is upgraded, the one that needs it is rebooted, and each guest is at home."""
     before = populate(night.lab)
@@ -94,6 +95,7 @@ def test_a_round(night: Night) -> None:
     assert night.lab.run("evacuation_info")["maintenances"] == []
 
 
+@pytest.mark.slow
 def test_a_round_stops_at_a_node_that_is_not_complete_and_continues_there(night: Night) -> None:
     before = populate(night.lab)
     sim = night.lab.simulator
@@ -165,6 +167,7 @@ def play_sites(night: Night, munich: Lab, *arguments: str, **variables: Any) -> 
     return night.play(*arguments, **options, **connection, **variables)
 
 
+@pytest.mark.slow
 def test_a_round_over_several_sites(night: Night, munich: Lab) -> None:
     """A failure at the first site stops the round, the next run continues there, and the second
     site is the last one.
@@ -194,6 +197,7 @@ def test_a_round_over_several_sites(night: Night, munich: Lab) -> None:
     assert found_records(night.lab) == found_records(munich) == []
 
 
+@pytest.mark.slow
 def test_a_round_continues_at_the_second_site(night: Night, munich: Lab) -> None:
     """The first site was completed before the interruption; an unreachable site stops all."""
     munich.run("evacuation", node="pve1", state="next")

@@ -70,6 +70,7 @@ def test_every_refusal_of_a_clone(lab: Lab, player: Player) -> None:
             assert word in shown[f"{number} {word}"]["msg"]
 
 
+@pytest.mark.slow
 def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
     late = {"name": "late", "source": "debian-13", "full": True, "node": "pve1"}
     tasks = [
@@ -117,6 +118,7 @@ def test_locks_and_tasks_of_a_clone(lab: Lab, player: Player) -> None:
 # Module snapshot.
 
 
+@pytest.mark.slow
 def test_refusals_locks_and_tasks_of_snapshots(lab: Lab, player: Player) -> None:
     vm, locked, busy, bad = (machine(lab, running=True) for _number in range(4))
     raw, tank = machine(lab, disk="local:1,format=raw"), machine(lab, disk="tank:1")

@@ -34,6 +34,7 @@ def test_demo_ends_well_and_in_time(repo: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_interrupted_demo_leaves_nothing_behind(repo: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "tests.demo"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import DEPROVISION, PROVISION, Player, diffs, vm, writes
 
@@ -90,6 +92,7 @@ def test_a_dry_run_of_the_removal_lists_exactly_what_goes(player: Player, lab: L
     assert (again.changed, diffs(again.output)) == (0, [])
 
 
+@pytest.mark.slow
 def test_removal_ends_with_the_templates_that_others_are_linked_to(
     player: Player, lab: Lab
 ) -> None:
@@ -168,6 +171,7 @@ KEPT: dict[str, Kept] = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_is_pruned_where_it_is_not_clear_what_may_be(player: Player, lab: Lab) -> None:
     for name in ("a-one", "a-two"):
         lab.make_vm(name, tags="tenant_acme")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import repeated
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import PROVISION, Player, machine, vm, writes
 
@@ -23,7 +24,7 @@ def shown(output: str) -> str:
     return output.replace('\\"', '"')
 
 
-@pytest.mark.parametrize("in_process", ["true", "false"])
+@pytest.mark.parametrize("in_process", repeated(["true", "false"]))
 def test_a_typing_error_names_the_vm_and_prints_nothing_else(
     player: Player, lab: Lab, in_process: str
 ) -> None:
@@ -71,6 +72,7 @@ def test_many_failed_vms_are_reported_in_bounded_length(player: Player, lab: Lab
     assert "The same for VM 'many1', VM 'many2'" in played.output
 
 
+@pytest.mark.slow
 def test_a_failed_run_shows_the_differences_of_the_other_vms(player: Player, lab: Lab) -> None:
     estate = [vm("d-one", state="present"), vm("d-two", node="pve9")]
     for arguments in (("--check", "--diff"), ("--diff",)):
@@ -117,6 +119,7 @@ QUOTA: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_defaults_of_a_single_run_do_not_replace_those_of_the_estate(
     player: Player, lab: Lab
 ) -> None:
@@ -138,6 +141,7 @@ def test_defaults_of_a_single_run_do_not_replace_those_of_the_estate(
     assert lab.config(machine(lab, "q-one"))["memory"] == "2048"
 
 
+@pytest.mark.slow
 def test_defaults_on_the_command_line_do_not_replace_those_of_a_play(
     player: Player, lab: Lab
 ) -> None:

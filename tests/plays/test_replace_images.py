@@ -71,6 +71,7 @@ def status(lab: Lab, name: str) -> str:
     return str(lab.call("GET", f"/nodes/pve1/qemu/{vmid}/status/current")["status"])
 
 
+@pytest.mark.slow
 def test_images_are_replaced_one_by_one_and_rolled_back(lab: Lab, player: Player) -> None:
     before = configs(lab)
     mark = lab.mark()

@@ -126,6 +126,7 @@ def test_a_history_that_cannot_be_used_is_kept(lab: Lab, player: Player, folder:
     assert reason in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_found_before_anything_is_read(
     lab: Lab, player: Player, tmp_path: Path
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_site_that_is_down(lab: Lab, player: Player, folder: Path) -> None:
     assert history(folder)[0]["sites"] == {"": None}
 
 
+@pytest.mark.slow
 def test_a_dead_node(lab: Lab, player: Player, folder: Path) -> None:
     player.play(PROVISION, "-e", "@estate.yml").expect()
     lab.simulator.steer("/nodes/pve3", {"online": False})
@@ -185,6 +187,7 @@ def test_a_dead_node(lab: Lab, player: Player, folder: Path) -> None:
     assert "Incomplete" in page
 
 
+@pytest.mark.slow
 def test_a_report_with_a_cluster_file(lab: Lab, player: Player, folder: Path) -> None:
     given = ("-e", '{"cluster_groups": [{"name": "editors", "comment": "Editors"}]}')
     played = play(player, folder, *given)

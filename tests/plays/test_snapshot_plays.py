@@ -97,6 +97,7 @@ def test_snapshot_and_rollback_in_check_mode_then_twice(lab: Lab, player: Player
     assert [names(lab, vmid) for vmid in vmids] == [[], ["before"]]
 
 
+@pytest.mark.slow
 def test_failed_vms_end_the_play_with_each_cause_once(lab: Lab, player: Player) -> None:
     """Ansible would print the rows of all VMs in the line of the task that fails."""
     two(lab, "lacking")
@@ -308,6 +309,7 @@ def test_a_rollback_that_fails_is_reported_with_the_change(lab: Lab, change: Pla
     assert cores(lab, vmid) == 3
 
 
+@pytest.mark.slow
 def test_a_role_can_be_the_change(lab: Lab, change: Player) -> None:
     vmid = two(lab, "role")[0]
     tasks = change.directory / "roles" / "grow" / "tasks"
@@ -319,6 +321,7 @@ def test_a_role_can_be_the_change(lab: Lab, change: Player) -> None:
     assert "Either snapshot_policy_tasks" in change.play("play.yml", **said).expect(2).output
 
 
+@pytest.mark.slow
 def test_snapshots_that_were_taken_in_vain_are_removed(lab: Lab, change: Player) -> None:
     good, bad = two(lab, "vain")
     lab.call("POST", f"/nodes/pve1/qemu/{good}/snapshot", snapname="older")
@@ -347,6 +350,7 @@ def test_no_change_without_a_way_back(lab: Lab, change: Player) -> None:
     assert cores(lab, vmid) == 1
 
 
+@pytest.mark.slow
 def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None:
     vmids = two(lab, "hosts")
     hosts = {f"hosts-{number}": {"proxmox_vmid": vmid} for number, vmid in enumerate(vmids, 1)}
@@ -371,6 +375,7 @@ def test_a_host_of_the_inventory_is_its_own_vm(lab: Lab, player: Player) -> None
 
 @pytest.mark.parametrize("option", repeated(["parallel", "task_timeout"]))
 @pytest.mark.parametrize("playbook", [SNAPSHOT, ROLLBACK])
+@pytest.mark.slow
 def test_the_environment_sets_what_the_role_leaves_out(
     lab: Lab, player: Player, playbook: str, option: str
 ) -> None:
@@ -399,6 +404,7 @@ def test_the_environment_limits_the_tasks_of_a_change(lab: Lab, change: Player) 
 # Preflight.
 
 
+@pytest.mark.slow
 def test_preflight_in_check_mode_then_twice(lab: Lab, player: Player) -> None:
     said: dict[str, Any] = {
         "preflight_tasks": ["vm_clone", "snapshot"],
@@ -425,6 +431,7 @@ def test_preflight_fails_with_next_steps(lab: Lab, player: Player) -> None:
     player.play(PREFLIGHT, **said, preflight_fail=False).expect()
 
 
+@pytest.mark.slow
 def test_preflight_shows_what_a_tenants_runs_left(lab: Lab, player: Player) -> None:
     """It warns and does not fail; a tenant that is given without a value is an error."""
     vmid = lab.make_vm("half", tags="tenant_acme", description="<!-- pve.fleet: drive=stale -->")

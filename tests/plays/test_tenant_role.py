@@ -158,6 +158,7 @@ def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_p
     assert player.play(TENANT, **gone, tenant_confirm="initech").expect().changed == 0
 
 
+@pytest.mark.slow
 def test_networks_are_used_with_the_login_of_the_tenant(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +214,7 @@ def test_first_steps_of_the_getting_started_page(lab: Lab, tmp_path: Path) -> No
     assert (vm.name, vm.tenant, vm.status) == ("acme-web1", "acme", "running")
 
 
-@pytest.mark.parametrize("kind", ["vault", "variable"])
+@pytest.mark.parametrize("kind", repeated(["vault", "variable"]))
 def test_login_is_never_shown(lab: Lab, player: Player, tmp_path: Path, kind: str) -> None:
     options = {**ESTATE, "tenant_credentials": kind, "tenant_vault_password": "open sesame"}
     play = [
@@ -268,6 +269,7 @@ def test_login_as_an_extra_variable_is_refused(lab: Lab, player: Player) -> None
         assert lab.requests_since(mark) == []
 
 
+@pytest.mark.slow
 def test_login_of_the_tenant_before_is_not_taken_for_this_ones(
     lab: Lab, player: Player, tmp_path: Path
 ) -> None:
@@ -298,6 +300,7 @@ HEAD = "# Login of tenant %s, written by pve.fleet.tenant. Use it as sites_file.
 
 
 @pytest.mark.parametrize("kind", repeated(["vault", "file"]))
+@pytest.mark.slow
 def test_run_that_was_killed_before_the_login_was_written_is_completed_by_the_next(
     lab: Lab, player: Player, tmp_path: Path, kind: str
 ) -> None:
@@ -329,7 +332,7 @@ def tokens_of(lab: Lab) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("playbook", [TENANT, ROTATE, "absent"])
+@pytest.mark.parametrize("playbook", repeated([TENANT, ROTATE, "absent"]))
 def test_wrong_vault_password_is_shown_and_nothing_is_changed(
     lab: Lab, player: Player, tmp_path: Path, playbook: str
 ) -> None:
@@ -349,6 +352,7 @@ def test_wrong_vault_password_is_shown_and_nothing_is_changed(
 
 
 @pytest.mark.parametrize("kind", repeated(["file", "vault"]))
+@pytest.mark.slow
 def test_lost_file_is_written_again_by_a_rotation(
     lab: Lab, player: Player, tmp_path: Path, kind: str
 ) -> None:
@@ -364,6 +368,7 @@ def test_lost_file_is_written_again_by_a_rotation(
 
 @pytest.mark.parametrize("whose", ["hooli", "initech"])
 @pytest.mark.parametrize("kind", repeated(["vault", "file"]))
+@pytest.mark.slow
 def test_removal_takes_the_login_of_no_other_tenant(
     lab: Lab, player: Player, tmp_path: Path, kind: str, whose: str
 ) -> None:
@@ -429,6 +434,7 @@ def test_bad_input_stops_before_the_first_write(
     assert writes(lab, mark) == []
 
 
+@pytest.mark.slow
 def test_group_that_vanished_is_created_again(lab: Lab, player: Player) -> None:
     options = {**ESTATE, "tenant_settings": {"access": {"group": "staff", "members": ["ops@pve"]}}}
     player.play(TENANT, **options).expect()
@@ -457,6 +463,7 @@ def test_cause_is_shown_where_the_output_is_hidden(lab: Lab, player: Player) -> 
     assert "there is no storage tape" in output
 
 
+@pytest.mark.slow
 def test_prefix_of_the_estate_holds_for_its_tenants(
     lab: Lab, player: Player, tmp_path: Path
 ) -> None:
@@ -496,6 +503,7 @@ def test_audit_has_an_exit_status_and_writes_json(lab: Lab, player: Player, tmp_
     assert "Findings: 0" in player.play("pve.fleet.audit", **options).expect().output
 
 
+@pytest.mark.slow
 def test_new_and_rotated_tenants_pass_the_audit(lab: Lab, player: Player) -> None:
     """With the administrators' tokens named, as they have no expiry."""
     options = {**ESTATE, "audit_lasting_tokens": ["root@pam!fleet", "ops@pve!auto"]}

@@ -93,6 +93,7 @@ DOWNLOAD = "POST /nodes/pve1/storage/local/download-url"
     ],
     ids=["without images", "without provision"],
 )
+@pytest.mark.slow
 def test_image_without_the_operation_for_it(
     lab: Lab, tmp_path: Path, operations: tuple[str, ...], words: str, tried: list[str]
 ) -> None:
@@ -104,6 +105,7 @@ def test_image_without_the_operation_for_it(
     assert "local:import/golden.qcow2" not in volumes(lab)
 
 
+@pytest.mark.slow
 def test_snapshots_with_the_operations_for_it(lab: Lab, tmp_path: Path) -> None:
     player = with_tenant(lab, tmp_path, "operate", "snapshot")
     vmid = own_vm(lab, "app1")

@@ -229,7 +229,7 @@ def cause_in(module: str, result: Mapping[str, Any]) -> str:
     return str(result["msg"])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", repeated(WAYS))
 def test_every_module_refuses_a_certificate_of_another_ca(
     doors: Doors, tmp_path: Path, way: str
 ) -> None:

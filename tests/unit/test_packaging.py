@@ -105,6 +105,7 @@ def test_artifact_holds_only_files_of_the_repository_that_users_need(
     assert {"README.md", "LICENSE", "meta/runtime.yml", "meta/ee-requirements.txt"} <= files
 
 
+@pytest.mark.slow
 def test_installed_plugins_are_documented(repo: Path, installed: Path) -> None:
     found = {kind: names for kind in DOCUMENTED_PLUGIN_TYPES if (names := plugin_names(repo, kind))}
     assert found
