@@ -76,7 +76,12 @@ EXAMPLES = r"""
   register: scan
 
 - name: Define a storage on the first export
-  pve.fleet.storage: "{{ scan.found[0].storage | combine({'name': 'nas', 'content': ['backup']}) }}"
+  pve.fleet.storage:
+    name: nas
+    type: nfs
+    server: "{{ scan.found[0].storage.server }}"
+    export: "{{ scan.found[0].storage.export }}"
+    content: [backup]
 
 - name: Read the datastores of a Proxmox Backup Server
   pve.fleet.storage_scan_info:
