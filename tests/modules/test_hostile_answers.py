@@ -358,6 +358,7 @@ def comparable(value: Any) -> Any:
             "began",  # the time of a drill's run, which each run takes from its own clock
             "boot_seconds",
             "checked",
+            "master_age",
             "recovery_point",
             "restore_seconds",
             "tries",

@@ -336,6 +336,8 @@ def same(value: Any, simulator: Simulator) -> Any:
         "ms",
         "ended",
         "age",
+        "master_age",
+        "recovery_point",
         "newest_time",
         "duration",
         "time",
