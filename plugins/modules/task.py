@@ -13,8 +13,7 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Waits until a task has ended, or stops it. The result has its exit status, its warnings and the
     end of its log.
-  - In check mode, a task is not stopped; O(state=finished) waits as well, because it changes
-    nothing.
+  - In check mode, a task is neither stopped nor waited for. The result has the task as it is.
   - A token may stop its own tasks. To stop others, it needs C(Sys.Modify) on the node, and to read
     others C(Sys.Audit).
 options:

@@ -224,14 +224,16 @@ def started(lab: Lab, vm: dict[str, Any]) -> str:
 def test_a_task_is_waited_for(lab: Lab) -> None:
     vm = machine(lab)
     upid = started(lab, vm)
-    for is_check in (True, False):
+    for is_check in (False, True):
         ended = lab.run("task", check=is_check, upid=upid)
         assert (ended["changed"], ended["plan"]) == (False, [])
         assert (ended["task"]["status"], ended["task"]["exitstatus"]) == ("ok", "OK")
     fail_a_start(lab, vm)
     failed = tasks(lab, vmid=vm["vmid"], failed=True)[0]
+    foreseen = lab.run("task", check=True, upid=failed["upid"])
     result = lab.run("task", upid=failed["upid"])
     assert (result["error"]["category"], result["error"]["upid"]) == ("Conflict", failed["upid"])
+    assert foreseen["msg"] == result["msg"]
     assert f"VM {vm['vmid']} already running" in result["msg"]
     kept = lab.run("task", upid=failed["upid"], state="stopped")
     assert (kept["changed"], kept["task"]["status"]) == (False, "failed")
@@ -247,6 +249,15 @@ def test_a_task_that_runs_on(lab: Lab) -> None:
             "TaskTimeout",
             "task still runs",
         )
+
+
+def test_check_mode_does_not_wait(lab: Lab) -> None:
+    """With a timeout of a second, a wait for this task would be an error."""
+    vm = machine(lab)
+    with unending(lab, "qmstart"):
+        found = lab.run("task", check=True, upid=started(lab, vm), task_timeout=1)
+        assert (found["changed"], found["plan"]) == (False, [])
+        assert (found["task"]["status"], found["task"]["exitstatus"]) == ("running", None)
 
 
 @pytest.mark.parametrize("drop", ["", "before", "after"])

@@ -37,7 +37,8 @@ _UNKNOWN_YET = ("ended", "duration")  # only the list of the node has them
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Wait for a task or stop it, and return how it ended. Check mode stops nothing.
+    """Wait for a task or stop it, and return how it ended. Check mode stops nothing, and does not
+    wait for a task that runs.
 
     Raises the error of a task that failed, unless it was to be stopped.
     """
@@ -45,6 +46,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
     if params["state"] == STOPPED:
         return apply_plan(_TaskStop(client, upid, timeout), check_mode)
+    if check_mode:
+        task = read_task(client, upid)
+        if task.status == RUNNING:
+            return _result(client, Plan(), task)
     client.wait(upid.text, timeout=timeout)
     return _result(client, Plan(), read_task(client, upid))
 
