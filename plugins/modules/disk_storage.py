@@ -76,8 +76,9 @@ options:
     description: Volume group of an existing thin pool. By default, O(name).
     type: str
   add_storage:
-    description: Whether a new one also becomes a storage of its name on this node. For an existing
-      one, use M(pve.fleet.storage).
+    description: Whether it is also a storage of its name on this node. The nodes of an existing
+      storage get this node; its other options are kept, and one that leads to another place is
+      refused.
     type: bool
     default: false
   cleanup_config:

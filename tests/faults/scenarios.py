@@ -720,6 +720,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     access("restart a service", "node_service", **_SERVICE, state="restarted"),
     access("stop a service", "node_service", **_SERVICE, state="stopped"),
     access("create a ZFS pool on disks", "disk_storage", **_TANK, add_storage=True),
+    access("define the storage of a ZFS pool", "disk_storage", _TANK, **_TANK, add_storage=True),
     access("remove a ZFS pool on disks", "disk_storage", _TANK, **_NO_TANK),
     access("initialize a disk", "disk", **_UNUSED, state="initialized"),
     access("wipe a disk", "disk", **{**_UNUSED, "disk": "/dev/sde", "confirm": "E1"}, **_WIPED),

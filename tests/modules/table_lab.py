@@ -11,8 +11,8 @@ from typing import Any
 from tests.modules.estate_lab import Lab
 
 # Requests of a run that changes nothing: a reading, and the version if an option depends on it. A
-# ZFS pool needs the list of pools, its devices and the disks of the node.
-_READS = {"disk_storage": 3}
+# ZFS pool needs the list of pools, its devices, the disks of the node and the storage of its name.
+_READS = {"disk_storage": 4}
 
 
 def requests_of(lab: Lab) -> list[dict[str, Any]]:

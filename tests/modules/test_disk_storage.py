@@ -72,6 +72,61 @@ def test_others_are_created_and_removed(unused: Lab, kind: str) -> None:
     assert listed[1]["volume_group"] == "pve"
 
 
+def defined(lab: Lab, name: str) -> dict[str, Any]:
+    """Return the definition of a storage."""
+    (found,) = lab.run("storage_info", name=name)["storages"]
+    return {option: value for option, value in found.items() if option != "states"}
+
+
+def without_storage(lab: Lab, task: dict[str, Any]) -> dict[str, Any]:
+    """Create it with a storage, delete the definition, and return that.
+
+    A task that failed at the definition leaves the same.
+    """
+    assert lab.run("disk_storage", **task, add_storage=True)["changed"]
+    definition = defined(lab, task["name"])
+    assert lab.run("storage", name=task["name"], state="absent")["changed"]
+    return definition
+
+
+@pytest.mark.parametrize("kind", ["zfs", "lvm", "lvmthin", "directory"])
+def test_missing_storage_is_defined(unused: Lab, kind: str) -> None:
+    """The definition is the one of Proxmox VE (PVE/API2/Disks/*.pm, storage_params)."""
+    task: dict[str, Any] = {"node": "pve2", "type": kind, "name": "late", "disks": ["/dev/sdb"]}
+    task.update({"raidlevel": "single"} if kind == "zfs" else {})
+    definition = without_storage(unused, task)
+    assert not unused.run("disk_storage", **task)["changed"]
+    made = done(unused, "disk_storage", **task, add_storage=True)
+    assert made["done"] == ["Create storage 'late'"]
+    assert defined(unused, "late") == definition
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+@pytest.mark.usefixtures("fast")
+def test_lost_answer_to_the_definition(unused: Lab, drop: str) -> None:
+    without_storage(unused, TANK)
+    unused.simulator.fault(method="POST", path="/storage", drop=drop, times=1)
+    try:
+        made = unused.run("disk_storage", **TANK, add_storage=True)
+    finally:
+        unused.simulator.clear_faults()
+    assert made["done"] == ["Create storage 'tank'"], made
+
+
+def test_storage_of_the_name(unused: Lab) -> None:
+    """A definition of another node gets the node; one that leads elsewhere is refused."""
+    without_storage(unused, TANK)
+    pool: dict[str, Any] = {"name": "tank", "type": "zfspool", "content": ["images"]}
+    unused.run("storage", **pool, pool="other", nodes=["pve3"])
+    result = refused(unused, "disk_storage", **TANK, add_storage=True)
+    assert "storage tank exists with pool other" in result["msg"]
+    unused.run("storage", name="tank", state="absent")
+    unused.run("storage", **pool, pool="tank", nodes=["pve3"])
+    done(unused, "disk_storage", **TANK, add_storage=True)
+    found = defined(unused, "tank")
+    assert (found["nodes"], found["content"]) == (["pve2", "pve3"], ["images"])
+
+
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"disks": ["/dev/sdb", "/dev/sda"]}, "in use", "is in use: partitions"),
     ({"disks": ["/dev/sdb"]}, "disks", "raidlevel=mirror needs at least 2 disks"),

@@ -48,7 +48,6 @@ _MINIMUM = {
 # thin pool, twice, with the reserve beside it (LVMThin.pm).
 _SIZES = {"zfs": 64 * MIB, "lvmthin": (2 * 1024 + 128 + 8) * MIB, "lvm": 8 * MIB}
 _FUZZ = 16 * MIB  # by how much disks of one vdev may differ (OpenZFS, ZPOOL_FUZZ)
-_STORAGE_TYPES = {"zfs": "zfspool", "lvm": "lvm", "lvmthin": "lvmthin", "directory": "dir"}
 _USED_AS = {"zfs": ("ZFS", "ZFS reserved"), "lvm": ("LVM",), "lvmthin": ("LVM",)}
 _FORMAT: propstring.Format = {"data": {}, "spares": {}}
 
@@ -214,21 +213,6 @@ def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
                 "Name disks of the same size",
                 "different sizes",
             )
-
-
-def require_storage_name(wanted: WantedStorage, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise Conflict if the definition of a storage has the name (Config.pm, create_or_update)."""
-    row = next((one for one in rows if one.get("storage") == wanted.name), None)
-    if row is None:
-        return
-    nodes = row.get("nodes")
-    is_here = not nodes or wanted.node in str(nodes).split(",")
-    if is_here or row.get("type") != _STORAGE_TYPES[wanted.type]:
-        raise wanted.refused(
-            f"storage {wanted.name} exists with type {row.get('type')}",
-            "Set add_storage=false, or use another name",
-            "storage exists",
-        )
 
 
 def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> Planned:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,11 @@ from .._facts.each_node import answered, missing_nodes, read_each_node
 from .._resource.plan import Plan
 from .._resource.planned import Planned, run_planned
 from .._resource.protocols import Api
+from .._resource.run import plan_resource, read_resource
 from .._storage.ceph.run import require_unused
+from .._storage.table import STORAGE
 from .._storage.usage import read_usage
+from .definition import desired_definition, require_new
 from .disks import Row, disks_of, find_disk
 from .model import DIRECTORY, LVM, THIN, TYPES, ZFS, of_row, storages_on, with_disks
 from .plan_storage import (
@@ -31,7 +35,6 @@ from .plan_storage import (
     require_no_group,
     require_no_volumes,
     require_only_use,
-    require_storage_name,
 )
 from .read import query, read_disks, read_listing, read_pool
 
@@ -62,7 +65,8 @@ def _read_plan(client: Api, wanted: WantedStorage) -> Planned:
     if wanted.type != DIRECTORY:
         found = with_disks(found, tree, disks)
     if wanted.present:
-        return plan_existing(wanted, found, chosen)
+        planned = plan_existing(wanted, found, chosen)
+        return _with_definition(client, wanted, planned) if wanted.add_storage else planned
     require_only_use(wanted, found, disks)
     require_empty(wanted, int(tree.get("lvcount") or 0), int(row.get("used") or 0))
     return _plan_removal(client, wanted, found)
@@ -73,15 +77,25 @@ def _find(wanted: WantedStorage, disks: Sequence[Row], path: str) -> Row:
 
 
 def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Planned:
-    """Return the plan of a new storage; one request for the definitions of storages if it becomes
+    """Return the plan of a new storage; one request for the definition of its name if it becomes
     one, and one for the volume groups of a thin pool.
     """
     planned = plan_creation(wanted, chosen)
     if wanted.add_storage:
-        require_storage_name(wanted, _definitions(client))
+        require_new(wanted, read_resource(STORAGE, client, {"name": wanted.name}).values)
     if wanted.type == THIN:
         require_no_group(wanted, read_listing(client, wanted.node, LVM))
     return planned
+
+
+def _with_definition(client: Api, wanted: WantedStorage, planned: Planned) -> Planned:
+    """Return the plan that also defines the storage on an existing one; one request, and another
+    for the nodes if something is missing.
+    """
+    reading = read_resource(STORAGE, client, {"name": wanted.name})
+    desired = desired_definition(wanted, reading.values)
+    plan, _known = plan_resource(STORAGE, desired, client, reading)
+    return replace(planned, plan=plan)
 
 
 def _tree_of(client: Api, wanted: WantedStorage, found: Row, row: Row) -> Row:

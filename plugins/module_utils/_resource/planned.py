@@ -65,13 +65,14 @@ class PlannedTask(Resource[Result]):
         """
         since = self.client.clock.time() - _CLOCKS
         worker = self.foreseen.worker
-        if worker is None or self.foreseen.repeats:
+        if self.foreseen.repeats:
             return lambda: None
 
         def look() -> Any:
-            upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
-            if upid is not None:
-                return upid
+            if worker is not None and step.is_task:
+                upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
+                if upid is not None:
+                    return upid
             return None if self.read().plan.changed else True
 
         return look

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The definition of a storage on a disk storage, as Proxmox VE writes it (pure).
+
+Facts: pve-storage, PVE/API2/Disks/{ZFS,LVM,LVMThin,Directory}.pm (storage_params, verify_params),
+PVE/API2/Storage/Config.pm (create_or_update).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.errors import FleetError
+from .._resource.change import DesiredResource
+from .._resource.decide import read_desired
+from .._resource.table import Values
+from .._storage.table import STORAGE
+from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS
+from .plan_storage import WantedStorage
+
+_GUESTS = ("images", "rootdir")
+_FILES = ("backup", "images", "iso", "rootdir", "snippets", "vztmpl")
+# The other options of a new definition.
+_NEW: dict[str, dict[str, Any]] = {
+    ZFS: {"content": _GUESTS},
+    LVM: {"content": _GUESTS, "shared": False},
+    THIN: {"content": _GUESTS},
+    DIRECTORY: {"content": _FILES, "is_mountpoint": "yes"},
+}
+
+
+def place_of(wanted: WantedStorage) -> dict[str, str]:
+    """Return the options that lead a storage to its pool, volume group or directory."""
+    places = {
+        ZFS: {"type": "zfspool", "pool": wanted.name},
+        LVM: {"type": "lvm", "vgname": wanted.name},
+        THIN: {"type": "lvmthin", "vgname": wanted.volume_group, "thinpool": wanted.name},
+        DIRECTORY: {"type": "dir", "path": f"{MOUNTS}{wanted.name}"},
+    }
+    return places[wanted.type]
+
+
+def desired_definition(wanted: WantedStorage, known: Values | None) -> DesiredResource:
+    """Return the desired definition of the storage of the name; `known` is the present one.
+
+    An existing definition only gets the node. Raises Conflict if it leads to another place.
+    """
+    options: dict[str, Any] = {"name": wanted.name, **place_of(wanted)}
+    if known is None:
+        return read_desired(STORAGE, {**options, **_NEW[wanted.type], "nodes": [wanted.node]})
+    require_place(wanted, known)
+    if known["nodes"]:
+        options["nodes"] = sorted({*known["nodes"], wanted.node})
+    return read_desired(STORAGE, options)
+
+
+def require_place(wanted: WantedStorage, known: Values) -> None:
+    """Raise Conflict for a definition that leads to another pool, volume group or directory."""
+    for option, value in place_of(wanted).items():
+        if known[option] != value:
+            raise _exists(wanted, f"with {option} {known[option]}")
+
+
+def require_new(wanted: WantedStorage, known: Values | None) -> None:
+    """Raise Conflict if the name has a definition to which the node cannot be added."""
+    if known is None:
+        return
+    require_place(wanted, known)
+    if not known["nodes"] or wanted.node in known["nodes"]:
+        raise _exists(wanted, f"on node {wanted.node}")
+
+
+def _exists(wanted: WantedStorage, how: str) -> FleetError:
+    return wanted.refused(
+        f"storage {wanted.name} exists {how}",
+        "Set add_storage=false, or use another name",
+        "storage exists",
+    )
