@@ -12,7 +12,7 @@ from .protocols import Reader
 from .upid import Upid
 
 # Seconds after which a list is read again; between them, a share of the youngest task's wait.
-SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.08, 2.0, 0.1
+SHORTEST_FRESH, LONGEST_FRESH, FRESH_SHARE = 0.06, 2.0, 0.05
 ALONE_EVERY = 10.0  # seconds after which a task's own status is read in any case
 MAXIMUM = 1000  # tasks in a list
 

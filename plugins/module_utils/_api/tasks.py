@@ -22,7 +22,7 @@ from .upid import TaskResult, Upid, is_upid, parse_upid
 
 # Seconds between two looks: a twentieth of the wait so far, so that an end is seen late by no
 # more than that.
-SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.1, 2.0, 0.05
+SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.08, 2.0, 0.05
 # Seconds without an answer that a wait tolerates at least: to give up would abandon a running task.
 OUTAGE = 120.0
 # Lines that begin something else: the end of the task, the next guest of a bulk action, progress.

@@ -488,7 +488,7 @@ class TestTasks:
         result = client.task("POST", "nodes", "pve1", "qemu", 100, "clone")
         slept = client.clock.slept
         assert (result.node, result.type, result.exitstatus) == ("pve1", "qmclone", "OK")
-        assert slept[0] == pytest.approx(0.1)
+        assert slept[0] == pytest.approx(0.08)
         assert slept == sorted(slept)
         assert max(slept) == 2.0
         assert len(slept) == 100
