@@ -134,7 +134,7 @@ def of_archive(
     require_kind(VM, volume, config)
     require_own_archive(desired.guest, volume, config)
     storage = restore_storage(desired, config)
-    return Origin(desired, volume=volume, archived=config, nodes=nodes, storage=storage)
+    return Origin(desired=desired, volume=volume, archived=config, nodes=nodes, storage=storage)
 
 
 def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
