@@ -274,6 +274,13 @@ class TestNetwork:
 
 
 class TestAnswers:
+    def test_a_part_of_another_type_is_named(self, script: Scripted) -> None:
+        """PVE's `ha` is an object: {"managed": 0} in recordings (shared/pve/around)."""
+        script.replies = [Reply({"status": "running", "ha": True})]
+        path = ("nodes", "pve1", "qemu", 100, "status", "current")
+        error = caught(lambda: client_for(script).get(*path))
+        assert "ha is a flag, not an object" in error.message
+
     def test_the_message_survives(self, script: Scripted) -> None:
         script.replies = [
             refusal(500, "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist")

@@ -99,6 +99,7 @@ _NODES_GUEST_STATUS_CURRENT = Record(
         "pool": text,
         "hastate": text,
         "vmid": vmid,
+        "ha": Record({}, {"state": text}),
     },
 )
 _NODES_GUEST_CONFIG = values(
