@@ -13,11 +13,12 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or removes a ZFS pool, a volume group, a thin pool or a directory on disks of a node.
   - A disk in use, a disk that is too small, and a number of disks that does not fit the RAID level
-    are refused before the first write. An existing one is compared; Proxmox VE can change nothing
-    of it, so that a difference is refused.
+    are refused before the first write.
+  - Proxmox VE cannot change a pool, group or directory that exists. It is compared, and a
+    difference is refused.
   - It is not removed while guests on the node, volumes of guests or backup jobs use a storage on
-    it, while a volume group has logical volumes, or while its disk has other uses, as the disk that
-    the node boots from.
+    it, while a volume group has logical volumes, or while its disk has another use, such as the
+    boot partitions of the node.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/), and C(Datastore.Allocate) on C(/storage)
     for O(add_storage) and for O(state=absent), which must see all storages.
 options:
