@@ -47,8 +47,8 @@ ELSEWHERE = {
     ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
     # It stands for the writes of a firewall, which are in the table.
-    ("_guest/plan/isolation.py", "isolate"): "test_isolation.py",
-    ("_sdn/resource.py", "_release"): "test_sdn.py",
+    ("_guest/plan/steps.py", "isolate"): "test_isolation.py",
+    ("_sdn/resource.py", "_undo"): "test_sdn.py",
     ("_sdn/resource.py", "_roll_back_lock"): "test_sdn.py",
     ("_node/network/plan.py", "discard_step"): "test_node_network.py",
     ("_node/network/resource.py", "_discarded"): "test_node_network.py",
