@@ -13,7 +13,7 @@ from .._backup.archive import Archive, newest_first
 from .._cluster.drill.copies import is_marked
 from .._cluster.tenant import owns, parse_tags, tenants_of
 from .._core.times import iso
-from .._restore.choose import KINDS, Chosen, is_ordinary
+from .._restore.choose import Chosen, is_ordinary
 from .._snapshot.select import Owner
 
 
@@ -46,7 +46,7 @@ def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive
     """
     newest: dict[int, Archive] = {}
     for one in sorted(filter(is_ordinary, archives), key=newest_first):
-        if one.vmid is None or one.type not in KINDS:
+        if one.vmid is None:
             continue
         if str(one.vmid) not in choice.excluded:
             newest.setdefault(one.vmid, one)

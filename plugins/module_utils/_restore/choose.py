@@ -73,8 +73,8 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
 
 
 def is_ordinary(one: Archive) -> bool:
-    """Return whether an archive was not made by a restore to keep the state before it."""
-    return not one.notes.strip().endswith(KEPT_NOTES)
+    """Return whether an archive is of a VM or container, and not the state before a restore."""
+    return one.type in KINDS and not one.notes.strip().endswith(KEPT_NOTES)
 
 
 def choose_by_name(

@@ -146,13 +146,13 @@ def _prefixes(running: Sections, after: Sections) -> Iterator[FleetError]:
     for one, other in combinations(fabrics, 2):
         for _family, key in _FAMILIES:
             mine, theirs = fabrics[one].get(key), fabrics[other].get(key)
-            if mine and theirs and ipaddress.ip_network(mine).overlaps(_network(theirs)):
+            if mine and theirs and _network(mine).overlaps(_network(theirs)):
                 answer = f"its {key} {theirs} overlaps {mine} of fabric '{one}'"
                 yield refused(f"Fabric '{other}' was refused", answer)
 
 
 def _network(text: str) -> Any:
-    return ipaddress.ip_network(text)
+    return ipaddress.ip_network(text, strict=False)
 
 
 def _areas(after: Sections) -> Iterator[FleetError]:

@@ -91,9 +91,9 @@ def render(text: str | None = None) -> str:
 
 def _imported(*sources: str) -> list[str]:
     """Return the names of `forms.py` that the sources use, sorted as an import."""
-    known = "ByType Form Option Record bucket count either flag memory moment name number"
-    known += " option_name optional position properties retention rows rule_type scalar text"
-    known += " unchanged values vmid whole"
+    known = "ByType Form Option Record address bucket count either flag memory moment name network"
+    known += " number option_name optional position properties retention rows rule_type scalar"
+    known += " subnet text unchanged values vmid whole"
     words = {word for source in sources for word in re.findall(r"\b[A-Za-z_]+\b", source)}
     used = {"Form", *words.intersection(known.split())}
     return sorted(used, key=lambda name: (not name[0].isupper(), name))

@@ -11,6 +11,7 @@ keeps unknown keys: a newer version may have more.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -172,6 +173,33 @@ def name(value: Any) -> str:
     if not found:
         raise Unfit("is empty")
     return found
+
+
+def network(value: Any) -> str:
+    """Return an IP network in CIDR notation, or an empty text."""
+    found = text(value)
+    try:
+        ipaddress.ip_network(found or "::/0", strict=False)
+    except ValueError:
+        raise Unfit("is no IP network") from None
+    return found
+
+
+def address(value: Any) -> str:
+    """Return an IP address, or an empty text."""
+    found = text(value)
+    try:
+        ipaddress.ip_address(found or "::")
+    except ValueError:
+        raise Unfit("is no IP address") from None
+    return found
+
+
+def subnet(value: Any) -> str:
+    """Return the ID of a subnet of SDN: its zone, address and length of prefix with dashes."""
+    found = text(value)
+    network(found.partition("-")[2].replace("-", "/"))
+    return name(found)
 
 
 class Record:

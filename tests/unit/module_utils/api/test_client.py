@@ -274,12 +274,35 @@ class TestNetwork:
 
 
 class TestAnswers:
-    def test_a_part_of_another_type_is_named(self, script: Scripted) -> None:
-        """PVE's `ha` is an object: {"managed": 0} in recordings (shared/pve/around)."""
-        script.replies = [Reply({"status": "running", "ha": True})]
-        path = ("nodes", "pve1", "qemu", 100, "status", "current")
-        error = caught(lambda: client_for(script).get(*path))
-        assert "ha is a flag, not an object" in error.message
+    # The status of a guest: {"managed": 0} in recordings (shared/pve/around).
+    @pytest.mark.parametrize(
+        ("path", "data", "words"),
+        [
+            (
+                "nodes/pve1/qemu/100/status/current",
+                {"status": "running", "ha": True},
+                "ha is a flag",
+            ),
+            (
+                "cluster/acme/account/default",
+                {"account": {"contact": True}},
+                "contact of account is",
+            ),
+            ("cluster/sdn/vnets", [{"vnet": "front", "tag": [None]}], "tag of row 1 is a list"),
+            (
+                "cluster/sdn/vnets/front/subnets",
+                [{"vnet": "front", "subnet": "z-1"}],
+                "no IP network",
+            ),
+            ("cluster/sdn/fabrics/all", {"fabrics": [{"ip_prefix": True}]}, "no IP network"),
+            ("cluster/sdn/fabrics/all", {"nodes": [{"ip": "x"}]}, "no IP address"),
+        ],
+    )
+    def test_a_part_of_another_form_is_named(
+        self, script: Scripted, path: str, data: Any, words: str
+    ) -> None:
+        script.replies = [Reply(data)]
+        assert words in caught(lambda: client_for(script).get(*path.split("/"))).message
 
     def test_the_message_survives(self, script: Scripted) -> None:
         script.replies = [

@@ -15,6 +15,7 @@ from ..forms import (
     Form,
     Option,
     Record,
+    address,
     bucket,
     count,
     either,
@@ -22,6 +23,7 @@ from ..forms import (
     memory,
     moment,
     name,
+    network,
     number,
     option_name,
     optional,
@@ -31,6 +33,7 @@ from ..forms import (
     rows,
     rule_type,
     scalar,
+    subnet,
     text,
     unchanged,
     values,
@@ -468,7 +471,7 @@ READS: Mapping[str, Form] = {
                 "target_size_ratio": number,
                 "type": text,
                 "bytes_used": whole,
-                "application_metadata": dict,
+                "application_metadata": values(unchanged),
             },
         )
     ),
@@ -659,7 +662,13 @@ READS: Mapping[str, Form] = {
     ),
     "cluster/acme/account": rows(Record({}, {"name": text})),
     "cluster/acme/account/*": Record(
-        {}, {"directory": text, "location": text, "tos": text, "account": dict}
+        {},
+        {
+            "directory": text,
+            "location": text,
+            "tos": text,
+            "account": Record({}, {"contact": rows(text), "status": text}),
+        },
     ),
     "cluster/acme/meta": Record({}, {"termsOfService": text, "externalAccountRequired": flag}),
     "cluster/acme/plugins": rows(_CLUSTER_ACME_PLUGINS),
@@ -1195,7 +1204,7 @@ READS: Mapping[str, Form] = {
                 "content": text,
                 "subtype": text,
                 "ctime": moment,
-                "verification": dict,
+                "verification": values(unchanged),
             },
         )
     ),
@@ -1380,11 +1389,15 @@ READS: Mapping[str, Form] = {
     "cluster/firewall/groups/*": rows(_CLUSTER_FIREWALL_RULES),
     "cluster/firewall/macros": rows(Record({"macro": name}, {})),
     "cluster/sdn/zones": rows(Record({"zone": name}, {})),
-    "cluster/sdn/vnets": rows(Record({"vnet": name}, {})),
+    "cluster/sdn/vnets": rows(Record({"vnet": name}, {"tag": whole})),
     "cluster/sdn/vnets/*/subnets": rows(
         Record(
-            {"subnet": name, "vnet": text},
-            {"vnet": text, "dhcp-range": either(rows(either(unchanged, text, dict)), text)},
+            {"subnet": subnet, "vnet": text},
+            {
+                "vnet": text,
+                "subnet": subnet,
+                "dhcp-range": either(rows(either(unchanged, text, dict)), text),
+            },
         )
     ),
     "cluster/sdn/controllers": rows(Record({"controller": name}, {})),
@@ -1397,9 +1410,9 @@ READS: Mapping[str, Form] = {
                     {
                         "id": text,
                         "protocol": text,
-                        "ip_prefix": text,
-                        "ip6_prefix": text,
                         "area": text,
+                        "ip_prefix": network,
+                        "ip6_prefix": network,
                         "state": text,
                         "hello_interval": whole,
                         "csnp_interval": whole,
@@ -1413,8 +1426,8 @@ READS: Mapping[str, Form] = {
                     {
                         "fabric_id": text,
                         "node_id": text,
-                        "ip": text,
-                        "ip6": text,
+                        "ip": address,
+                        "ip6": address,
                         "state": text,
                         "interfaces": either(rows(text), text),
                         "pending": Record({}, {"id": text, "fabric_id": text, "node_id": text}),
