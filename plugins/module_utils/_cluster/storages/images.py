@@ -76,8 +76,15 @@ def version_of(tags: Iterable[str]) -> str:
 
 def version_key(version: str) -> VersionKey:
     """Return the key by which the newest version comes last; numbers count as numbers."""
-    parts = _NUMBERS.split(version)
-    return tuple((int(part) if part.isdigit() else -1, part) for part in parts)
+    return tuple(map(_part_key, _NUMBERS.split(version)))
+
+
+def _part_key(part: str) -> tuple[int, str]:
+    """Return the key of a part of a version. A number may have more digits than Python converts."""
+    if not part.isdecimal():
+        return -1, part
+    digits = part.lstrip("0")
+    return len(digits), digits
 
 
 def image_of(row: VmRow) -> Image:

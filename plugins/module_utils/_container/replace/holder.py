@@ -18,7 +18,7 @@ from ..._core.quantities import whole_number
 from ..._guest.marker import Marker
 from ..._guest.model import Actual
 
-_NOTES = re.compile(r"Holder of container (\d+): ((?:[a-z]+=\S+ ?)+)")
+_NOTES = re.compile(r"Holder of container (\d{1,9}): ((?:[a-z]+=\S+ ?)+)")
 
 
 @dataclass(frozen=True)

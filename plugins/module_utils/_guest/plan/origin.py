@@ -72,7 +72,7 @@ def _other_origin(actual: Actual, answer: str) -> Conflict:
 # A volume based on a volume of a template: store:base-9000-disk-0/vm-101-disk-0, and in directories
 # store:9000/base-9000-disk-0.qcow2/101/vm-101-disk-0.qcow2 (pve-storage: PVE/Storage/Plugin.pm,
 # RBDPlugin.pm and ZFSPoolPlugin.pm, parse_volname). LVM-thin names no base.
-_BASE = re.compile(r"[:/]base-(\d+)-[^/]+/")
+_BASE = re.compile(r"[:/]base-(\d{1,9})-[^/]+/")
 
 
 # An image, such as `debian-13@2026.11.20`, a VMID, or the VMIDs of copies of one template.

@@ -44,6 +44,7 @@ def template(vmid: int, node: str, version: str = "") -> VmRow:
         ["1.2", "1.2.1", "1.10"],
         ["", "0"],
         ["13-rc1", "13-rc2"],
+        ["1", "9" * 5000],  # more digits than Python converts to a number
     ],
 )
 def test_versions_are_ordered_by_their_numbers(versions: list[str]) -> None:
