@@ -228,7 +228,7 @@ def _tag(label: str, zone_type: str, tag: str | None) -> Iterator[FleetError]:
 def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Return the network of the ID of a subnet."""
     _zone, address, mask = name.split("-", 2)
-    return ipaddress.ip_network(f"{address}/{mask}")
+    return ipaddress.ip_network(f"{address}/{mask}", strict=False)
 
 
 def _removed_subnets(

@@ -181,7 +181,7 @@ def network(value: Any) -> str:
     try:
         ipaddress.ip_network(found or "::/0", strict=False)
     except ValueError:
-        raise Unfit("is no IP network") from None
+        raise Unfit("is not an IP network") from None
     return found
 
 
@@ -191,15 +191,18 @@ def address(value: Any) -> str:
     try:
         ipaddress.ip_address(found or "::")
     except ValueError:
-        raise Unfit("is no IP address") from None
+        raise Unfit("is not an IP address") from None
     return found
 
 
 def subnet(value: Any) -> str:
     """Return the ID of a subnet of SDN: its zone, address and length of prefix with dashes."""
     found = text(value)
-    network(found.partition("-")[2].replace("-", "/"))
-    return name(found)
+    parts = found.split("-", 2)
+    if len(parts) < 3:
+        raise Unfit("is not the ID of a subnet")
+    network("/".join(parts[1:]))
+    return found
 
 
 class Record:

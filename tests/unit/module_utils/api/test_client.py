@@ -291,11 +291,11 @@ class TestAnswers:
             ("cluster/sdn/vnets", [{"vnet": "front", "tag": [None]}], "tag of row 1 is a list"),
             (
                 "cluster/sdn/vnets/front/subnets",
-                [{"vnet": "front", "subnet": "z-1"}],
-                "no IP network",
+                [{"vnet": "front", "subnet": "z-1-x"}],
+                "not an IP network",
             ),
-            ("cluster/sdn/fabrics/all", {"fabrics": [{"ip_prefix": True}]}, "no IP network"),
-            ("cluster/sdn/fabrics/all", {"nodes": [{"ip": "x"}]}, "no IP address"),
+            ("cluster/sdn/fabrics/all", {"fabrics": [{"ip_prefix": True}]}, "not an IP network"),
+            ("cluster/sdn/fabrics/all", {"nodes": [{"ip": "x"}]}, "not an IP address"),
         ],
     )
     def test_a_part_of_another_form_is_named(
