@@ -49,7 +49,7 @@ def test_parts_without_an_answer_are_missing(lab: Lab) -> None:
     """Without a quorum of Ceph, Proxmox VE lists monitors only (MON.pm, listmon)."""
     text = "error with 'osd df': mon_cmd failed - got timeout"
     lab.simulator.fault(method="GET", path="/ceph/osd$", status=400, message=text, times=9)
-    result = lab.run("ceph_info", node="pve1")
+    result = lab.run("ceph_info", node="pve1", retry_timeout=1)
     assert [one["part"] for one in result["missing"]] == ["osd of Ceph"]
     assert (result["ceph"]["osds"], result["ceph"]["health"]) == ([], "HEALTH_WARN")
 
