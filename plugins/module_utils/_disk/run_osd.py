@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -86,12 +85,8 @@ class OsdTask(PlannedTask):
         self._await(lambda planned: not planned.plan.changed)
         return ()
 
-    def confirm_write(self, step: Step) -> Callable[[], Any]:
-        worker = None
-        if step.action in _WORKERS:
-            worker = worker_of(step)
-        self.foreseen = replace(self.foreseen, worker=worker)
-        return super().confirm_write(step)
+    def worker_of(self, step: Step) -> Worker | None:
+        return worker_of(step) if step.action in _WORKERS else None
 
     def _await(self, is_reached: Callable[[Planned], bool]) -> Planned:
         """Return the first reading with the desired state, or the last one before the deadline."""

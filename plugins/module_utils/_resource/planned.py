@@ -64,18 +64,22 @@ class PlannedTask(Resource[Result]):
         A step that repeats is sent again: two restarts of a service lead to the same as one.
         """
         since = self.client.clock.time() - _CLOCKS
-        worker = self.foreseen.worker
+        worker = self.worker_of(step)
         if self.foreseen.repeats:
             return lambda: None
 
         def look() -> Any:
-            if worker is not None and step.is_task:
+            if worker is not None:
                 upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
                 if upid is not None:
                     return upid
             return None if self.read().plan.changed else True
 
         return look
+
+    def worker_of(self, step: Step) -> Worker | None:
+        """Return the task of a step, None for a step without one."""
+        return self.foreseen.worker if step.is_task else None
 
     def preview(self) -> Result:
         return result_of(self.plan, self.foreseen.values, header=self.label)
