@@ -14,7 +14,7 @@ from typing import Any
 from .._core import validate
 from .._core.errors import Conflict, ValidationFailed
 from .._core.result import Result
-from .._facts.each_node import answered, missing_nodes, read_each_node
+from .._facts.each_node import answered, read_each_node, result_of_nodes
 from .._node.identity.acme_account import require_root
 from .._resource.plan import Plan, Step
 from .._resource.planned import Planned, Worker, run_planned
@@ -72,12 +72,10 @@ def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = Fal
     smart = bool(params.get("smart"))
     parameters = query(smart=smart)
     answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
-    missing = missing_nodes(answers)
     disks: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():
         disks += disks_of(node, rows or [], smart=smart)
-    values = {"disks": [shown(disk) for disk in disks], "missing": missing}
-    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
+    return result_of_nodes(answers, "disks", [shown(disk) for disk in disks])
 
 
 def shown(disk: Row) -> dict[str, Any]:

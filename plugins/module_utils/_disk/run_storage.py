@@ -14,7 +14,7 @@ from typing import Any
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
-from .._facts.each_node import answered, missing_nodes, read_each_node
+from .._facts.each_node import answered, read_each_node, result_of_nodes
 from .._resource.plan import Plan
 from .._resource.planned import Planned, run_planned
 from .._resource.protocols import Api
@@ -135,14 +135,13 @@ def run_disk_storage_info(
     """
     parameters = query(smart=False)
     answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
-    listed = [disks_of(node, rows or [], smart=False) for node, rows in answered(answers).items()]
-    places = list(zip(answered(answers), listed, strict=True))
+    places = [
+        (node, disks_of(node, rows or [], smart=False)) for node, rows in answered(answers).items()
+    ]
     read = side_by_side(partial(_read_node, client), places, _NODES)
     answers.update({node: one for (node, _disks), one in zip(places, read, strict=True)})
-    missing = missing_nodes(answers)
     found = [row for rows in answered(answers).values() for row in rows]
-    values = {"disk_storages": found, "missing": missing}
-    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
+    return result_of_nodes(answers, "disk_storages", found)
 
 
 def _read_node(client: Api, place: tuple[str, list[dict[str, Any]]]) -> list[Row] | FleetError:

@@ -13,6 +13,7 @@ from typing import Any
 from .._core import validate
 from .._core.errors import FleetError, NodeUnreachable
 from .._core.parallel import side_by_side
+from .._core.result import Result
 from .._resource.protocols import Api
 
 _WORKERS = 8
@@ -77,3 +78,12 @@ def missing_nodes(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
         error = errors[node]
         rows.append({"node": node, "category": error.category, "reason": error.message})
     return rows
+
+
+def result_of_nodes(answers: Mapping[str, Any], name: str, found: list[Any]) -> Result:
+    """Return a result with the value `name` and the missing nodes, which are warnings too (pure).
+    Raises the first error if all failed.
+    """
+    missing = missing_nodes(answers)
+    warnings = tuple(row["reason"] for row in missing)
+    return Result(False, {name: found, "missing": missing}, warnings=warnings)

@@ -14,7 +14,7 @@ from .._core import validate
 from .._core.result import Result
 from .._datacenter.devices import Device, read_pci_device, read_usb_device
 from .._resource.protocols import Api
-from .each_node import answered, missing_nodes, read_each_node
+from .each_node import answered, read_each_node, result_of_nodes
 
 _CLASSES = "pci_class_blacklist"
 _CLASS = re.compile(r"[0-9a-f]{2,6}")
@@ -27,13 +27,11 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     """
     kind, query = params["type"], read_query(params)
     answers = read_each_node(client, params.get("node"), "hardware", kind, params=query)
-    missing = missing_nodes(answers)
     describe = describe_pci if kind == "pci" else describe_usb
     devices: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():
         devices += [describe(node, row) for row in rows or ()]
-    values = {"devices": devices, "missing": missing}
-    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
+    return result_of_nodes(answers, "devices", devices)
 
 
 def read_query(params: Mapping[str, Any]) -> dict[str, str]:

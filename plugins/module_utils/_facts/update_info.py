@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.result import Result
 from .._resource.protocols import Api
-from .each_node import answered, missing_nodes, read_each_node
+from .each_node import answered, read_each_node, result_of_nodes
 
 # Packages whose update installs an image in /boot, for which role maintenance reboots a node: the
 # kernels and the packages that depend on the newest one, but not their helper.
@@ -25,10 +25,8 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     One request for each node, and one for the list of nodes.
     """
     answers = read_each_node(client, params.get("node"), "apt", "update")
-    missing = missing_nodes(answers)
     nodes = [describe_updates(node, rows or ()) for node, rows in answered(answers).items()]
-    values = {"nodes": nodes, "missing": missing}
-    return Result(False, values, warnings=tuple(row["reason"] for row in missing))
+    return result_of_nodes(answers, "nodes", nodes)
 
 
 def describe_updates(node: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
