@@ -47,7 +47,7 @@ def last_task_of(section: str, name: str, tasks: Iterable[Task]) -> Task | None:
 
 
 def described(task: Task | None) -> dict[str, Any] | None:
-    """Return what a report has about the last task of a guest or a resource."""
+    """Return the fields of a report about the last task of a guest or a resource."""
     if task is None:
         return None
     row = describe_task(task)

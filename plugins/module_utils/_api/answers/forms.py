@@ -332,7 +332,7 @@ def optional(form: Form) -> Form:
 
 
 def bucket(value: Any) -> dict[str, Any]:
-    """Return a bucket of the CRUSH map or an OSD, with what is below it."""
+    """Return a bucket of the CRUSH map or an OSD, with its children."""
     return _BUCKET(value)
 
 
