@@ -10,30 +10,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._cluster.placement import require_node
+from .._cluster.placement import Choice, Needs, require_node
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
-from .._cluster.visible import look_for, require_no_other_kind, require_visible
 from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
-from .._guest.flow.gather import choose_home, with_current_power
-from .._guest.flow.place import choose_place
+from .._guest.flow.flow import GuestPlan, require_choice, with_connection
+from .._guest.flow.intent import Decision
 from .._guest.flow.placed import Placed
 from .._guest.flow.reads import GuestReads
 from .._guest.model import Actual
+from .._guest.plan.copies import place_of
 from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan
-from .config.figures import memory_of
 from .desired.parse import ContainerOptions, read_options
-from .gather.facts import at_nearest_copy, gather_existing, gather_new, origin_of
+from .gather.facts import clone_origin, gather_existing, gather_new, origin_of
 from .kind import CONTAINER
 from .live.addresses import report_of_guest
 from .model import DesiredContainer
 from .plan.decide import (
+    Aim,
+    ContainerIntent,
     aim_of,
     decide,
     intent_of,
@@ -43,7 +43,6 @@ from .plan.decide import (
     require_allowed,
     require_file_wanted,
     require_possible,
-    unverified_options,
 )
 from .plan.origin import require_source
 from .plan.planner import CONTAINER_PLANNER
@@ -82,55 +81,40 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
     key = "container"
     planner = CONTAINER_PLANNER
 
-    def update(
-        self, context: ContainerContext, actual: Actual, cluster: ClusterState
-    ) -> ContainerPlan:
-        desired, connection = context.desired, context.client.connection
-        reads = GuestReads(context.client)
-        if desired.guest.rebalance or desired.guest.limits is not None:
-            cluster = context.cluster_view.fresh(cluster)
-        intent = intent_of(desired, actual, cluster)
-        needs = needs_of(desired, intent.after, actual.vmid)
-        choice = choose_home(reads, intent, needs, memory_of(actual.live), cluster)
-        intent = with_current_power(reads, intent.at(choice))
-        require_possible(intent, cluster, connection)
-        facts = gather_existing(reads, intent, cluster)
-        plan = decide(intent, facts, connection)
-        unverified = unverified_options(actual.label, intent.change, facts.release)
-        return GuestPlan(
-            self,
-            context,
-            replace(context, desired=intent.desired, choice=choice, unverified=unverified),
-            plan,
-            cluster,
-            intent.actual,
-            growth=intent.growth,
-            config=intent.after,
-            written=frozenset(intent.change.keys),
-            taken=intent.takes(intent.room({}, facts.cluster)),
-        )
+    def intent_of(
+        self, reads: GuestReads, context: ContainerContext, actual: Actual, cluster: ClusterState
+    ) -> ContainerIntent:
+        return intent_of(context.desired, actual, cluster)
 
-    def new(self, context: ContainerContext, cluster: ClusterState) -> ContainerPlan:
-        desired, client = context.desired, context.client
-        guest, reads = desired.guest, GuestReads(client)
-        attempted = f"{guest.label} was not created"
-        require_no_other_kind(cluster, guest.vmid, attempted, CONTAINER.other.noun)
-        require_visible(look_for(client, cluster, guest.vmid), guest.vmid, attempted)
-        cluster = with_free_name(client, guest, cluster)
+    def needs_of(self, intent: ContainerIntent) -> Needs:
+        return needs_of(intent.desired, intent.after, intent.actual.vmid)
+
+    def decide(self, reads: GuestReads, intent: ContainerIntent, cluster: ClusterState) -> Decision:
+        connection = reads.client.connection
+        require_possible(intent, cluster, connection)
+        return decide(intent, gather_existing(reads, intent, cluster), connection)
+
+    def aim(self, reads: GuestReads, desired: DesiredContainer, cluster: ClusterState) -> Aim:
         require_source(desired)
-        if guest.node:
-            require_node(cluster, guest.node)
+        if desired.guest.node:
+            require_node(cluster, desired.guest.node)
         origin = origin_of(reads, desired, cluster)
         require_file_wanted(desired, origin)
         aim = aim_of(origin)
-        require_allowed(aim, client.connection)
-        choice = choose_place(reads, aim, aim.needs({}), cluster)
-        aim, choice = at_nearest_copy(reads, aim, choice, cluster)
+        require_allowed(aim, reads.client.connection)
+        return aim
+
+    def aim_at(
+        self, reads: GuestReads, desired: DesiredContainer, copy: Actual, cluster: ClusterState
+    ) -> Aim:
+        origin = clone_origin(reads, desired, copy, cluster)
+        return aim_of(replace(origin, nodes=place_of(copy, cluster.shared_storages)))
+
+    def place(
+        self, reads: GuestReads, aim: Aim, choice: Choice, cluster: ClusterState
+    ) -> Placed[Aim]:
         facts = gather_new(reads, aim, choice.node, cluster)
-        container = placed(aim, choice, facts, client.connection)
-        unverified = unverified_options(aim.label, aim.change, facts.release)
-        context = replace(context, unverified=unverified)
-        return self.draft(context, replace(container, bridges=reads.bridges.seen), cluster)
+        return placed(aim, choice, facts, reads.client.connection)
 
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)

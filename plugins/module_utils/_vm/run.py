@@ -10,32 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._cluster.placement import Choice, Needs
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
-from .._cluster.visible import look_for
 from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import GuestPlan, require_choice, with_connection, with_free_name
-from .._guest.flow.gather import choose_home, with_current_power
-from .._guest.flow.intent import must_leave
-from .._guest.flow.place import choose_place
+from .._guest.flow.flow import GuestPlan, require_choice, with_connection
+from .._guest.flow.intent import Decision, must_leave
 from .._guest.flow.placed import Placed
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
-from .config.figures import memory_of
 from .desired.parse import VmOptions, read_options
-from .gather.facts import at_nearest_copy, gather_existing, gather_new
+from .gather.facts import gather_existing, gather_new
 from .gather.reads import Reads, release_for_names
-from .gather.source import origin_of, with_newer_image
+from .gather.source import clone_origin, origin_of, with_newer_image
 from .kind import VM
 from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
 from .model import DesiredVm
 from .plan.decide import (
+    Aim,
     aim_of,
     decide,
     needs_of,
@@ -46,7 +44,7 @@ from .plan.decide import (
     require_possible,
     require_usable,
 )
-from .plan.intent import intent_of, may_migrate
+from .plan.intent import Intent, intent_of, may_migrate
 from .plan.refusals.options import require_names
 from .plan.snippets import with_snippet
 from .plan.update import VM_PLANNER
@@ -112,53 +110,42 @@ class VmFlow(IsolatingFlow[VmContext]):
 
     key = "vm"
     planner = VM_PLANNER
+    reads_of = Reads
 
     def ask_ahead(self, context: VmContext, actual: Actual) -> None:
         guest = context.desired.guest
         if must_leave(guest, actual) and may_migrate(guest, actual):
             Reads(context.client).migration(actual, guest.node or "")
 
-    def update(self, context: VmContext, actual: Actual, cluster: ClusterState) -> VmPlan:
-        desired = context.desired
-        reads = Reads(context.client)
-        if desired.guest.rebalance or desired.guest.limits is not None:
-            cluster = context.cluster_view.fresh(cluster)
-        desired = with_newer_image(reads, desired, actual, cluster)
-        intent = intent_of(desired, actual, context.snippet_now, cluster)
-        needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
-        choice = choose_home(reads, intent, needs, memory_of(actual.live), cluster)
-        intent = with_current_power(reads, intent.at(choice))
-        require_possible(intent, cluster, context.client.connection)
-        facts = gather_existing(reads, intent, cluster)
-        decision = decide(intent, facts, context.client.connection)
-        return GuestPlan(
-            self,
-            context,
-            replace(context, desired=intent.desired, choice=choice),
-            decision.plan,
-            cluster,
-            intent.actual,
-            growth=intent.growth,
-            config=intent.after,
-            images=decision.images,
-            written=frozenset(intent.change.keys),
-            taken=decision.taken,
-        )
+    def intent_of(
+        self, reads: Reads, context: VmContext, actual: Actual, cluster: ClusterState
+    ) -> Intent:
+        desired = with_newer_image(reads, context.desired, actual, cluster)
+        return intent_of(desired, actual, context.snippet_now, cluster)
 
-    def new(self, context: VmContext, cluster: ClusterState) -> VmPlan:
-        desired = context.desired
-        client = context.client
-        reads = Reads(client)
-        require_creatable(desired, cluster, look_for(client, cluster, desired.guest.vmid))
-        cluster = with_free_name(client, desired.guest, cluster)
+    def needs_of(self, intent: Intent) -> Needs:
+        vmid = intent.actual.vmid
+        return needs_of(intent.desired, intent.after, intent.change, vmid=vmid)
+
+    def decide(self, reads: Reads, intent: Intent, cluster: ClusterState) -> Decision:
+        connection = reads.client.connection
+        require_possible(intent, cluster, connection)
+        return decide(intent, gather_existing(reads, intent, cluster), connection)
+
+    def aim(self, reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Aim:
+        require_creatable(desired, cluster)
         aim = aim_of(origin_of(reads, desired, cluster))
-        require_allowed(aim, cluster, client.connection)
-        choice = choose_place(reads, aim, aim.needs({}), cluster)
-        aim, choice = at_nearest_copy(reads, desired, aim, choice, cluster)
-        require_usable(aim, choice.node, cluster, client.connection)
+        require_allowed(aim, cluster, reads.client.connection)
+        return aim
+
+    def aim_at(self, reads: Reads, desired: DesiredVm, copy: Actual, cluster: ClusterState) -> Aim:
+        return aim_of(clone_origin(reads, desired, copy, cluster))
+
+    def place(self, reads: Reads, aim: Aim, choice: Choice, cluster: ClusterState) -> Placed[Aim]:
+        connection = reads.client.connection
+        require_usable(aim, choice.node, cluster, connection)
         facts = gather_new(reads, aim, choice.node, cluster)
-        vm = placed(aim, choice, facts, client.connection)
-        return self.draft(context, replace(vm, bridges=reads.bridges.seen), cluster)
+        return placed(aim, choice, facts, connection)
 
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)

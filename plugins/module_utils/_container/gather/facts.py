@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._cluster.placement import Choice
 from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.visible import look_for, require_visible
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
-from ..._guest.flow.place import usage_for, with_nearest_copy
+from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads, find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, Source
@@ -27,7 +26,7 @@ from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
 from ..._guest.plan.origin import storages_with
 from ..kind import CONTAINER
 from ..model import DesiredContainer
-from ..plan.decide import Aim, ContainerIntent, aim_of, is_disputed
+from ..plan.decide import Aim, ContainerIntent, is_disputed
 from ..plan.origin import (
     TEMPLATES,
     Origin,
@@ -113,20 +112,6 @@ def _template_files(
         for volume in reads.contents(row.node, row.storage):
             if volume.get("content") == TEMPLATES:
                 yield TemplateFile(str(volume["volid"]), None if row.shared else row.node)
-
-
-def at_nearest_copy(
-    reads: GuestReads, aim: Aim, choice: Choice, cluster: ClusterState
-) -> tuple[Aim, Choice]:
-    """Return the container as a clone of the copy of its template that the chosen node uses."""
-    desired = aim.desired
-
-    def aim_at(copy: Actual) -> Aim:
-        shared = cluster.shared_storages
-        origin = clone_origin(reads, desired, copy, cluster)
-        return aim_of(replace(origin, nodes=place_of(copy, shared)))
-
-    return with_nearest_copy(reads, aim, choice, cluster, aim_at)
 
 
 def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) -> GuestFacts:

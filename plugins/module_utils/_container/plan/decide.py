@@ -19,7 +19,7 @@ from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
-from ..._guest.flow.intent import GuestFacts, Intent, Release, hidden_pool
+from ..._guest.flow.intent import Decision, GuestFacts, Intent, Release, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
@@ -151,6 +151,7 @@ def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) 
         figures=figures,
         known=frozenset(cluster.taken),
         siblings=siblings,
+        unverified=_unverified_options(aim.label, aim.change, facts.release),
     )
 
 
@@ -231,7 +232,7 @@ def require_possible(
         require_storage(cluster, storage, intent.node, content)
 
 
-def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Plan:
+def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Decision:
     """Return the plan to the desired container. Raises FleetError for each refusal."""
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
@@ -243,7 +244,8 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
         require_quota(
             desired.guest, actual.label, intent.growth, facts.usage, facts.cluster, actual.vmid
         )
-    needs = intent.needs_room(intent.room({}, facts.cluster))
+    room = intent.room({}, facts.cluster)
+    needs = intent.needs_room(room)
     require_room(facts.cluster, intent.node, needs, desired.guest.rules, actual.label)
     plan = CONTAINER_PLANNER.plan_change(
         desired, actual, intent.change, shared=facts.cluster.shared_storages
@@ -251,7 +253,8 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
     warnings = (*plan.warnings, *hidden_pool(intent, facts), *privileged_notes(intent))
     plan = replace(plan, warnings=warnings)
     require_template_wanted(desired.guest, actual, plan)
-    return plan
+    unverified = _unverified_options(actual.label, intent.change, facts.release)
+    return Decision(plan, intent.takes(room), unverified=unverified)
 
 
 def privileged_notes(intent: ContainerIntent) -> tuple[str, ...]:
@@ -317,7 +320,7 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
     raise_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
 
 
-def unverified_options(label: str, change: Change, release: Release | None) -> tuple[str, ...]:
+def _unverified_options(label: str, change: Change, release: Release | None) -> tuple[str, ...]:
     """Return the doubts about options that only a server newer than the schema can judge."""
     if release is None or not is_newer(release):
         return ()

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way of one guest through a run, up to its plan: find it, read the facts, decide."""
+"""The way of one guest through a run, up to its plan: find it, read the facts, decide.
+
+Guests of both kinds take this way. A kind has its own rules for each stage.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
+from ..._cluster.placement import Choice, Needs
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
@@ -29,7 +33,11 @@ from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_name_free
 from ..plan.removal import plan_removal, require_named_so
-from .placed import AnyAim, Numbered, Placed, with_vmid
+from .gather import choose_home, with_current_power
+from .intent import Decision, Intent
+from .place import choose_place, with_nearest_copy
+from .placed import AnyAim, GuestAim, Numbered, Placed, with_vmid
+from .reads import GuestReads
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -73,17 +81,45 @@ class Flow(Generic[AnyContext]):
 
     key: str
     planner: GuestPlanner[Any, Any]
+    reads_of: type[GuestReads] = GuestReads
 
     # -- the differences of the kinds
 
-    def update(
-        self, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> GuestPlan[AnyContext]:
-        """Return the plan for an existing guest: read its facts, then decide."""
+    def intent_of(
+        self, reads: Any, context: AnyContext, actual: Actual, cluster: ClusterState
+    ) -> Intent[Any]:
+        """Return the changes of an existing guest. Raises FleetError for impossible ones."""
         raise NotImplementedError
 
-    def new(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest: read source and facts, choose its node, decide."""
+    def needs_of(self, intent: Any) -> Needs:
+        """Return the needs of an existing guest on its node."""
+        raise NotImplementedError
+
+    def decide(self, reads: Any, intent: Any, cluster: ClusterState) -> Decision:
+        """Return the plan of an existing guest: read its facts, then decide.
+
+        Raises FleetError for each refusal.
+        """
+        raise NotImplementedError
+
+    def aim(self, reads: Any, desired: Any, cluster: ClusterState) -> GuestAim[Any]:
+        """Return the configuration that a new guest will have on any node: read its source.
+
+        Raises FleetError for a guest that no node can have.
+        """
+        raise NotImplementedError
+
+    def aim_at(
+        self, reads: Any, desired: Any, copy: Actual, cluster: ClusterState
+    ) -> GuestAim[Any]:
+        """Return the same for a clone of another copy of its template."""
+        raise NotImplementedError
+
+    def place(self, reads: Any, aim: Any, choice: Choice, cluster: ClusterState) -> Placed[Any]:
+        """Return a new guest on its node: read its facts, then decide.
+
+        Raises FleetError for each refusal.
+        """
         raise NotImplementedError
 
     def ask_ahead(self, context: AnyContext, actual: Actual) -> None:
@@ -151,11 +187,8 @@ class Flow(Generic[AnyContext]):
         desired = context.desired.guest
         if desired.state != "absent":
             power.require_possible_state(desired, None)
-            isolated = self.isolated(context, None)
-            return replace(self.new(isolated, cluster), requested=context)
-        attempted = f"{desired.label} was not removed"
-        require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
-        require_visible(look_for(context.client, cluster, desired.vmid), desired.vmid, attempted)
+            return replace(self.new(context, cluster), requested=context)
+        _require_free(context.client, desired, cluster, "removed")
         plan = Plan(warnings=tuple(still_nameless(desired, searched)))
         return GuestPlan(self, context, context, plan, cluster)
 
@@ -173,6 +206,56 @@ class Flow(Generic[AnyContext]):
         require_named_so(guest, actual)
         plan = plan_removal(context.desired, actual, linked_clones(context.client, actual))
         return GuestPlan(self, context, context, plan, cluster, actual, read_at=read_at)
+
+    def update(
+        self, context: AnyContext, actual: Actual, cluster: ClusterState
+    ) -> GuestPlan[AnyContext]:
+        """Return the plan for an existing guest: read its facts, then decide."""
+        guest = context.guest
+        if guest.rebalance or guest.limits is not None:
+            cluster = context.cluster_view.fresh(cluster)
+        reads = self.reads_of(context.client)
+        intent = self.intent_of(reads, context, actual, cluster)
+        choice = choose_home(reads, intent, self.needs_of(intent), cluster)
+        intent = with_current_power(reads, intent.at(choice))
+        decision = self.decide(reads, intent, cluster)
+        return GuestPlan(
+            self,
+            context,
+            replace(
+                context,
+                desired=intent.desired,
+                choice=choice,
+                unverified=context.unverified + decision.unverified,
+            ),
+            decision.plan,
+            cluster,
+            intent.actual,
+            growth=intent.growth,
+            config=intent.after,
+            images=decision.images,
+            written=frozenset(intent.change.keys),
+            taken=decision.taken,
+        )
+
+    def new(self, context: AnyContext, cluster: ClusterState) -> GuestPlan[AnyContext]:
+        """Return the plan for a new guest: read its source, choose its node, read facts, decide."""
+        client = context.client
+        _require_free(client, context.guest, cluster, "created")
+        cluster = with_free_name(client, context.guest, cluster)
+        context = self.isolated(context, None)
+        desired = context.desired
+        reads = self.reads_of(client)
+
+        def aim_at(copy: Actual) -> GuestAim[Any]:
+            return self.aim_at(reads, desired, copy, cluster)
+
+        aim = self.aim(reads, desired, cluster)
+        choice = choose_place(reads, aim, aim.needs({}), cluster)
+        aim, choice = with_nearest_copy(reads, aim, choice, cluster, aim_at)
+        placed = self.place(reads, aim, choice, cluster)
+        context = replace(context, unverified=context.unverified + placed.unverified)
+        return self.draft(context, replace(placed, bridges=reads.bridges.seen), cluster)
 
     def draft(
         self, context: AnyContext, placed: Placed[AnyAim], cluster: ClusterState
@@ -197,6 +280,15 @@ class Flow(Generic[AnyContext]):
             draft=draft,
             config=draft.placed.aim.config,
         )
+
+
+def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: str) -> None:
+    """Raise Conflict if a guest of the other kind has the number, PermissionDenied if the guest
+    with the number is hidden from the caller.
+    """
+    attempted = f"{desired.label} was not {verb}"
+    require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
+    require_visible(look_for(client, cluster, desired.vmid), desired.vmid, attempted)
 
 
 def with_free_name(

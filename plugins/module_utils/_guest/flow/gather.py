@@ -22,12 +22,11 @@ AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
 def choose_home(
-    reads: GuestReads, intent: Intent[Any], needs: Needs, memory: int, cluster: ClusterState
+    reads: GuestReads, intent: Intent[Any], needs: Needs, cluster: ClusterState
 ) -> Choice | None:
     """Return the node for an existing guest, or None if there is nothing to decide.
 
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
-    `memory` are the bytes that it uses now.
     """
     desired, actual = intent.desired.guest, intent.actual
     if desired.node:
@@ -36,7 +35,7 @@ def choose_home(
         return None
     if desired.rules.needs_names:
         cluster = with_names(reads.client, cluster)
-    seen = _without(cluster, actual, memory)
+    seen = _without(cluster, actual)
     here = why_not(seen, actual.node, needs, desired.rules)
     if here is None:
         return Choice(actual.node, reasons=("it is there, and every constraint holds",))
@@ -66,10 +65,11 @@ def gather_shared(reads: GuestReads, intent: Intent[Any], facts: AnyFacts) -> An
     return facts
 
 
-def _without(cluster: ClusterState, actual: Actual, memory: int) -> ClusterState:
+def _without(cluster: ClusterState, actual: Actual) -> ClusterState:
     """Return the cluster state as if the guest used no memory of its node, which moves with it."""
     node = cluster.nodes.get(actual.node)
     if node is None or not actual.running:
         return cluster
+    memory = actual.kind.figures_of(actual.live).memory
     remaining = replace(node, memory_used=max(0, node.memory_used - memory))
     return replace(cluster, nodes={**cluster.nodes, node.node: remaining})

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..._cluster.placement import Choice, Needs
 from ..._cluster.state import ClusterState
+from ..._resource.plan import Plan
 from ..config.change import Change
 from ..create.quota_race import Growth, Usage
 from ..hardware import AnyDesired
@@ -134,6 +135,16 @@ class Intent(Generic[AnyDesired]):
         if choice is None:
             return self
         return replace(self, desired=self.desired.with_guest(node=choice.node))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The plan of an existing guest, and the room that it takes."""
+
+    plan: Plan
+    taken: Capacity
+    images: Mapping[str, int] = field(default_factory=dict)  # bytes that new disks import, by slot
+    unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
 
 def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ class Placed(Generic[AnyAim]):
     siblings: frozenset[int] = frozenset()  # guests of its tenant, if there is a quota
     bridges: Mapping[str, frozenset[str] | None] = field(default_factory=dict)  # by node
     warnings: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
     @property
     def desired(self) -> Any:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..._cluster.placement import Choice
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.gather import gather_shared
-from ..._guest.flow.place import usage_for, with_nearest_copy
-from ..._guest.model import Actual, Source
+from ..._guest.flow.place import usage_for
 from ..._guest.plan.allocation import needs_definitions
-from ..model import DesiredVm
-from ..plan.decide import Aim, aim_of
+from ..plan.decide import Aim
 from ..plan.facts import Facts
 from ..plan.intent import Intent
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
-from .source import clone_origin
 
 
 def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Facts:
@@ -49,19 +45,6 @@ def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Fact
         cluster=with_allocations(reads.client, cluster, room),
         snippets=reads.snippets(intent.snippets, intent.node, known, desired.hardware.snippet),
     )
-
-
-def at_nearest_copy(
-    reads: Reads, desired: DesiredVm, aim: Aim, choice: Choice, cluster: ClusterState
-) -> tuple[Aim, Choice]:
-    """Return the VM as a clone of the copy of its template that is nearest to the chosen node."""
-
-    def aim_at(copy: Actual) -> Aim:
-        source = replace(desired.guest.source or Source(), vmid=copy.vmid, name=None)
-        wanted = desired.with_guest(source=source)
-        return aim_of(clone_origin(reads, wanted, copy, cluster))
-
-    return with_nearest_copy(reads, aim, choice, cluster, aim_at)
 
 
 def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Facts:

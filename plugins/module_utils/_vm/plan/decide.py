@@ -16,17 +16,16 @@ from ..._cluster.quota import Figures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
-from ..._cluster.visible import Sight, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
-from ..._guest.flow.intent import hidden_pool
+from ..._guest.flow.intent import Decision, hidden_pool
 from ..._guest.flow.placed import GuestAim, Placed, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
-from ..._guest.plan.capacity import Capacity, added, moved_bytes
+from ..._guest.plan.capacity import added, moved_bytes
 from ..._guest.plan.creation import LIVE, Creation, Restore
 from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
 from ..._resource.plan import Plan
@@ -121,17 +120,11 @@ class Aim(GuestAim[Origin]):
         return replace(needs, room=added(needs.room, moved_bytes(VM, template.target, shared)))
 
 
-def require_creatable(desired: DesiredVm, cluster: ClusterState, sight: Sight) -> None:
-    """Raise FleetError for a VM that cannot be created, as far as the task and the listing show.
-
-    `sight` is PVE's answer about its VMID.
-    """
-    attempted = f"{desired.guest.label} was not created"
-    require_no_other_kind(cluster, desired.guest.vmid, attempted, VM.other.noun)
-    require_visible(sight, desired.guest.vmid, attempted)
+def require_creatable(desired: DesiredVm, cluster: ClusterState) -> None:
+    """Raise FleetError for a VM that cannot be created, as far as the task and the listing show."""
     if not desired.guest.name and desired.guest.source is None and not desired.hardware.disks:
         raise ValidationFailed(
-            attempted=attempted,
+            attempted=f"{desired.guest.label} was not created",
             answer="there is no such VM, and the task does not describe one",
             next_step="Check the vmid, or give name and source or disks",
             reason="unknown VM",
@@ -146,29 +139,21 @@ def aim_of(origin: Origin) -> Aim:
 
     Raises FleetError for options that no change can bring about.
     """
-    desired, template = origin.desired, origin.template
+    start = _start_of(origin)
+    change = changes(origin.desired, start, new=not start)
+    return Aim(origin, change, applied(change, start, VM))
+
+
+def _start_of(origin: Origin) -> Mapping[str, str]:
+    """Return the configuration that PVE makes from the source, empty without one."""
+    template = origin.template
+    data = {"description": "", "name": origin.desired.guest.name}
     if origin.archived is not None:
-        return _restored_aim(origin)
+        restored = {**data, "storage": origin.storage, "unique": 1}
+        return restored_of(archived_vm(origin.config), vmid=0, node="", data=restored).target
     if template is None:
-        change = changes(desired, {}, new=True)
-        return Aim(origin, change, applied(change, {}, VM))
-    data = {"description": "", "name": desired.guest.name}
-    copy = clone_of(template, vmid=template.vmid, node=template.node, data=data)
-    change = changes(desired, copy.target)
-    return Aim(origin, change, applied(change, copy.target, VM))
-
-
-def _restored_aim(origin: Origin) -> Aim:
-    """Return the configuration that a restored VM will have."""
-    data = {
-        "description": "",
-        "name": origin.desired.guest.name,
-        "storage": origin.storage,
-        "unique": 1,
-    }
-    restored = restored_of(archived_vm(origin.config), vmid=0, node="", data=data)
-    change = changes(origin.desired, restored.target)
-    return Aim(origin, change, applied(change, restored.target, VM))
+        return {}
+    return clone_of(template, vmid=template.vmid, node=template.node, data=data).target
 
 
 def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
@@ -218,15 +203,6 @@ def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Pl
     )
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The plan of an existing VM, and the room that it takes."""
-
-    plan: Plan
-    images: Mapping[str, int]  # bytes of the images that new disks import, by slot
-    taken: Capacity
-
-
 def require_possible(intent: Intent, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
     desired, actual, change = intent.desired, intent.actual, intent.change
@@ -262,7 +238,7 @@ def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
     )
     plan = _plan(intent, facts, sizes)
     require_template_wanted(desired.guest, actual, plan)
-    return Decision(plan, sizes, intent.takes(room))
+    return Decision(plan, intent.takes(room), sizes)
 
 
 def _plan(intent: Intent, facts: Facts, sizes: Mapping[str, int]) -> Plan:
