@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._cluster.placement import Choice, Needs, require_node
+from .._cluster.placement import Choice, require_node
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
@@ -18,6 +18,7 @@ from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
+from .._guest.flow.gather import at_home
 from .._guest.flow.intent import Decision
 from .._guest.flow.placed import Placed
 from .._guest.flow.reads import GuestReads
@@ -84,10 +85,9 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
     def intent_of(
         self, reads: GuestReads, context: ContainerContext, actual: Actual, cluster: ClusterState
     ) -> ContainerIntent:
-        return intent_of(context.desired, actual, cluster)
-
-    def needs_of(self, intent: ContainerIntent) -> Needs:
-        return needs_of(intent.desired, intent.after, intent.actual.vmid)
+        intent = intent_of(context.desired, actual, cluster)
+        needs = needs_of(context.desired, intent.after, actual.vmid)
+        return at_home(reads, intent, needs, cluster)
 
     def decide(self, reads: GuestReads, intent: ContainerIntent, cluster: ClusterState) -> Decision:
         connection = reads.client.connection

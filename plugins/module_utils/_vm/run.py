@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._cluster.placement import Choice, Needs
+from .._cluster.placement import Choice
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
@@ -18,6 +18,7 @@ from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
+from .._guest.flow.gather import at_home
 from .._guest.flow.intent import Decision, must_leave
 from .._guest.flow.placed import Placed
 from .._guest.model import Actual
@@ -121,11 +122,9 @@ class VmFlow(IsolatingFlow[VmContext]):
         self, reads: Reads, context: VmContext, actual: Actual, cluster: ClusterState
     ) -> Intent:
         desired = with_newer_image(reads, context.desired, actual, cluster)
-        return intent_of(desired, actual, context.snippet_now, cluster)
-
-    def needs_of(self, intent: Intent) -> Needs:
-        vmid = intent.actual.vmid
-        return needs_of(intent.desired, intent.after, intent.change, vmid=vmid)
+        intent = intent_of(desired, actual, context.snippet_now, cluster)
+        needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
+        return at_home(reads, intent, needs, cluster)
 
     def decide(self, reads: Reads, intent: Intent, cluster: ClusterState) -> Decision:
         connection = reads.client.connection

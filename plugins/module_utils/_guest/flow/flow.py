@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from ..._cluster.placement import Choice, Needs
+from ..._cluster.placement import Choice
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
@@ -33,7 +33,7 @@ from ..plan.creation import Creation
 from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_name_free
 from ..plan.removal import plan_removal, require_named_so
-from .gather import choose_home, with_current_power
+from .gather import with_current_power
 from .intent import Decision, Intent
 from .place import choose_place, with_nearest_copy
 from .placed import AnyAim, GuestAim, Numbered, Placed, with_vmid
@@ -88,11 +88,10 @@ class Flow(Generic[AnyContext]):
     def intent_of(
         self, reads: Any, context: AnyContext, actual: Actual, cluster: ClusterState
     ) -> Intent[Any]:
-        """Return the changes of an existing guest. Raises FleetError for impossible ones."""
-        raise NotImplementedError
+        """Return the changes of an existing guest, and its node.
 
-    def needs_of(self, intent: Any) -> Needs:
-        """Return the needs of an existing guest on its node."""
+        Raises FleetError for impossible changes.
+        """
         raise NotImplementedError
 
     def decide(self, reads: Any, intent: Any, cluster: ClusterState) -> Decision:
@@ -216,8 +215,7 @@ class Flow(Generic[AnyContext]):
             cluster = context.cluster_view.fresh(cluster)
         reads = self.reads_of(context.client)
         intent = self.intent_of(reads, context, actual, cluster)
-        choice = choose_home(reads, intent, self.needs_of(intent), cluster)
-        intent = with_current_power(reads, intent.at(choice))
+        intent = with_current_power(reads, intent)
         decision = self.decide(reads, intent, cluster)
         return GuestPlan(
             self,
@@ -225,7 +223,7 @@ class Flow(Generic[AnyContext]):
             replace(
                 context,
                 desired=intent.desired,
-                choice=choice,
+                choice=intent.choice,
                 unverified=context.unverified + decision.unverified,
             ),
             decision.plan,

@@ -21,27 +21,26 @@ from .reads import GuestReads
 AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
-def choose_home(
-    reads: GuestReads, intent: Intent[Any], needs: Needs, cluster: ClusterState
-) -> Choice | None:
-    """Return the node for an existing guest, or None if there is nothing to decide.
+def at_home(reads: GuestReads, intent: AnyIntent, needs: Needs, cluster: ClusterState) -> AnyIntent:
+    """Return the intent with the node of an existing guest; unchanged if nothing is to be decided.
 
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
     """
     desired, actual = intent.desired.guest, intent.actual
     if desired.node:
-        return Choice(desired.node, reasons=("node names it",))
+        return intent.at(Choice(desired.node, reasons=("node names it",)))
     if not desired.rebalance:
-        return None
+        return intent
     if desired.rules.needs_names:
         cluster = with_names(reads.client, cluster)
     seen = _without(cluster, actual)
     here = why_not(seen, actual.node, needs, desired.rules)
     if here is None:
-        return Choice(actual.node, reasons=("it is there, and every constraint holds",))
+        reason = "it is there, and every constraint holds"
+        return intent.at(Choice(actual.node, reasons=(reason,)))
     choice = choose_with_bridges(seen, needs, desired.rules, reads.bridges)
     reason = f"{actual.node} is no longer fit: {here}"
-    return replace(choice, reasons=(reason, *choice.reasons))
+    return intent.at(replace(choice, reasons=(reason, *choice.reasons)))
 
 
 def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:

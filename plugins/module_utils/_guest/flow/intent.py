@@ -53,6 +53,7 @@ class Intent(Generic[AnyDesired]):
     change: Change
     after: Mapping[str, str]
     growth: Growth | None = None  # by how much it grows, if its tenant has a quota
+    choice: Choice | None = field(default=None, kw_only=True)  # its node, and the reasons
 
     @property
     def node(self) -> str:
@@ -130,11 +131,9 @@ class Intent(Generic[AnyDesired]):
     def _memory(self) -> int:
         return self.actual.kind.figures_of(self.after).memory
 
-    def at(self: AnyIntent, choice: Choice | None) -> AnyIntent:
+    def at(self: AnyIntent, choice: Choice) -> AnyIntent:
         """Return the intent with the node that was chosen."""
-        if choice is None:
-            return self
-        return replace(self, desired=self.desired.with_guest(node=choice.node))
+        return replace(self, desired=self.desired.with_guest(node=choice.node), choice=choice)
 
 
 @dataclass(frozen=True)

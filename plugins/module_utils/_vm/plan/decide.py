@@ -218,6 +218,7 @@ def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
     require_version(actual.label, change.sets, facts.release)
     require_rights_of_root(actual.label, change, actual.target, connection)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
+    require_pool(intent.new_pool, facts.pools)
     require_bridges(intent.bridges, facts.bridges, intent.node, connection)
     if intent.counts_cpus:
         require_cpus(actual.label, intent.after, intent.node, facts.cluster)
@@ -226,7 +227,6 @@ def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
     require_no_snapshots(desired, actual, change, facts.snapshots)
     new = with_new_volumes(desired, actual.target)
     require_images(new, actual.node, facts.images)
-    require_pool(intent.new_pool, facts.pools)
     sizes = image_sizes(new, facts.images)
     if intent.growth is not None:
         require_quota(
