@@ -47,7 +47,8 @@ def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[in
         cluster = with_other_names(client, cluster, nodes)
     volumes = None
     if "disk" in limits:
-        contents = _contents(desired, cluster)
+        kind = desired.kind
+        contents = (kind.content, kind.other.content) if nodes else (kind.content,)
         volumes = read_volumes(client, cluster, contents)
     cluster = replace(cluster, vms={**cluster.others, **cluster.vms})
     return figures_by_vm(cluster, tag, desired.tenant_prefix, volumes)
@@ -60,14 +61,6 @@ def _nodes_of_others(desired: Guest, cluster: ClusterState) -> set[str]:
         if owns(desired.tenant_tag, row.tags, desired.tenant_prefix):
             nodes.add(row.node)
     return nodes
-
-
-def _contents(desired: Guest, cluster: ClusterState) -> tuple[str, ...]:
-    """Return the contents of storages with the disks of the tenant."""
-    kind = desired.kind
-    if _nodes_of_others(desired, cluster):
-        return (kind.content, kind.other.content)
-    return (kind.content,)
 
 
 def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
