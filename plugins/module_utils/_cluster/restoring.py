@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import BeingRestored, FleetError, NotFound, RestoreFailed
+from .._core.errors import BeingRestored, FleetError, RestoreFailed
 from .._core.poll import poll
 from .._core.shown import first_of
-from .state import ClusterState, VmRow, ask_nodes, node_of
+from .state import ClusterState, VmRow, ask_nodes, read_config
 from .tenant import tenants_of
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ def _watch_restore(
     config: dict[str, Any] | None = None
     restore: _Restore | None = None
     for _left in poll(client.clock, seconds, longest=_LONGEST_PAUSE):
-        config = _read_config(client, path)
+        config = read_config(client, path)
         if config is None or not _is_being_written(config):
             return config, None
         restore = _look_for_restore(client, vmid, node)
         if restore.has_ended:  # the configuration was read before the task
-            return _read_config(client, path), None
+            return read_config(client, path), None
     return config, restore
 
 
@@ -237,18 +237,6 @@ def _look_for_restore(client: Client, vmid: int, node: str) -> _Restore:
     path = f"/nodes/{node}"
     held = client.get("access", "permissions", path=path)
     return _Restore(has_ended=_AUDIT in held.get(path, {}))
-
-
-def _read_config(client: Client, path: tuple[str | int, ...]) -> dict[str, Any] | None:
-    node, vmid = str(path[1]), int(path[3])
-    try:
-        config: dict[str, Any] = client.get(*path, "config")
-    except NotFound:
-        now = node_of(client, vmid)
-        if now in (None, node):
-            return None
-        config = client.get(path[0], now, *path[2:], "config")
-    return config
 
 
 def _being_restored(attempted: str, vmid: int, node: str, restore: _Restore) -> BeingRestored:

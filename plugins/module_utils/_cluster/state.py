@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.generated.guests import FULL_LISTS, GUEST_TYPES
-from .._core.errors import NetworkError, NodeUnhealthy
+from .._core.errors import NetworkError, NodeUnhealthy, NotFound
 from .._core.parallel import side_by_side
 from .tenant import parse_tags
 
@@ -189,6 +189,22 @@ def node_of(client: Client, vmid: int) -> str | None:
     """Return the node a VM is on now, or None; one request."""
     node: str | None = guest_row(client, vmid).get("node")
     return node
+
+
+def read_config(client: Client, path: tuple[str | int, ...]) -> dict[str, Any] | None:
+    """Return the configuration of a guest, None if it is gone; more requests if it has moved.
+
+    `path` is its path on the node that it was on.
+    """
+    start, node, kind, vmid = path
+    try:
+        config: dict[str, Any] = client.get(*path, "config")
+    except NotFound:
+        now = node_of(client, int(vmid))
+        if now in (None, node):
+            return None
+        config = client.get(start, now, kind, vmid, "config")
+    return config
 
 
 def pool_of(client: Client, vmid: int) -> str | None:

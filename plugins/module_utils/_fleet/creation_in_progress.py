@@ -19,8 +19,8 @@ from .._cluster.view import PATIENCE
 from .._cluster.vmids import VmidAllocator, VmidRange, read_vmid_ranges
 from .._core.errors import FleetError, TaskTimeout
 from .._guest.kind import Kind
-from .._guest.live.creation import CREATION_LOCKS, await_name, owner_tags
-from .._guest.marker import split_notes
+from .._guest.live.creation import CREATION_LOCKS, await_name
+from .._guest.marker import owner_tags, split_notes
 from .._guest.model import LIKELY
 from .._kinds.registry import list_of
 from .items import PruneScope

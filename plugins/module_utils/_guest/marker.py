@@ -13,10 +13,12 @@ docs/decisions/0001-ownership-marker.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .._cluster.storages.images import Image
+from .._cluster.tenant import parse_tags, tenants_of
 from .._core.quantities import whole_number
 
 _COMMENT = re.compile(r"\n?<!-- pve\.fleet:((?: [a-z]+=[A-Za-z0-9_.+:-]*)*) -->\s*$")
@@ -106,3 +108,16 @@ def _image_text(image: Image | None) -> str:
 def _image_in(text: str) -> Image | None:
     name, _colon, version = text.partition(":")
     return Image(name, version) if name and version else None
+
+
+def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
+    """Return the tags of a VM, one of which names its tenant.
+
+    An unfinished clone has the tags of its source; its marker names its future tenant.
+    """
+    marker = split_notes(config.get("description"))[1]
+    tags = parse_tags(str(config.get("tags") or ""))
+    if not marker.building or not marker.tenant:
+        return tags
+    own = tuple(tag for tag in tags if tag.lower() not in marker.inherited_tags)
+    return own if tenants_of(own, prefix) else (*own, marker.tenant)

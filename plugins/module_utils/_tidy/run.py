@@ -27,14 +27,9 @@ from .._drill.find import find_copies, remove_copy
 from .._fleet.items import removal_of
 from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
-from .._guest.live.creation import (
-    CREATION_LOCKS,
-    await_creation,
-    is_unfinished,
-    owner_tags,
-    tasks_on,
-)
+from .._guest.live.creation import CREATION_LOCKS, await_creation, is_unfinished, tasks_on
 from .._guest.live.read import read_wherever
+from .._guest.marker import owner_tags
 from .._guest.model import Actual
 from .._guest.plan.removal import plan_absent
 from .._kinds.registry import LISTS, list_of

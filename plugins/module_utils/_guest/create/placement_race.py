@@ -20,7 +20,8 @@ from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, NotFound, PlaceTaken
 from ..._resource.race import RaceReading
 from ..kind import Kind
-from ..live.creation import is_finished, owner_tags
+from ..live.creation import is_finished
+from ..marker import owner_tags
 from ..model import Guest
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._cluster.restoring import await_restored, is_bare, require_restore_succeeded
 from ..._cluster.state import VmRow, guest_row, row_of_listing
-from ..._cluster.tenant import owns, parse_tags, tenants_of
+from ..._cluster.tenant import owns, parse_tags
 from ..._cluster.view import PATIENCE
 from ..._cluster.visible import taken
 from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout
 from ..._core.poll import poll
 from ..kind import Kind
-from ..marker import split_notes
+from ..marker import owner_tags, split_notes
 from ..model import Actual, Guest
 from .read import read_actual, read_wherever
 
@@ -87,19 +87,6 @@ def is_desired(config: Mapping[str, Any], desired: Guest) -> bool:
         return desired.tenant_tag in (None, marker.tenant)
     tags = parse_tags(str(config.get("tags") or ""))
     return owns(desired.tenant_tag, tags, desired.tenant_prefix)
-
-
-def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
-    """Return the tags of a VM, one of which names its tenant (pure).
-
-    An unfinished clone has the tags of its source; its marker names its future tenant.
-    """
-    marker = split_notes(config.get("description"))[1]
-    tags = parse_tags(str(config.get("tags") or ""))
-    if not marker.building or not marker.tenant:
-        return tags
-    own = tuple(tag for tag in tags if tag.lower() not in marker.inherited_tags)
-    return own if tenants_of(own, prefix) else (*own, marker.tenant)
 
 
 def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout: float) -> Match:

@@ -20,7 +20,7 @@ from ..._cluster.restoring import (
     seems_bare,
     suspects,
 )
-from ..._cluster.state import ClusterState, VmRow, with_names, with_vm, without_vm
+from ..._cluster.state import ClusterState, VmRow, read_config, with_names, with_vm, without_vm
 from ..._cluster.tenant import is_of_others
 from ..._core.errors import (
     BeingRestored,
@@ -32,17 +32,10 @@ from ..._core.errors import (
     UnknownVm,
 )
 from ..context import RunContext
-from ..marker import split_notes
+from ..marker import owner_tags, split_notes
 from ..model import Actual, Guest
 from ..unread import require_readable_vm
-from .creation import (
-    CREATION_LOCKS,
-    await_creation,
-    await_name,
-    is_being_created,
-    is_desired,
-    owner_tags,
-)
+from .creation import CREATION_LOCKS, await_creation, await_name, is_being_created, is_desired
 from .read import read_wherever
 
 if TYPE_CHECKING:
@@ -311,7 +304,10 @@ def _search(
             raise
     cluster = with_names(client, cluster)
     for row in namesakes(cluster, desired.name, desired.tenant_tag, desired.tenant_prefix):
-        config = _read_config(client, row)
+        try:
+            config = read_config(client, row.path) or {}
+        except FleetError:
+            continue  # such as a VM on a node that is down
         if split_notes(config.get("description"))[1].building:
             cluster = _with_owner(cluster, row, config, desired)
     return _locate(client, cluster, desired)
@@ -339,15 +335,6 @@ def find_row(cluster: ClusterState, desired: Guest) -> VmRow | None:
         tenant_tag=desired.tenant_tag,
         prefix=desired.tenant_prefix,
     )
-
-
-def _read_config(client: Client, row: VmRow) -> Mapping[str, Any]:
-    """Return the configuration of a VM, an empty one if it cannot be read."""
-    try:
-        config: Mapping[str, Any] = client.get(*row.path, "config")
-    except FleetError:
-        return {}
-    return config
 
 
 def _is_to_be_awaited(actual: Actual, desired: Guest) -> bool:
