@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_account import ROOT
+from ansible_collections.pve.fleet.plugins.module_utils._api.root import ROOT
 from tests.modules.estate_lab import Lab
 from tests.modules.table_lab import done, refused
 from tests.simulator.identity.acme_accounts import LETS_ENCRYPT, STAGING, TERMS
@@ -64,9 +64,12 @@ def test_login_other_than_root_is_refused(lab: Lab) -> None:
     """The calls have no permission, so that PVE answers 403 to a token of root@pam too."""
     result = refused(lab, "acme_account", **NEW)
     assert result["error"]["category"] == "PermissionDenied"
-    assert "lets only root@pam itself do this, and the login is root@pam!fleet" in result["msg"]
+    assert (
+        "was not changed: the login is root@pam!fleet. PVE allows this to root@pam with"
+        in result["msg"]
+    )
     assert lab.simulator.log() == []
-    assert "no token may do it" in lab.run("acme_account_info")["msg"]
+    assert "set user=root@pam and password" in lab.run("acme_account_info")["msg"]
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

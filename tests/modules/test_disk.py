@@ -46,7 +46,7 @@ def test_leftover_file_system_is_wiped(unused: Lab) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"state": "wiped"}, "confirm", "Set confirm to the serial number"),
-    ({"state": "wiped", "confirm": "B1"}, "root only", "no token may do it"),
+    ({"state": "wiped", "confirm": "B1"}, "root only", "never to a token"),
     ({"state": "wiped", "confirm": "C1", **ROOT}, "confirm", "it has serial number B1"),
     ({"confirm": "C1"}, "confirm", "it has serial number B1, and confirm is C1"),
     ({"disk": "/dev/sda1"}, "unknown disk", "node pve1 has no disk /dev/sda1"),

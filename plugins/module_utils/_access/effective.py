@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._api.root import ROOT
 from .grants import Grant
 
-ROOT = "root@pam"
 NO_ACCESS = "NoAccess"
 # The paths that PVE reports without any entry on them (get_effective_permissions).
 TOP_PATHS = frozenset(

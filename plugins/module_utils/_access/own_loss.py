@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from .._api.root import ROOT
 from .._core import times
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss
 from .._resource.protocols import Api
-from .effective import ROOT, AccessControl, Entry, lost_privileges, privileges, read_privileges
+from .effective import AccessControl, Entry, lost_privileges, privileges, read_privileges
 from .grants import Grant, read_grant
 
 Values = Mapping[str, Any]

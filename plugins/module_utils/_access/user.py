@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .._api.root import ROOT
 from .._api.settings import Connection
 from .._core import times, validate
 from .._core.errors import ValidationFailed
@@ -110,7 +111,7 @@ def user_table(connection: Connection) -> Table:
     reauth_user_for_user_modification).
     """
     data = dict(_SET_PASSWORD.data)
-    if connection.password and connection.user != "root@pam":
+    if connection.password and connection.user != ROOT:
         # The data of a call are patterns, in which braces are doubled.
         own = connection.password.replace("{", "{{").replace("}", "}}")
         data["confirmation-password"] = own

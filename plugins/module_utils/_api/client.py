@@ -149,7 +149,7 @@ class Client:
     @property
     def login(self) -> str:
         """The user, or the whole name of the token, that this client logs in as."""
-        return self.connection.token_id or self.connection.user
+        return self.connection.login
 
     @property
     def site(self) -> str:

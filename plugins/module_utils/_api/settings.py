@@ -121,6 +121,11 @@ class Connection:
     max_vms_per_node: Any = field(default=None, hash=False)  # of the site, unless the task sets it
 
     @property
+    def login(self) -> str:
+        """The user, or the whole name of the token."""
+        return self.token_id or self.user
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The password and the token's secret, which must never be shown."""
         return tuple(secret for secret in (self.password, self.token_secret) if secret)

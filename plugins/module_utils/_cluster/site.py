@@ -2,16 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes, storages and bridges that a site may use of its cluster, without a list all; and the
-rights of its login (pure).
-"""
+"""The nodes, storages and bridges that a site may use of its cluster, without a list all (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from .._api.settings import Connection
-from .._core.errors import ConfigurationError, PermissionDenied
+from .._core.errors import ConfigurationError
 
 NOT_OWN = "not the site's own"
 
@@ -29,23 +27,6 @@ def require_own_storages(connection: Connection, storages: Iterable[str]) -> Non
 def require_own_bridges(connection: Connection, bridges: Iterable[str]) -> None:
     """Raise ConfigurationError for a bridge that the site does not use."""
     _require("Bridge", bridges, connection.own_bridges, connection.site)
-
-
-def require_root(
-    label: str, refused: Mapping[str, str], remedy: str, connection: Connection
-) -> None:
-    """Raise PermissionDenied for options that PVE lets root@pam alone change, and no token, not
-    even one of root's; `refused` has their reasons.
-    """
-    if not refused or (connection.user == "root@pam" and not connection.token_id):
-        return
-    raise PermissionDenied(
-        attempted=f"{label} could not be planned",
-        answer="; ".join(refused.values()),
-        next_step=f"PVE allows this to root@pam with a password only, never to a token; {remedy}",
-        reason="root only",
-        parameters=refused,
-    )
 
 
 def _foreign(names: Iterable[str], own: tuple[str, ...]) -> list[str]:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 from .._api.client import Client
+from .._api.root import ROOT
 from .._core.errors import AuthenticationError, FleetError, NotSupported
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._datacenter.table import CLUSTER_OPTIONS
 from .._node.apt.run import run_info as list_repositories
-from .._node.identity.acme_account import ACME_ACCOUNT, ROOT
+from .._node.identity.acme_account import ACME_ACCOUNT
 from .._node.identity.certificate import NODE_CERTIFICATE
 from .._node.identity.subscription import SUBSCRIPTION
 from .._node.network.run import run_info as list_interfaces

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .._api.root import require_root
 from .._core import validate
 from .._core.errors import Conflict, ValidationFailed
 from .._core.result import Result
 from .._facts.each_node import answered, read_each_node, result_of_nodes
-from .._node.identity.acme_account import require_root
 from .._resource.plan import Plan, Step
 from .._resource.planned import Planned, Worker, run_planned
 from .._resource.protocols import Api

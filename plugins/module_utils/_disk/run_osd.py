@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from .._api.root import require_root
 from .._core.errors import OsdUnplaced
 from .._core.result import Result
-from .._node.identity.acme_account import require_root
 from .._resource.engine import apply_plan
 from .._resource.execute import attempted
 from .._resource.plan import Plan, Step

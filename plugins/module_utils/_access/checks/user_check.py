@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..._api.root import ROOT
 from ..._api.settings import Connection
 from ..._core.errors import ConfigurationError, Conflict, PermissionDenied
 from ..._resource.change import DesiredResource, ResourceChange
@@ -15,7 +16,6 @@ from ..._resource.protocols import Api
 from ..._resource.values import require_existing, require_future
 from ..realm import kind_of_realm, kinds_of_realms
 
-ROOT = "root@pam"
 # The kinds of realms whose passwords PVE keeps (Auth/PVE.pm and Auth/PAM.pm, store_password).
 _WITH_PASSWORDS = ("pve", "pam")
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ..._api.root import require_root
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
 from ..._cluster.quota import Figures
-from ..._cluster.site import require_own_bridges, require_own_storages, require_root
+from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
@@ -345,7 +346,9 @@ def _require_rights_of_root(
     """Raise PermissionDenied for options that PVE lets only root@pam with a password change."""
     refused = root_only(change, before, unprivileged=after.get("unprivileged") == "1")
     causes = {key: f"{key}: {why}" for key, why in refused.items()}
-    require_root(label, causes, "leave these options out, or let root set them", connection)
+    if causes:
+        remedy = "leave these options out, or let root set them"
+        require_root(connection.login, f"{label} could not be planned", remedy, causes)
 
 
 def require_file_wanted(desired: DesiredContainer, origin: Origin) -> None:

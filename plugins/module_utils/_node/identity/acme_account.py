@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._api.root import require_root
 from ..._core import validate
-from ..._core.errors import Conflict, NotFound, NotSupported, PermissionDenied, ValidationFailed
+from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._core.parallel import side_by_side
 from ..._core.result import Result
 from ..._resource.change import DesiredResource, ResourceChange
@@ -24,24 +25,12 @@ from ..._resource.table import Call, Field, Key, Secret, Table
 from ..._resource.values import as_set, send_set, text_field
 from ..settings.acme import acme_of
 
-ROOT = "root@pam"
 _READS_AT_ONCE = 8
 _ALL = ("cluster", "acme", "account")
 _ONE = Call((*_ALL, "{name}"), is_task=True)
 # The first of the directories in ACMEAccount.pm, which Proxmox VE takes by default.
 DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
 _MAILTO = "mailto:"
-
-
-def require_root(login: str, attempted: str) -> None:
-    """Raise PermissionDenied for another login than root@pam with a password (pure)."""
-    if login != ROOT:
-        raise PermissionDenied(
-            attempted=attempted,
-            answer=f"Proxmox VE lets only {ROOT} itself do this, and the login is {login}",
-            next_step=f"Set user={ROOT} and password for this task; no token may do it",
-            reason="root only",
-        )
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:

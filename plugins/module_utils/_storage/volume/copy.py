@@ -11,8 +11,8 @@ volume_import of the plugins. The method has no permissions, so that only root@p
 
 from __future__ import annotations
 
+from ..._api.root import require_root
 from ..._api.settings import Connection
-from ..._cluster.site import require_root
 from ..._cluster.state import StorageRow
 from ..._core.errors import NotFound, NotSupported
 from ..._resource.plan import Step
@@ -46,11 +46,12 @@ def require_copy(volume: Volume, place: StorageRow | None, connection: Connectio
     PVE does not copy as it is.
     """
     cause = {"source_volume": "only root@pam can copy a volume"}
-    require_root(volume.volid, cause, "upload the file to the other node instead", connection)
+    attempted = f"{volume.volid} was not copied"
+    require_root(connection.login, attempted, "upload the file to the other node instead", cause)
     why = _find_obstacle(volume, place)
     if why:
         raise NotSupported(
-            attempted=f"{volume.volid} was not copied",
+            attempted=attempted,
             answer=why,
             next_step="Upload or download the volume on the other node instead",
             reason="source_volume",

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ...._api.root import require_root
 from ...._api.settings import Connection
-from ...._cluster.site import require_root
 from ...._core import validate
 from ...._core.errors import ValidationFailed
 from ...._guest.desired.canonical import refusal_error
@@ -172,8 +172,9 @@ def require_rights_of_root(
         why = root_only(key, values)
         if why:
             refused[key] = why
-    remedy = "use a resource mapping for a device, or let root set it"
-    require_root(label, refused, remedy, connection)
+    if refused:
+        remedy = "use a resource mapping for a device, or let root set it"
+        require_root(connection.login, f"{label} could not be planned", remedy, refused)
 
 
 def _takers(key: str, value: str, server: Version) -> str:

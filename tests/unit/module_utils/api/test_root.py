@@ -1,0 +1,37 @@
+"""The refusal of requests that PVE accepts from root@pam with a password only."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import Endpoint
+from ansible_collections.pve.fleet.plugins.module_utils._api.root import require_root
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
+
+
+def test_root_with_a_password_passes() -> None:
+    connection = Connection(Endpoint("pve1"), user="root@pam", password="s3cret")
+    require_root(connection.login, "The disk was not wiped")
+
+
+@pytest.mark.parametrize("login", ["root@pam!fleet", "admin@pve", "root@pve"])
+def test_other_logins_are_refused(login: str) -> None:
+    """Also a token of root@pam: PVE compares the whole name (pve-http-server: AnyEvent.pm)."""
+    with pytest.raises(PermissionDenied) as raised:
+        require_root(login, "The disk was not wiped")
+    assert f"the login is {login}" in raised.value.message
+    assert "set user=root@pam and password" in raised.value.message
+
+
+def test_token_goes_before_user() -> None:
+    connection = Connection(Endpoint("pve1"), user="root@pam", token_id="root@pam!fleet")
+    assert connection.login == "root@pam!fleet"
+
+
+def test_refused_options_are_named() -> None:
+    causes = {"args": "only root can set 'args' config"}
+    with pytest.raises(PermissionDenied) as raised:
+        require_root("admin@pve", "VM 'web' was not planned", "leave it out", causes)
+    assert raised.value.parameters == causes
+    assert raised.value.next_step.endswith("never to a token; leave it out")
