@@ -75,6 +75,7 @@ options:
     default: false
   mdev:
     description: Whether a PCI device is shared as mediated devices. By default, it is not changed.
+      The task warns about a device that differs, because Proxmox VE then refuses the start of a VM.
     type: bool
   live_migration_capable:
     description: Whether a VM with this PCI device can be migrated while it runs. By default, it is

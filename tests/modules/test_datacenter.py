@@ -166,6 +166,17 @@ def test_devices_of_new_entries_take_a_request_for_each_node_and_one_more(lab: L
     assert len(requests_of(lab)) == 1
 
 
+def test_mdev_is_compared_with_the_devices(lab: Lab) -> None:
+    """PVE refuses the start of a VM if they differ (qemu-server: PCI.pm, parse_hostpci)."""
+    done(lab, "mapping", **GPU, map=CARDS)
+    preview = lab.run("mapping", **GPU, mdev=True, check=True)
+    assert [text.split()[5] for text in preview["warnings"]] == ["pve1", "pve2"]
+    assert lab.run("mapping", **GPU, mdev=True)["warnings"] == preview["warnings"]
+    again = lab.run("mapping", **GPU, mdev=True)
+    assert (again["changed"], again["mapping"]["mdev"]) == (False, True)
+    assert lab.run("mapping", **GPU, mdev=False)["warnings"] == []
+
+
 def test_mapping_info_shows_the_check_of_a_node(lab: Lab) -> None:
     """pve-manager: API2/Cluster/Mapping/PCI.pm and USB.pm, check-node."""
     done(lab, "mapping", **GPU, map=CARDS[:1], mdev=True)

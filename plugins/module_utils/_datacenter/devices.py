@@ -5,7 +5,7 @@
 """The comparison of a mapping with the devices of its nodes before the first write.
 
 Proxmox VE compares them when a guest starts, and then refuses the start (pve-guest-common:
-PVE/Mapping/PCI.pm and USB.pm, assert_valid).
+PVE/Mapping/PCI.pm and USB.pm, assert_valid; qemu-server: QemuServer/PCI.pm, parse_hostpci).
 """
 
 from __future__ import annotations
@@ -33,27 +33,39 @@ def precheck_devices(
     client: Api, desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
     """Raise ConfigurationError for new entries whose devices do not exist, and return warnings
-    about nodes whose devices cannot be read.
+    about nodes whose devices cannot be read, and about devices that differ from `mdev`.
 
     One request for the nodes, and one for each node that is online; none for directories.
     """
     kind = desired.keys["type"]
-    new = change.sets.get("map", frozenset()) - change.before.get("map", frozenset())
-    if kind not in _QUERIES or not new:
+    present, after = change.before, {**change.before, **change.sets}
+    new = after.get("map", frozenset()) - present.get("map", frozenset())
+    compared = after.get("map", frozenset()) if "mdev" in change.sets else new
+    if kind not in _QUERIES or not compared:
         return ()
-    entries = [dict(entry) for entry in sorted(new)]
-    rows = client.get("nodes", attempted="Could not list the nodes") or []
-    states = {str(row["node"]): row.get("status") for row in rows}
-    named = sorted({entry["node"] for entry in entries})
+    states = _read_states(client)
+    named = sorted({dict(entry)["node"] for entry in compared})
     online = [node for node in named if states.get(node) == "online"]
-    answers = side_by_side(partial(_read_devices, client, kind), online, _READS_AT_ONCE)
-    devices = dict(zip(online, answers, strict=True))
-    unknown = [node for node in named if node not in states]
-    require_devices(kind, entries, devices, unknown)
-    return tuple(_warnings(kind, named, devices))
+    answers = side_by_side(partial(_read_rows, client, kind), online, _READS_AT_ONCE)
+    rows = dict(zip(online, answers, strict=True))
+    unknown = sorted({dict(entry)["node"] for entry in new} - states.keys())
+    require_devices(kind, _sorted(new), _devices_of(kind, rows), unknown)
+    warnings = list(_warnings(kind, named, rows))
+    if kind == "pci":
+        warnings += mdev_differences(_sorted(compared), bool(after.get("mdev")), rows)
+    return tuple(warnings)
 
 
-def _read_devices(client: Api, kind: str, node: str) -> list[Device] | None:
+def _sorted(entries: Iterable[tuple[tuple[str, str], ...]]) -> list[dict[str, str]]:
+    return [dict(entry) for entry in sorted(entries)]
+
+
+def _read_states(client: Api) -> dict[str, Any]:
+    rows = client.get("nodes", attempted="Could not list the nodes") or []
+    return {str(row["node"]): row.get("status") for row in rows}
+
+
+def _read_rows(client: Api, kind: str, node: str) -> list[Mapping[str, Any]] | None:
     """Return the devices of a node, or None if the login may not read them. Raises FleetError."""
     attempted = f"Could not list the devices of node {node}"
     try:
@@ -62,17 +74,51 @@ def _read_devices(client: Api, kind: str, node: str) -> list[Device] | None:
         )
     except PermissionDenied:
         return None
+    return list(rows or ())
+
+
+def _devices_of(
+    kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]] | None]
+) -> dict[str, Sequence[Device] | None]:
     read = read_pci_device if kind == "pci" else read_usb_device
-    return [read(row) for row in rows or []]
+    found: dict[str, Sequence[Device] | None] = {}
+    for node, answer in rows.items():
+        found[node] = None if answer is None else [read(row) for row in answer]
+    return found
 
 
-def _warnings(
-    kind: str, named: Iterable[str], devices: Mapping[str, Sequence[Device] | None]
+def mdev_differences(
+    entries: Iterable[Mapping[str, str]],
+    mdev: bool,
+    rows: Mapping[str, Sequence[Mapping[str, Any]] | None],
 ) -> Iterator[str]:
+    """Yield a warning for each PCI device that differs from `mdev` of its mapping (pure).
+
+    It is no refusal: a device offers mediated devices once its driver is loaded (pve-common:
+    SysFSTools.pm, lspci).
+    """
+    word = "is not" if mdev else "is"
+    for entry in entries:
+        offers = {str(row["id"]): bool(row.get("mdev")) for row in rows.get(entry["node"]) or ()}
+        for address in _addresses(entry):
+            if offers.get(address, mdev) != mdev:
+                yield (
+                    f"PCI device {address} of node {entry['node']} {word} capable of mediated"
+                    f" devices, and mdev is {str(mdev).lower()}: Proxmox VE refuses to start a VM"
+                    " with this mapping there until both agree"
+                )
+
+
+def _addresses(entry: Mapping[str, str]) -> list[str]:
+    """Return the addresses of an entry; a path without a function means function 0 (pure)."""
+    return [path if "." in path else f"{path}.0" for path in entry["path"].split(";")]
+
+
+def _warnings(kind: str, named: Iterable[str], rows: Mapping[str, Any]) -> Iterator[str]:
     for node in named:
-        if node not in devices:
+        if node not in rows:
             yield f"The devices of node {node} were not compared: the node is not online"
-        elif devices[node] is None:
+        elif rows[node] is None:
             yield (
                 f"The devices of node {node} were not compared: this login may not read them"
                 f" ({_NEEDED[kind]} on /)"
@@ -133,11 +179,10 @@ def require_devices(
 def pci_faults(entry: Mapping[str, str], devices: Iterable[Device]) -> Iterator[str]:
     """Yield the differences between an entry and the PCI devices of its node (pure).
 
-    A path without a function means function 0; the IOMMU group is that of the first path.
+    The IOMMU group is that of the first path.
     """
     by_path = {device["path"]: device for device in devices}
-    for place, path in enumerate(entry["path"].split(";")):
-        address = path if "." in path else f"{path}.0"
+    for place, address in enumerate(_addresses(entry)):
         label = f"PCI device {address} of node {entry['node']}"
         if address not in by_path:
             yield f"node {entry['node']} has no PCI device {address}"

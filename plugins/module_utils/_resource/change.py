@@ -38,7 +38,7 @@ class ResourceChange:
     creates: bool = False
     deletes: bool = False
     sets: Mapping[str, Any] = field(default_factory=dict)
-    before: Mapping[str, Any] = field(default_factory=dict)  # the present values of these options
+    before: Mapping[str, Any] = field(default_factory=dict)  # all present values
     adds: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     removes: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()  # options that differ and cannot be changed

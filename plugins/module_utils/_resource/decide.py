@@ -110,7 +110,7 @@ def compare(table: Table, desired: DesiredResource, actual: Values | None) -> Re
         writes = tuple(desired.secrets)
     return ResourceChange(
         sets=sets,
-        before={option: actual[option] for option in sets},
+        before=actual,
         adds=_not_empty(adds),
         removes=_not_empty(removes),
         fixed=tuple(fixed),

@@ -17,6 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     PermissionDenied,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.devices import (
+    mdev_differences,
     pci_faults,
     precheck_devices,
     read_pci_device,
@@ -115,6 +116,24 @@ def test_devices_that_the_login_may_not_read_are_a_warning() -> None:
     assert api.paths == [("nodes",), ("nodes", "pve1", "hardware", "usb")]
 
 
+OFFERS = {"pve1": [{**row, "mdev": 1} for row in ROWS], "pve2": ROWS, "pve3": None}
+
+
+@pytest.mark.parametrize(("mdev", "node"), [(True, "pve2"), (False, "pve1")])
+def test_devices_that_differ_from_mdev(mdev: bool, node: str) -> None:
+    """PVE compares both as flags, also if the row has none (PVE/Mapping/PCI.pm, assert_valid)."""
+    entries = [{**CARD, "node": name} for name in ("pve1", "pve2", "pve3", "pve4")]
+    (warning,) = mdev_differences(entries, mdev, OFFERS)
+    word = "is not" if mdev else "is"
+    assert warning.startswith(f"PCI device 0000:01:00.0 of node {node} {word} capable of mediated")
+
+
+def test_each_path_is_compared_with_mdev() -> None:
+    entry = {**CARD, "path": "0000:00:00;0000:01:00.0;0000:09:00.0"}
+    found = list(mdev_differences([entry], False, OFFERS))
+    assert [text.split()[2] for text in found] == ["0000:00:00.0", "0000:01:00.0"]
+
+
 def test_directories_and_entries_that_stay_take_no_request() -> None:
     api = FakeApi(lambda _request: pytest.fail("a request was sent"))
     entries = want_entries([{"node": "pve1", "path": "/srv"}])
@@ -122,6 +141,6 @@ def test_directories_and_entries_that_stay_take_no_request() -> None:
     assert precheck_devices(api.client(), directory, ResourceChange(sets={"map": entries})) == ()
     card = DesiredResource({"type": "pci", "name": "gpu"})
     change = ResourceChange(
-        sets={"map": frozenset(), "description": "x"}, before={"map": want_entries([CARD])}
+        sets={"description": "x"}, before={"map": want_entries([CARD]), "mdev": False}
     )
     assert precheck_devices(api.client(), card, change) == ()
