@@ -36,9 +36,9 @@ EXAMPLES = r"""
   pve.fleet.node_update_info:
   register: pending
 
-- name: Show the nodes that need a reboot after their update
+- name: Show the nodes that get a new kernel
   ansible.builtin.debug:
-    msg: "{{ pending.nodes | selectattr('needs_reboot') | map(attribute='node') | join(' ') }}"
+    msg: "{{ pending.nodes | selectattr('installs_kernel') | map(attribute='node') | join(' ') }}"
 
 - name: Show the updates of Proxmox on one node
   ansible.builtin.debug:
@@ -57,8 +57,9 @@ nodes:
   elements: dict
   contains:
     node: {description: Its name., type: str, sample: pve1}
-    needs_reboot: {description: 'Whether an update installs a kernel, for which role C(maintenance)
-      reboots the node.', type: bool, sample: true}
+    installs_kernel: {description: 'Whether an update installs a kernel, which runs after a reboot.
+      Whether a node needs a reboot for any reason is known after the update only, and role
+      C(maintenance) decides it on the node.', type: bool, sample: true}
     updates:
       description:
         - The updates, sorted by package. C(old_version) is null for a package that an update

@@ -161,7 +161,7 @@ def test_pending_updates_and_the_need_of_a_reboot(lab: Lab) -> None:
     addition has no OldVersion.
     """
     nodes = lab.run("node_update_info")["nodes"]
-    assert [(one["node"], one["needs_reboot"]) for one in nodes] == [
+    assert [(one["node"], one["installs_kernel"]) for one in nodes] == [
         ("pve1", True),
         ("pve2", False),
         ("pve3", False),

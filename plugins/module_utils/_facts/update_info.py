@@ -14,8 +14,8 @@ from .._core.result import Result
 from .._resource.protocols import Api
 from .each_node import answered, read_each_node, result_of_nodes
 
-# Packages whose update installs an image in /boot, for which role maintenance reboots a node: the
-# kernels and the packages that depend on the newest one, but not their helper.
+# Packages whose update installs an image in /boot: the kernels and the packages that depend on the
+# newest one, but not their helper. Role maintenance decides about a reboot, from these images.
 _KERNEL = re.compile(r"(?:pve|proxmox)-kernel-[0-9]|linux-image-")
 
 
@@ -30,12 +30,12 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
 
 def describe_updates(node: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the updates of a node by name, and whether they need a reboot (pure)."""
+    """Return the updates of a node by name, and whether they install a kernel (pure)."""
     updates = [_describe_package(row) for row in rows]
     return {
         "node": node,
         "updates": sorted(updates, key=lambda one: str(one["package"])),
-        "needs_reboot": any(one["kernel"] for one in updates),
+        "installs_kernel": any(one["kernel"] for one in updates),
     }
 
 

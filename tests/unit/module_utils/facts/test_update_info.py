@@ -25,4 +25,4 @@ from ansible_collections.pve.fleet.plugins.module_utils._facts.update_info impor
 def test_kernels(package: str, expected: bool) -> None:
     """The names are those of pve-manager: bin/pveupgrade and PVE/API2/APT.pm (versions)."""
     found = describe_updates("pve1", [{"Package": package}])
-    assert found["needs_reboot"] is expected
+    assert found["installs_kernel"] is expected
