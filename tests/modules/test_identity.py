@@ -161,6 +161,15 @@ def _another(**config: Any) -> list[list[Any]]:
     return [["DELETE", PATH, None], ["POST", PATH, entry]]
 
 
+def _another_container(**config: Any) -> list[list[Any]]:
+    """Someone destroys the container and makes one of the same VMID, name, tenant and volumes."""
+    mac = "BC:24:11:00:00:09"
+    nic = {"net0": f"name=eth0,bridge=vmbr0,hwaddr={mac},type=veth"}
+    path = f"/containers/{VMID}"
+    entry = container(mp0=MOUNT, **nic, **config)[VMID]
+    return [["DELETE", path, None], ["POST", path, entry]]
+
+
 def _config(kind: str = "/vms", **config: Any) -> list[list[Any]]:
     return [["PUT", f"{kind}/{VMID}", {"config": config}]]
 
@@ -181,6 +190,7 @@ EVENTS: dict[str, tuple[list[list[Any]], str]] = {
 }
 # A container has neither a uuid nor a time of creation (pve-container: LXC/Config.pm).
 CONTAINER_EVENTS: dict[str, tuple[list[list[Any]], str]] = {
+    "replaced": (_another_container(), "is now another one"),
     "renamed": (_config("/containers", hostname="renamed"), "renamed"),
     "given away": (_config("/containers", tags="tenant_globex"), "foreign tenant"),
     "another volume": (
@@ -196,7 +206,9 @@ CASES = [
 ]
 CASES += [(name, event) for name in DISTURBING for event in ("replaced", "renamed", "given away")]
 CASES += [(name, event) for name in FINAL_CT for event in CONTAINER_EVENTS]
-CASES += [(name, event) for name in DISTURBING_CT for event in ("renamed", "given away")]
+CASES += [
+    (name, event) for name in DISTURBING_CT for event in ("replaced", "renamed", "given away")
+]
 
 
 @pytest.fixture(scope="module")
@@ -309,3 +321,28 @@ def test_what_the_run_itself_changes_does_not_stop_it(
         result = cluster.run("vm", vmid=VMID, tenant=TENANT, **options)
     assert not result.get("failed"), result
     assert result["vm"]["name"] == "other" != NAME
+
+
+# The container of the task has a VMID and no tenant: only its MAC addresses are left to compare.
+LATER_LOOKS = {
+    "a look after the first write": {"cores": 2, "node": "pve1", "migrate": True},
+    "a look before a shutdown": {"state": "stopped"},
+}
+
+
+@pytest.mark.parametrize("what", LATER_LOOKS)
+def test_container_of_another_tenant_with_the_vmid_is_not_changed(cluster: Lab, what: str) -> None:
+    options = {"vmid": VMID, "shutdown_timeout": 60, **LATER_LOOKS[what]}
+    cluster.simulator.reset()
+    of_container(what, container(running="state" in options)).prepare(cluster)
+    look = f"^/nodes/pve./lxc/{VMID}/pending$"
+    foreign = _another_container(tags="tenant_globex")
+    cluster.simulator.fault(method="GET", path=look, nth=2, steer=foreign)
+    cluster.simulator.reset_log()
+    with fast_time():
+        result = cluster.run("container", **options)
+    assert result["error"]["reason"] == "replaced", result
+    changes = [row for row in cluster.simulator.writes() if row["path"].endswith("/config")]
+    assert len(changes) == (1 if "cores" in options else 0)
+    config = cluster.client.get("nodes", "pve2", "lxc", VMID, "config")
+    assert (config["tags"], config["cores"]) == ("tenant_globex", 1)

@@ -17,7 +17,7 @@ class Identity:
     """The fingerprint of a guest in its configuration; `volumes` are its disks' volumes, by slot.
 
     `uuid_option` is the option that holds the uuid. A kind without uuid or time of creation leaves
-    them empty.
+    them empty, and has the MAC addresses of its NICs instead: PVE chooses them at random.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Identity:
     creation: str
     volumes: Mapping[str, str] = field(default_factory=dict)
     uuid_option: str = ""
+    macs: Mapping[str, str] = field(default_factory=dict)
 
 
 def require_same_creation(
@@ -34,13 +35,17 @@ def require_same_creation(
 
     `written` are the options that the run itself changes.
     """
-    answer = f"the VM of that number is now another one, '{seen.name}'"
+    if _is_another(known, seen, written):
+        raise replaced(label, f"the guest of that number is now another one, '{seen.name}'")
+
+
+def _is_another(known: Identity, seen: Identity, written: Collection[str]) -> bool:
     if known.creation != seen.creation:
-        raise replaced(label, answer)
-    if known.uuid_option in written:
-        return
-    if known.uuid != seen.uuid:
-        raise replaced(label, answer)
+        return True
+    if known.uuid_option not in written and known.uuid != seen.uuid:
+        return True
+    compared = (known.macs.keys() & seen.macs.keys()).difference(written)
+    return any(known.macs[nic] != seen.macs[nic] for nic in compared)
 
 
 def require_name(label: str, seen: Identity, names: Collection[str | None]) -> None:
@@ -71,6 +76,6 @@ def replaced(label: str, answer: str) -> Conflict:
     return Conflict(
         attempted=f"{label} was not changed",
         answer=answer,
-        next_step="Someone changed it since then: check which VM you mean and run again",
+        next_step="Someone changed it since then: check which guest you mean and run again",
         reason="replaced",
     )
