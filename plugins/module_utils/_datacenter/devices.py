@@ -94,8 +94,8 @@ def mdev_differences(
 ) -> Iterator[str]:
     """Yield a warning for each PCI device that differs from `mdev` of its mapping (pure).
 
-    It is no refusal: a device offers mediated devices once its driver is loaded (pve-common:
-    SysFSTools.pm, lspci).
+    A device offers mediated devices once its driver is loaded, so a difference is not refused
+    (pve-common: SysFSTools.pm, lspci).
     """
     word = "is not" if mdev else "is"
     for entry in entries:
