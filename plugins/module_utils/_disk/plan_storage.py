@@ -95,7 +95,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedStorage:
         if _OF_TYPE[key] != kind:
             raise _invalid(key, f"it is for type={_OF_TYPE[key]}", f"Leave out {key}")
     if not present and params.get("confirm") != name:
-        answer = f"to remove the {_TITLES[kind]} destroys its data"
+        answer = f"the removal destroys the data of the {_TITLES[kind]}"
         raise _invalid("confirm", answer, f"Set confirm={name}")
     return WantedStorage(
         node=validate.node(params["node"]),

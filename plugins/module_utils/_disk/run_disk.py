@@ -59,8 +59,8 @@ def read_wanted(params: Mapping[str, Any]) -> WantedDisk:
     if wanted.state == WIPED and not wanted.serial:
         raise ValidationFailed(
             attempted=wanted.attempted,
-            answer="to wipe a disk destroys its data",
-            next_step="Set confirm to the serial number of the disk: pve.fleet.disk_info",
+            answer="a wipe destroys the data of the disk",
+            next_step="Set confirm to the serial number of the disk; pve.fleet.disk_info has it",
             reason="confirm",
             dispatched=False,
         )

@@ -50,6 +50,23 @@ _KINDS: Mapping[str, str] = {
     "str": "a text",
 }
 _TEXTS = ("str", "path")
+# States under the names that results, PVE or other collections give them.
+_SYNONYMS: Mapping[str, str] = {
+    "running": "started",
+    "start": "started",
+    "off": "stopped",
+    "shutdown": "stopped",
+    "poweroff": "stopped",
+    "rebooted": "restarted",
+    "reboot": "restarted",
+    "suspended": "paused",
+    "set": "present",
+    "created": "present",
+    "latest": "present",
+    "deleted": "absent",
+    "removed": "absent",
+    "destroyed": "absent",
+}
 _CHOICES = re.compile(
     r"value of \S+ must be one of: (?P<choices>.*?), got: (?P<given>.*?)(?P<place> found in .*)?",
     re.DOTALL,
@@ -163,7 +180,16 @@ def _choice_hint(message: str) -> str:
     found = _CHOICES.fullmatch(message)
     if found is None:
         return ""
-    return did_you_mean(found["given"], found["choices"].split(", "))
+    return _choice_meant(found["given"], found["choices"].split(", "))
+
+
+def _choice_meant(given: str, choices: Iterable[str]) -> str:
+    """Return the hint for an unknown value: the choice of the same meaning, else a similar one."""
+    known = list(choices)
+    meant = _SYNONYMS.get(given.lower())
+    if meant in known:
+        return f" (did you mean '{meant}'?)"
+    return did_you_mean(given, known)
 
 
 def _hint(dotted: str, spec: Spec) -> str:
@@ -248,7 +274,7 @@ class _Checker:
         choices = rule.get("choices")
         if choices and value is not None and value not in choices:
             known = ", ".join(str(choice) for choice in choices if choice != "")
-            hint = did_you_mean(str(value), map(str, choices))
+            hint = _choice_meant(str(value), map(str, choices))
             self._note("unknown value", f"{path}: {value!r} is not one of {known}{hint}")
 
     def _note(self, reason: str, cause: str) -> None:

@@ -37,6 +37,25 @@ TENANTS = (
     " name, such as 'tenants: {NAME: {...}}', instead of '- name: NAME'."
 )
 
+MEANT = [
+    ("running", "present, started, absent", " (did you mean 'started'?)"),
+    ("Deleted", "present, absent", " (did you mean 'absent'?)"),
+    ("set", "present, absent", " (did you mean 'present'?)"),
+    ("running", "present, absent", ""),
+    ("stoped", "started, stopped", " (did you mean 'stopped'?)"),
+]
+
+
+@pytest.mark.parametrize(("given", "choices", "hint"), MEANT)
+def test_choice_of_the_same_meaning(given: str, choices: str, hint: str) -> None:
+    message = f"value of state must be one of: {choices}, got: {given}"
+    assert shorter_refusal(message, {}) == f"{message}{hint}"
+    spec = {"state": {"choices": choices.split(", ")}}
+    with pytest.raises(ValidationFailed) as caught:
+        check_options(spec, {"state": given})
+    assert caught.value.message == f"state: '{given}' is not one of {choices}{hint}."
+
+
 RIGHT: list[dict[str, Any]] = [
     {"name": "web1", "cores": "2", "memory": "4G", "onboot": "yes"},
     {"name": 7, "vmid": "100", "tags": "a,b", "cpulimit": "1.5"},
