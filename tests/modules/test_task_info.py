@@ -302,9 +302,11 @@ def test_tasks_of_others_are_not_stopped(lab: Lab) -> None:
     [
         ("no task", "ValidationFailed"),
         ("UPID:pve1:0003F4A2:0A1B2C3D:6741A0B1:qmstart:1:root@pam!fleet:", "NotFound"),
+        ("UPID:pve9:0003F4A2:0A1B2C3D:6741A0B1:qmstart:1:root@pam!fleet:", "ConfigurationError"),
     ],
 )
 @pytest.mark.parametrize("state", ["finished", "stopped"])
 def test_a_task_that_does_not_exist(lab: Lab, upid: str, category: str, state: str) -> None:
     result = lab.run("task", upid=upid, state=state)
     assert result["error"]["category"] == category
+    assert "was started" not in result["msg"]

@@ -54,9 +54,9 @@ def require_tenant(module: str, params: Mapping[str, Any], connection: Connectio
         return
     raise ValidationFailed(
         attempted="The task was refused",
-        answer="it has no tenant, and require_tenant is set: without one it could change the VMs of"
-        " every tenant",
-        next_step="Set tenant, in a list of VMs for each of them",
+        answer="it could change the guests of every tenant, because it has no tenant, and"
+        " require_tenant is set",
+        next_step="Set tenant; in a list of VMs, set it for each VM",
         reason="require_tenant",
         dispatched=False,
     )

@@ -46,10 +46,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
     if params["state"] == STOPPED:
         return apply_plan(_TaskStop(client, upid, timeout), check_mode)
-    if check_mode:
-        task = read_task(client, upid)
-        if task.status == RUNNING:
-            return _result(client, Plan(), task)
+    task = read_task(client, upid)
+    if check_mode and task.status == RUNNING:
+        return _result(client, Plan(), task)
     client.wait(upid.text, timeout=timeout)
     return _result(client, Plan(), read_task(client, upid))
 

@@ -72,7 +72,7 @@ _NO_GUEST = r"^(?!.*/nodes/[^/]+/[^/]+/\d)"
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
 _CHECK_NODE = "Check the name of the node: pve.fleet.node_info lists the nodes"
-_CHECK_STORAGE = "Check the storage's name; GET /storage lists those of this cluster"
+_CHECK_STORAGE = "Check the name of the storage: pve.fleet.storage_info lists the storages"
 _STORAGES = r"^/storage(?:/|$)"  # definitions of storages
 _CHECK_POOL = "Check the pool's name, or create the pool first"
 
