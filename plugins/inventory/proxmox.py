@@ -93,7 +93,6 @@ plugin: pve.fleet.proxmox
 
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -199,11 +198,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._populate(sync, options, connection)
         except FleetError as error:
             raise AnsibleParserError(f"{error.message} ({error.category})") from None
-        except ImportError as error:
-            raise AnsibleParserError(
-                f"the Python library {error.name} is missing for {sys.executable}: install it"
-                " (ConfigurationError)"
-            ) from None
 
     def _read_config_data(self, path: str) -> Any:
         """Read the file; a cache that cannot be opened costs a warning, not the inventory.

@@ -9,19 +9,35 @@ because proxmoxer drops the message of an error, and requests obeys the environm
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 try:
     from proxmoxer.core import ProxmoxResource
-except ImportError:  # reported by the entry, with the name of the library
+except ImportError:  # reported by `require_libraries`
     ProxmoxResource = None
 
 from ..._core.clock import Clock
+from ..._core.errors import ConfigurationError
 from ..layer import Layer
 from ..request import Request, quoted
 from ..settings import Connection
 from .session import Answer, Exchange, Session, read_beside, read_data
+from .transport import requests
+
+
+def require_libraries() -> None:
+    """Raise ConfigurationError if this Python cannot import a library that every request needs."""
+    for library, imported in (("proxmoxer", ProxmoxResource), ("requests", requests)):
+        if imported is None:
+            raise ConfigurationError(
+                attempted="Could not connect to Proxmox VE",
+                answer=f"the Python library {library} cannot be imported by {sys.executable}",
+                next_step=f"Install it for this Python: pip install {library}",
+                reason=f"missing library {library}",
+                dispatched=False,
+            )
 
 
 class ProxmoxerTransport(Layer[Session]):
@@ -31,6 +47,7 @@ class ProxmoxerTransport(Layer[Session]):
     """
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
+        require_libraries()
         super().__init__(Session(connection, clock))
 
     def send(self, request: Request) -> Any:

@@ -20,7 +20,7 @@ try:
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3 import exceptions as urllib3_errors
-except ImportError:  # reported by the entry, with the name of the missing library
+except ImportError:  # reported by `require_libraries` of the backend
     requests = None  # type: ignore[assignment]
     HTTPAdapter = object  # type: ignore[assignment,misc]
 
