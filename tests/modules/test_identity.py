@@ -164,7 +164,7 @@ def _another(**config: Any) -> list[list[Any]]:
 def _another_container(**config: Any) -> list[list[Any]]:
     """Someone destroys the container and makes one of the same VMID, name, tenant and volumes."""
     mac = "BC:24:11:00:00:09"
-    nic = {"net0": f"name=eth0,bridge=vmbr0,hwaddr={mac},type=veth"}
+    nic: dict[str, Any] = {"net0": f"name=eth0,bridge=vmbr0,hwaddr={mac},type=veth"}
     path = f"/containers/{VMID}"
     entry = container(mp0=MOUNT, **nic, **config)[VMID]
     return [["DELETE", path, None], ["POST", path, entry]]
@@ -324,7 +324,7 @@ def test_what_the_run_itself_changes_does_not_stop_it(
 
 
 # The container of the task has a VMID and no tenant: only its MAC addresses are left to compare.
-LATER_LOOKS = {
+LATER_LOOKS: dict[str, dict[str, Any]] = {
     "a look after the first write": {"cores": 2, "node": "pve1", "migrate": True},
     "a look before a shutdown": {"state": "stopped"},
 }
@@ -332,7 +332,7 @@ LATER_LOOKS = {
 
 @pytest.mark.parametrize("what", LATER_LOOKS)
 def test_container_of_another_tenant_with_the_vmid_is_not_changed(cluster: Lab, what: str) -> None:
-    options = {"vmid": VMID, "shutdown_timeout": 60, **LATER_LOOKS[what]}
+    options: dict[str, Any] = {"vmid": VMID, "shutdown_timeout": 60, **LATER_LOOKS[what]}
     cluster.simulator.reset()
     of_container(what, container(running="state" in options)).prepare(cluster)
     look = f"^/nodes/pve./lxc/{VMID}/pending$"
