@@ -90,9 +90,9 @@ class OsdTask(PlannedTask):
 
     def _await(self, is_reached: Callable[[Planned], bool]) -> Planned:
         """Return the first reading with the desired state, or the last one before the deadline."""
-        deadline = self.client.clock.time() + _SETTLES
+        deadline = self.client.clock.monotonic() + _SETTLES
         while True:
-            is_late = self.client.clock.time() >= deadline
+            is_late = self.client.clock.monotonic() >= deadline
             try:
                 planned = self.read()
                 if is_late or is_reached(planned):
