@@ -124,6 +124,7 @@ def test_clones_with_number_or_name_of_the_other_kind_are_refused(lagging: Lab, 
     assert cause in refused(lagging, "clone", tenant="acme", **options)
 
 
+@pytest.mark.usefixtures("fast")
 @pytest.mark.parametrize("own", repeated(["container", "vm"]))
 def test_number_that_the_other_kind_takes_at_the_same_time(lagging: Lab, own: str) -> None:
     """PVE refuses the number (pve-cluster: Cluster.pm, check_vmid_unused)."""
