@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -65,7 +66,9 @@ WRITES: Mapping[str, Form] = {{
 '''
 
 # Characters of a form from which on it is written once, if several answers have it.
-LONG = 120
+LONG = 90
+# Characters of names on a line, which leave room for the deepest indentation.
+WIDTH = 68
 
 
 class DeclarationError(ValueError):
@@ -91,9 +94,9 @@ def render(text: str | None = None) -> str:
 
 def _imported(*sources: str) -> list[str]:
     """Return the names of `forms.py` that the sources use, sorted as an import."""
-    known = "ByType Form Option Record address bucket count either flag memory moment name network"
-    known += " number option_name optional position properties retention rows rule_type scalar"
-    known += " subnet text unchanged values vmid whole"
+    known = "ByType Form Option Record address bucket count each either flag memory moment name"
+    known += " network number option_name optional position properties retention rows rule_type"
+    known += " scalar subnet text unchanged values vmid whole"
     words = {word for source in sources for word in re.findall(r"\b[A-Za-z_]+\b", source)}
     used = {"Form", *words.intersection(known.split())}
     return sorted(used, key=lambda name: (not name[0].isupper(), name))
@@ -254,7 +257,7 @@ def _fields(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> s
             found[name] = own
     for name, part in (form.get("parts") or {}).items():
         found[name] = _form(part, properties.get(name) or {}, f"{where}, {name}")
-    return _source(found)
+    return _grouped(found)
 
 
 def _in_both_kinds(where: str) -> bool:
@@ -281,6 +284,22 @@ def _typed(schema: Mapping[str, Any] | None) -> str | None:
 
 def _source(forms: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name!r}: {form}" for name, form in forms.items()) + "}"
+
+
+def _grouped(forms: Mapping[str, str]) -> str:
+    """Return the source of the same dictionary, with names of the same simple form together."""
+    groups: dict[str, list[str]] = {}
+    for name, form in forms.items():
+        groups.setdefault(form, []).append(name)
+    parts: list[str] = []
+    for form, names in groups.items():
+        if len(names) == 1:
+            parts.append(f"{names[0]!r}: {form}")
+        else:
+            lines = textwrap.wrap(" ".join(names), WIDTH, break_on_hyphens=False)
+            words = " ".join(repr(line) for line in [lines[0], *(f" {one}" for one in lines[1:])])
+            parts.append(f"**each({form}, {words})")
+    return "{" + ", ".join(parts) + "}"
 
 
 def main() -> int:

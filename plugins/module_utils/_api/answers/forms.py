@@ -267,6 +267,11 @@ class ByType:
         return row if record is None else record(row)
 
 
+def each(form: Form, names: str) -> dict[str, Form]:
+    """Return the same form for each of the names."""
+    return dict.fromkeys(names.split(), form)
+
+
 def rows(form: Form) -> Form:
     """Return the form of a list; a null is not taken for an empty one."""
 
@@ -339,9 +344,8 @@ def bucket(value: Any) -> dict[str, Any]:
 _BUCKET = Record(
     {},
     {
-        **dict.fromkeys(("id", "in", "total_space", "bytes_used"), whole),
-        **dict.fromkeys(("name", "type", "host", "status"), text),
-        **dict.fromkeys(("device_class", "ceph_version_short"), text),
+        **each(whole, "id in total_space bytes_used"),
+        **each(text, "name type host status device_class ceph_version_short"),
         "children": rows(bucket),
     },
 )

@@ -18,6 +18,7 @@ from ..forms import (
     address,
     bucket,
     count,
+    each,
     either,
     flag,
     memory,
@@ -43,64 +44,30 @@ from ..forms import (
 
 _CLUSTER_ACME_PLUGINS = Record(
     {"plugin": name},
-    {
-        "type": text,
-        "api": text,
-        "nodes": text,
-        "digest": text,
-        "validation-delay": whole,
-        "disable": flag,
-    },
+    {**each(text, "type api nodes digest"), "validation-delay": whole, "disable": flag},
 )
 _NODES_GUEST = Record(
     {"vmid": vmid},
     {
-        "maxmem": whole,
-        "mem": whole,
-        "maxdisk": whole,
-        "diskread": whole,
-        "diskwrite": whole,
-        "netin": whole,
-        "netout": whole,
-        "uptime": whole,
-        "name": text,
-        "status": text,
-        "tags": text,
-        "lock": text,
+        **each(
+            whole,
+            "maxmem mem maxdisk diskread diskwrite netin netout uptime maxcpu cpus memhost disk",
+        ),
+        **each(text, "name status tags lock qmpstatus pool hastate"),
         "cpu": number,
         "template": flag,
-        "maxcpu": whole,
-        "cpus": whole,
-        "memhost": whole,
-        "disk": whole,
-        "qmpstatus": text,
-        "pool": text,
-        "hastate": text,
     },
 )
 _NODES_GUEST_STATUS_CURRENT = Record(
     {"status": name},
     {
-        "maxmem": whole,
-        "mem": whole,
-        "maxdisk": whole,
-        "diskread": whole,
-        "diskwrite": whole,
-        "netin": whole,
-        "netout": whole,
-        "uptime": whole,
-        "name": text,
-        "tags": text,
-        "lock": text,
+        **each(
+            whole,
+            "maxmem mem maxdisk diskread diskwrite netin netout uptime maxcpu cpus memhost disk",
+        ),
+        **each(text, "name tags lock qmpstatus pool hastate"),
         "cpu": number,
         "template": flag,
-        "maxcpu": whole,
-        "cpus": whole,
-        "memhost": whole,
-        "disk": whole,
-        "qmpstatus": text,
-        "pool": text,
-        "hastate": text,
         "vmid": vmid,
         "ha": Record({}, {"state": text}),
     },
@@ -108,15 +75,8 @@ _NODES_GUEST_STATUS_CURRENT = Record(
 _NODES_GUEST_CONFIG = values(
     scalar,
     {
-        "tags": text,
-        "description": text,
-        "lock": text,
-        "name": text,
-        "agent": text,
-        "cores": count,
-        "sockets": count,
-        "vcpus": count,
-        "balloon": count,
+        **each(text, "tags description lock name agent"),
+        **each(count, "cores sockets vcpus balloon"),
         "memory": memory,
     },
     key=option_name,
@@ -124,15 +84,8 @@ _NODES_GUEST_CONFIG = values(
 _NODES_GUEST_PENDING = Option(
     option_name,
     {
-        "name": text,
-        "tags": text,
-        "description": text,
-        "lock": text,
-        "agent": text,
-        "cores": count,
-        "sockets": count,
-        "vcpus": count,
-        "balloon": count,
+        **each(text, "name tags description lock agent"),
+        **each(count, "cores sockets vcpus balloon"),
         "memory": memory,
     },
     scalar,
@@ -141,26 +94,16 @@ _NODES_GUEST_PENDING = Option(
 _NODES_GUEST_SNAPSHOT = Record(
     {"name": name},
     {
-        "parent": text,
-        "description": text,
-        "snapstate": text,
+        **each(text, "parent description snapstate"),
         "snaptime": moment,
-        "vmstate": flag,
-        "running": flag,
+        **each(flag, "vmstate running"),
     },
 )
 _NODES_GUEST_SNAPSHOT_CONFIG = values(
     scalar,
     {
-        "name": text,
-        "tags": text,
-        "description": text,
-        "lock": text,
-        "agent": text,
-        "cores": count,
-        "sockets": count,
-        "vcpus": count,
-        "balloon": count,
+        **each(text, "name tags description lock agent"),
+        **each(count, "cores sockets vcpus balloon"),
         "memory": memory,
     },
     key=option_name,
@@ -169,16 +112,15 @@ _NODES_GUEST_MIGRATE = Record(
     {},
     {
         "running": flag,
-        "local_resources": rows(text),
-        "mapped-resources": rows(text),
-        "allowed_nodes": rows(text),
+        **each(rows(text), "local_resources mapped-resources allowed_nodes"),
         "not_allowed_nodes": values(
             Record(
                 {},
                 {
-                    "unavailable_storages": rows(text),
-                    "unavailable-resources": rows(text),
-                    "unavailable_resources": rows(text),
+                    **each(
+                        rows(text),
+                        "unavailable_storages unavailable-resources unavailable_resources",
+                    ),
                     "blocking-ha-resources": rows(either(unchanged, unchanged)),
                 },
             )
@@ -186,7 +128,7 @@ _NODES_GUEST_MIGRATE = Record(
         "local_disks": rows(
             Record(
                 {"volid": name},
-                {"cdrom": flag, "is_vmstate": flag, "referenced_in_snapshot": values(unchanged)},
+                {**each(flag, "cdrom is_vmstate"), "referenced_in_snapshot": values(unchanged)},
             )
         ),
     },
@@ -194,83 +136,31 @@ _NODES_GUEST_MIGRATE = Record(
 _STORAGE = Record(
     {"storage": name},
     {
-        "type": text,
-        "content": text,
-        "nodes": text,
-        "preallocation": text,
-        "path": text,
-        "format": text,
-        "bwlimit": text,
-        "content-dirs": text,
-        "digest": text,
-        "subdir": text,
-        "options": text,
+        **each(
+            text,
+            "type content nodes preallocation path format bwlimit content-dirs"
+            " digest subdir options username domain smbversion namespace"
+            " fingerprint base saferemove-stepsize saferemove_throughput server"
+            " export share vgname thinpool pool portal target iscsiprovider"
+            " blocksize comstar_hg comstar_tg lio_tpg mountpoint zfs-base-path"
+            " monhost data-pool fs-name datastore is_mountpoint"
+            " max-protected-backups port keyring encryption-key master-pubkey",
+        ),
         "prune-backups": retention,
-        "username": text,
-        "domain": text,
-        "smbversion": text,
-        "namespace": text,
-        "fingerprint": text,
-        "base": text,
-        "saferemove-stepsize": text,
-        "saferemove_throughput": text,
-        "server": text,
-        "export": text,
-        "share": text,
-        "vgname": text,
-        "thinpool": text,
-        "pool": text,
-        "portal": text,
-        "target": text,
-        "iscsiprovider": text,
-        "blocksize": text,
-        "comstar_hg": text,
-        "comstar_tg": text,
-        "lio_tpg": text,
-        "mountpoint": text,
-        "zfs-base-path": text,
-        "monhost": text,
-        "data-pool": text,
-        "fs-name": text,
-        "datastore": text,
-        "is_mountpoint": text,
-        "max-protected-backups": text,
-        "port": text,
-        "keyring": text,
-        "encryption-key": text,
-        "master-pubkey": text,
-        "shared": flag,
-        "sparse": flag,
-        "snapshot-as-volume-chain": flag,
-        "disable": flag,
-        "create-base-path": flag,
-        "create-subdirs": flag,
-        "nocow": flag,
-        "fuse": flag,
-        "mkdir": flag,
-        "saferemove": flag,
-        "tagged_only": flag,
-        "nowritecache": flag,
-        "krbd": flag,
-        "skip-cert-verification": flag,
+        **each(
+            flag,
+            "shared sparse snapshot-as-volume-chain disable create-base-path"
+            " create-subdirs nocow fuse mkdir saferemove tagged_only nowritecache"
+            " krbd skip-cert-verification",
+        ),
     },
 )
 _CLUSTER_FIREWALL_RULES = Record(
     {"pos": position, "action": name, "type": rule_type},
     {
-        "icmp-type": text,
-        "comment": text,
-        "log": text,
-        "iface": text,
-        "dport": text,
-        "sport": text,
-        "proto": text,
-        "dest": text,
-        "source": text,
-        "macro": text,
+        **each(text, "icmp-type comment log iface dport sport proto dest source macro digest"),
         "pos": position,
         "type": rule_type,
-        "digest": text,
         "enable": flag,
     },
 )
@@ -279,18 +169,9 @@ _NODES_GUEST_FIREWALL_RULES = Record(
     {
         "pos": position,
         "type": rule_type,
-        "action": text,
-        "macro": text,
-        "source": text,
-        "dest": text,
-        "proto": text,
-        "sport": text,
-        "dport": text,
-        "iface": text,
-        "log": text,
-        "comment": text,
-        "icmp-type": text,
-        "digest": text,
+        **each(
+            text, "action macro source dest proto sport dport iface log comment icmp-type digest"
+        ),
         "enable": flag,
     },
 )
@@ -302,84 +183,47 @@ READS: Mapping[str, Form] = {
             lxc=Record(
                 {"vmid": vmid, "node": name},
                 {
-                    "maxmem": whole,
-                    "mem": whole,
-                    "memhost": whole,
-                    "maxdisk": whole,
-                    "disk": whole,
-                    "diskread": whole,
-                    "diskwrite": whole,
-                    "netin": whole,
-                    "netout": whole,
-                    "uptime": whole,
-                    "name": text,
-                    "status": text,
-                    "tags": text,
-                    "pool": text,
-                    "lock": text,
-                    "hastate": text,
+                    **each(
+                        whole,
+                        "maxmem mem memhost maxdisk disk diskread diskwrite netin netout"
+                        " uptime maxcpu cpus",
+                    ),
+                    **each(text, "name status tags pool lock hastate qmpstatus"),
                     "cpu": number,
                     "template": flag,
-                    "maxcpu": whole,
-                    "cpus": whole,
-                    "qmpstatus": text,
                 },
             ),
             qemu=Record(
                 {"vmid": vmid, "node": name},
                 {
-                    "maxmem": whole,
-                    "mem": whole,
-                    "memhost": whole,
-                    "maxdisk": whole,
-                    "disk": whole,
-                    "diskread": whole,
-                    "diskwrite": whole,
-                    "netin": whole,
-                    "netout": whole,
-                    "uptime": whole,
-                    "name": text,
-                    "status": text,
-                    "tags": text,
-                    "pool": text,
-                    "lock": text,
-                    "hastate": text,
+                    **each(
+                        whole,
+                        "maxmem mem memhost maxdisk disk diskread diskwrite netin netout"
+                        " uptime maxcpu cpus",
+                    ),
+                    **each(text, "name status tags pool lock hastate qmpstatus"),
                     "cpu": number,
                     "template": flag,
-                    "maxcpu": whole,
-                    "cpus": whole,
-                    "qmpstatus": text,
                 },
             ),
             node=Record(
                 {"node": name},
                 {
-                    "maxmem": whole,
-                    "mem": whole,
-                    "memhost": whole,
-                    "maxdisk": whole,
-                    "disk": whole,
-                    "diskread": whole,
-                    "diskwrite": whole,
-                    "netin": whole,
-                    "netout": whole,
-                    "uptime": whole,
+                    **each(
+                        whole,
+                        "maxmem mem memhost maxdisk disk diskread diskwrite netin netout"
+                        " uptime maxcpu cpus",
+                    ),
                     "cpu": number,
-                    "status": text,
-                    "hastate": text,
-                    "maxcpu": whole,
-                    "cpus": whole,
+                    **each(text, "status hastate"),
                 },
             ),
             storage=Record(
                 {"storage": name, "node": name},
                 {
-                    "disk": whole,
-                    "maxdisk": whole,
+                    **each(whole, "disk maxdisk"),
                     "shared": flag,
-                    "status": text,
-                    "plugintype": text,
-                    "content": text,
+                    **each(text, "status plugintype content"),
                 },
             ),
             pool=Record({"pool": name}, {}),
@@ -389,7 +233,7 @@ READS: Mapping[str, Form] = {
         ByType(
             cluster=Record({}, {"name": text, "quorate": flag}),
             node=Record(
-                {"name": name}, {"online": flag, "local": flag, "ip": text, "nodeid": whole}
+                {"name": name}, {**each(flag, "online local"), "ip": text, "nodeid": whole}
             ),
         )
     ),
@@ -397,15 +241,8 @@ READS: Mapping[str, Form] = {
         Record(
             {"upid": name},
             {
-                "node": text,
-                "type": text,
-                "id": text,
-                "user": text,
-                "tokenid": text,
-                "status": text,
-                "exitstatus": text,
-                "starttime": moment,
-                "endtime": moment,
+                **each(text, "node type id user tokenid status exitstatus"),
+                **each(moment, "starttime endtime"),
             },
         )
     ),
@@ -414,27 +251,16 @@ READS: Mapping[str, Form] = {
     "cluster/options": Record(
         {},
         {
-            "crs": either(unchanged, text, dict),
-            "tag-style": either(unchanged, text, dict),
-            "user-tag-access": either(unchanged, text, dict),
-            "bwlimit": either(unchanged, text, dict),
-            "migration": either(unchanged, text, dict),
-            "next-id": either(unchanged, text, dict),
-            "ha": either(unchanged, text, dict),
-            "location": either(unchanged, text, dict),
-            "notify": either(unchanged, text, dict),
-            "replication": either(unchanged, text, dict),
-            "u2f": either(unchanged, text, dict),
-            "webauthn": either(unchanged, text, dict),
-            "description": text,
-            "consent-text": text,
-            "console": text,
-            "keyboard": text,
-            "language": text,
-            "mac_prefix": text,
-            "email_from": text,
-            "http_proxy": text,
-            "fencing": text,
+            **each(
+                either(unchanged, text, dict),
+                "crs tag-style user-tag-access bwlimit migration next-id ha location"
+                " notify replication u2f webauthn",
+            ),
+            **each(
+                text,
+                "description consent-text console keyboard language mac_prefix"
+                " email_from http_proxy fencing",
+            ),
             "max_workers": number,
             "registered-tags": either(rows(text), text),
         },
@@ -443,48 +269,37 @@ READS: Mapping[str, Form] = {
         ByType(
             quorum=Record({}, {"quorate": flag}),
             master=Record({}, {"node": text}),
-            fencing=Record({}, {"armed-state": text, "resource_mode": text}),
+            fencing=Record({}, {**each(text, "armed-state resource_mode")}),
             lrm=Record({"node": name}, {"status": text}),
-            service=Record(
-                {"sid": name}, {"node": text, "state": text, "request_state": text, "status": text}
-            ),
+            service=Record({"sid": name}, {**each(text, "node state request_state status")}),
         )
     ),
     "cluster/ha/status/manager_status": Record(
         {},
         {
             "manager_status": Record({}, {"node_status": values(text), "timestamp": moment}),
-            "lrm_status": values(Record({}, {"mode": text, "state": text, "timestamp": moment})),
+            "lrm_status": values(Record({}, {**each(text, "mode state"), "timestamp": moment})),
         },
     ),
     "nodes/*/ceph/pool": rows(
         Record(
             {"pool_name": name},
             {
-                "size": whole,
-                "min_size": whole,
-                "pg_num": whole,
-                "pg_num_min": whole,
-                "pg_autoscale_mode": text,
-                "crush_rule_name": text,
-                "target_size": whole,
+                **each(whole, "size min_size pg_num pg_num_min target_size bytes_used"),
+                **each(text, "pg_autoscale_mode crush_rule_name type"),
                 "target_size_ratio": number,
-                "type": text,
-                "bytes_used": whole,
                 "application_metadata": values(unchanged),
             },
         )
     ),
     "nodes/*/ceph/mon": rows(
-        Record(
-            {"name": name}, {"host": text, "state": text, "addr": text, "ceph_version_short": text}
-        )
+        Record({"name": name}, {**each(text, "host state addr ceph_version_short")})
     ),
     "nodes/*/ceph/mgr": rows(
-        Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
+        Record({"name": name}, {**each(text, "host state ceph_version_short")})
     ),
     "nodes/*/ceph/mds": rows(
-        Record({"name": name}, {"host": text, "state": text, "ceph_version_short": text})
+        Record({"name": name}, {**each(text, "host state ceph_version_short")})
     ),
     "nodes/*/ceph/status": Record(
         {},
@@ -507,11 +322,8 @@ READS: Mapping[str, Form] = {
         Record(
             {"sid": name},
             {
-                "state": text,
-                "group": text,
-                "comment": text,
-                "max_restart": whole,
-                "max_relocate": whole,
+                **each(text, "state group comment"),
+                **each(whole, "max_restart max_relocate"),
                 "failback": flag,
             },
         )
@@ -519,95 +331,55 @@ READS: Mapping[str, Form] = {
     "cluster/ha/resources/*": Record(
         {},
         {
-            "state": text,
-            "max_restart": whole,
-            "max_relocate": whole,
+            **each(text, "state group comment digest"),
+            **each(whole, "max_restart max_relocate"),
             "failback": flag,
-            "group": text,
-            "comment": text,
-            "digest": text,
         },
     ),
     "cluster/ha/groups": rows(
         Record(
-            {"group": name},
-            {"nodes": text, "comment": text, "restricted": flag, "nofailback": flag},
+            {"group": name}, {**each(text, "nodes comment"), **each(flag, "restricted nofailback")}
         )
     ),
     "cluster/ha/groups/*": Record(
-        {}, {"nodes": text, "comment": text, "digest": text, "restricted": flag, "nofailback": flag}
+        {}, {**each(text, "nodes comment digest"), **each(flag, "restricted nofailback")}
     ),
     "cluster/backup": rows(
         Record(
             {"id": name},
             {
-                "schedule": text,
-                "vmid": text,
-                "pool": text,
-                "exclude": text,
-                "node": text,
-                "storage": text,
-                "mode": text,
-                "compress": text,
-                "notes-template": text,
-                "comment": text,
-                "mailto": text,
-                "mailnotification": text,
-                "notification-mode": text,
-                "pbs-change-detection-mode": text,
-                "all": flag,
-                "enabled": flag,
-                "remove": flag,
-                "protected": flag,
-                "repeat-missed": flag,
-                "bwlimit": whole,
-                "ionice": whole,
-                "zstd": whole,
+                **each(
+                    text,
+                    "schedule vmid pool exclude node storage mode compress notes-template"
+                    " comment mailto mailnotification notification-mode"
+                    " pbs-change-detection-mode",
+                ),
+                **each(flag, "all enabled remove protected repeat-missed"),
+                **each(whole, "bwlimit ionice zstd"),
                 "next-run": moment,
-                "prune-backups": either(unchanged, text, dict),
-                "fleecing": either(unchanged, text, dict),
-                "performance": either(unchanged, text, dict),
+                **each(either(unchanged, text, dict), "prune-backups fleecing performance"),
             },
         )
     ),
     "cluster/ha/rules": rows(
         Record(
             {"rule": name},
-            {
-                "type": text,
-                "affinity": text,
-                "nodes": text,
-                "resources": text,
-                "comment": text,
-                "strict": flag,
-                "disable": flag,
-            },
+            {**each(text, "type affinity nodes resources comment"), **each(flag, "strict disable")},
         )
     ),
     "cluster/ha/rules/*": Record(
         {},
         {
-            "type": text,
-            "affinity": text,
-            "nodes": text,
-            "resources": text,
-            "comment": text,
-            "digest": text,
-            "strict": flag,
-            "disable": flag,
+            **each(text, "type affinity nodes resources comment digest"),
+            **each(flag, "strict disable"),
         },
     ),
     "cluster/qemu/custom-cpu-models": rows(
         Record(
             {"cputype": name},
             {
-                "reported-model": text,
-                "flags": text,
-                "hv-vendor-id": text,
-                "phys-bits": text,
-                "guest-phys-bits": whole,
-                "level": whole,
-                "digest": text,
+                **each(text, "reported-model flags hv-vendor-id phys-bits digest"),
+                **each(whole, "guest-phys-bits level"),
                 "hidden": flag,
             },
         )
@@ -618,12 +390,12 @@ READS: Mapping[str, Form] = {
             {
                 "map": rows(text),
                 "description": text,
-                "checks": rows(Record({}, {"severity": text, "message": text})),
+                "checks": rows(Record({}, {**each(text, "severity message")})),
             },
         )
     ),
     "cluster/mapping/dir/*": Record(
-        {}, {"map": rows(properties), "description": text, "digest": text}
+        {}, {"map": rows(properties), **each(text, "description digest")}
     ),
     "cluster/mapping/pci": rows(
         Record(
@@ -631,9 +403,8 @@ READS: Mapping[str, Form] = {
             {
                 "map": rows(text),
                 "description": text,
-                "mdev": flag,
-                "live-migration-capable": flag,
-                "checks": rows(Record({}, {"severity": text, "message": text})),
+                **each(flag, "mdev live-migration-capable"),
+                "checks": rows(Record({}, {**each(text, "severity message")})),
             },
         )
     ),
@@ -641,10 +412,8 @@ READS: Mapping[str, Form] = {
         {},
         {
             "map": rows(properties),
-            "description": text,
-            "digest": text,
-            "mdev": flag,
-            "live-migration-capable": flag,
+            **each(text, "description digest"),
+            **each(flag, "mdev live-migration-capable"),
         },
     ),
     "cluster/mapping/usb": rows(
@@ -653,20 +422,18 @@ READS: Mapping[str, Form] = {
             {
                 "map": rows(text),
                 "description": text,
-                "errors": rows(Record({}, {"severity": text, "message": text})),
+                "errors": rows(Record({}, {**each(text, "severity message")})),
             },
         )
     ),
     "cluster/mapping/usb/*": Record(
-        {}, {"map": rows(properties), "description": text, "digest": text}
+        {}, {"map": rows(properties), **each(text, "description digest")}
     ),
     "cluster/acme/account": rows(Record({}, {"name": text})),
     "cluster/acme/account/*": Record(
         {},
         {
-            "directory": text,
-            "location": text,
-            "tos": text,
+            **each(text, "directory location tos"),
             "account": Record({}, {"contact": rows(text), "status": text}),
         },
     ),
@@ -677,74 +444,47 @@ READS: Mapping[str, Form] = {
     "cluster/metrics/server/*": Record(
         {},
         {
-            "type": text,
-            "server": text,
-            "proto": text,
-            "path": text,
-            "influxdbproto": text,
-            "organization": text,
-            "bucket": text,
-            "api-path-prefix": text,
-            "digest": text,
-            "otel-protocol": text,
-            "otel-path": text,
-            "otel-compression": text,
-            "otel-resource-attributes": text,
-            "port": whole,
-            "mtu": whole,
-            "timeout": whole,
-            "max-body-size": whole,
-            "otel-timeout": whole,
-            "otel-max-body-size": whole,
-            "disable": flag,
-            "verify-certificate": flag,
-            "otel-verify-ssl": flag,
+            **each(
+                text,
+                "type server proto path influxdbproto organization bucket"
+                " api-path-prefix digest otel-protocol otel-path otel-compression"
+                " otel-resource-attributes",
+            ),
+            **each(whole, "port mtu timeout max-body-size otel-timeout otel-max-body-size"),
+            **each(flag, "disable verify-certificate otel-verify-ssl"),
         },
     ),
     "cluster/notifications/endpoints/gotify": rows(
-        Record({"name": name}, {"comment": text, "server": text, "disable": flag})
+        Record({"name": name}, {**each(text, "comment server"), "disable": flag})
     ),
     "cluster/notifications/endpoints/gotify/*": Record(
-        {}, {"comment": text, "digest": text, "server": text, "disable": flag}
+        {}, {**each(text, "comment digest server"), "disable": flag}
     ),
     "cluster/notifications/endpoints/sendmail": rows(
         Record(
             {"name": name},
             {
-                "comment": text,
-                "from-address": text,
-                "author": text,
+                **each(text, "comment from-address author"),
                 "disable": flag,
-                "mailto": rows(text),
-                "mailto-user": rows(text),
+                **each(rows(text), "mailto mailto-user"),
             },
         )
     ),
     "cluster/notifications/endpoints/sendmail/*": Record(
         {},
         {
-            "comment": text,
-            "digest": text,
-            "from-address": text,
-            "author": text,
+            **each(text, "comment digest from-address author"),
             "disable": flag,
-            "mailto": rows(text),
-            "mailto-user": rows(text),
+            **each(rows(text), "mailto mailto-user"),
         },
     ),
     "cluster/notifications/endpoints/smtp": rows(
         Record(
             {"name": name},
             {
-                "comment": text,
-                "from-address": text,
-                "author": text,
-                "server": text,
-                "mode": text,
-                "username": text,
+                **each(text, "comment from-address author server mode username"),
                 "disable": flag,
-                "mailto": rows(text),
-                "mailto-user": rows(text),
+                **each(rows(text), "mailto mailto-user"),
                 "port": whole,
             },
         )
@@ -752,40 +492,22 @@ READS: Mapping[str, Form] = {
     "cluster/notifications/endpoints/smtp/*": Record(
         {},
         {
-            "comment": text,
-            "digest": text,
-            "from-address": text,
-            "author": text,
-            "server": text,
-            "mode": text,
-            "username": text,
+            **each(text, "comment digest from-address author server mode username"),
             "disable": flag,
-            "mailto": rows(text),
-            "mailto-user": rows(text),
+            **each(rows(text), "mailto mailto-user"),
             "port": whole,
         },
     ),
     "cluster/notifications/endpoints/webhook": rows(
         Record(
             {"name": name},
-            {
-                "comment": text,
-                "url": text,
-                "method": text,
-                "body": text,
-                "disable": flag,
-                "header": rows(unchanged),
-            },
+            {**each(text, "comment url method body"), "disable": flag, "header": rows(unchanged)},
         )
     ),
     "cluster/notifications/endpoints/webhook/*": Record(
         {},
         {
-            "comment": text,
-            "digest": text,
-            "url": text,
-            "method": text,
-            "body": text,
+            **each(text, "comment digest url method body"),
             "disable": flag,
             "header": rows(unchanged),
         },
@@ -794,29 +516,18 @@ READS: Mapping[str, Form] = {
         Record(
             {"name": name},
             {
-                "comment": text,
-                "mode": text,
-                "target": rows(text),
-                "match-severity": rows(text),
-                "match-field": rows(text),
-                "match-calendar": rows(text),
-                "disable": flag,
-                "invert-match": flag,
+                **each(text, "comment mode"),
+                **each(rows(text), "target match-severity match-field match-calendar"),
+                **each(flag, "disable invert-match"),
             },
         )
     ),
     "cluster/notifications/matchers/*": Record(
         {},
         {
-            "comment": text,
-            "mode": text,
-            "digest": text,
-            "target": rows(text),
-            "match-severity": rows(text),
-            "match-field": rows(text),
-            "match-calendar": rows(text),
-            "disable": flag,
-            "invert-match": flag,
+            **each(text, "comment mode digest"),
+            **each(rows(text), "target match-severity match-field match-calendar"),
+            **each(flag, "disable invert-match"),
         },
     ),
     "cluster/notifications/targets": rows(Record({"name": name}, {})),
@@ -824,11 +535,7 @@ READS: Mapping[str, Form] = {
         Record(
             {"id": name},
             {
-                "target": text,
-                "source": text,
-                "schedule": text,
-                "comment": text,
-                "remove_job": text,
+                **each(text, "target source schedule comment remove_job"),
                 "rate": number,
                 "guest": whole,
                 "disable": flag,
@@ -838,12 +545,7 @@ READS: Mapping[str, Form] = {
     "cluster/replication/*": Record(
         {},
         {
-            "target": text,
-            "source": text,
-            "schedule": text,
-            "comment": text,
-            "remove_job": text,
-            "digest": text,
+            **each(text, "target source schedule comment remove_job digest"),
             "rate": number,
             "disable": flag,
         },
@@ -852,21 +554,13 @@ READS: Mapping[str, Form] = {
         Record(
             {"node": name},
             {
-                "maxcpu": whole,
-                "maxmem": whole,
-                "mem": whole,
-                "uptime": whole,
+                **each(
+                    whole,
+                    "maxcpu maxmem mem uptime cpus memhost maxdisk disk diskread"
+                    " diskwrite netin netout",
+                ),
                 "cpu": number,
-                "status": text,
-                "cpus": whole,
-                "memhost": whole,
-                "maxdisk": whole,
-                "disk": whole,
-                "diskread": whole,
-                "diskwrite": whole,
-                "netin": whole,
-                "netout": whole,
-                "hastate": text,
+                **each(text, "status hastate"),
             },
         )
     ),
@@ -874,13 +568,11 @@ READS: Mapping[str, Form] = {
         {},
         {
             "cpu": number,
-            "pveversion": text,
+            **each(text, "pveversion kversion"),
             "loadavg": rows(number),
             "uptime": whole,
-            "kversion": text,
             "cpuinfo": Record({}, {"cpus": whole, "model": text}),
-            "memory": Record({}, {"total": whole, "used": whole, "free": whole}),
-            "rootfs": Record({}, {"total": whole, "used": whole, "free": whole}),
+            **each(Record({}, {**each(whole, "total used free")}), "memory rootfs"),
             "current-kernel": Record({}, {"release": text}),
         },
     ),
@@ -888,35 +580,15 @@ READS: Mapping[str, Form] = {
         Record(
             {"iface": name},
             {
-                "type": text,
-                "cidr": text,
-                "cidr6": text,
-                "address": text,
-                "address6": text,
-                "gateway": text,
-                "gateway6": text,
-                "method": text,
-                "method6": text,
-                "autostart": flag,
-                "active": flag,
-                "exists": flag,
-                "bridge_ports": text,
-                "bridge_vids": text,
-                "bridge_vlan_aware": flag,
-                "slaves": text,
-                "bond_mode": text,
-                "bond-primary": text,
-                "bond_xmit_hash_policy": text,
-                "vlan-raw-device": text,
-                "ovs_bridge": text,
-                "ovs_ports": text,
-                "ovs_bonds": text,
-                "ovs_options": text,
-                "comments": text,
-                "comments6": text,
-                "mtu": whole,
-                "vlan-id": whole,
-                "ovs_tag": whole,
+                **each(
+                    text,
+                    "type cidr cidr6 address address6 gateway gateway6 method method6"
+                    " bridge_ports bridge_vids slaves bond_mode bond-primary"
+                    " bond_xmit_hash_policy vlan-raw-device ovs_bridge ovs_ports ovs_bonds"
+                    " ovs_options comments comments6",
+                ),
+                **each(flag, "autostart active exists bridge_vlan_aware"),
+                **each(whole, "mtu vlan-id ovs_tag"),
                 "altnames": either(rows(text), text),
             },
         )
@@ -925,14 +597,11 @@ READS: Mapping[str, Form] = {
         Record(
             {"id": name},
             {
-                "vendor": text,
-                "device": text,
-                "subsystem_vendor": text,
-                "subsystem_device": text,
+                **each(
+                    text,
+                    "vendor device subsystem_vendor subsystem_device class vendor_name device_name",
+                ),
                 "iommugroup": whole,
-                "class": text,
-                "vendor_name": text,
-                "device_name": text,
                 "mdev": flag,
             },
         )
@@ -942,13 +611,7 @@ READS: Mapping[str, Form] = {
             {},
             {
                 "busnum": whole,
-                "usbpath": text,
-                "vendid": text,
-                "prodid": text,
-                "manufacturer": text,
-                "product": text,
-                "serial": text,
-                "speed": text,
+                **each(text, "usbpath vendid prodid manufacturer product serial speed"),
             },
         )
     ),
@@ -956,39 +619,25 @@ READS: Mapping[str, Form] = {
     "nodes/*/scan/cifs": rows(Record({"share": name}, {"description": text})),
     "nodes/*/scan/pbs": rows(Record({"store": name}, {"comment": text})),
     "nodes/*/scan/iscsi": rows(Record({"target": name}, {"portal": text})),
-    "nodes/*/scan/lvm": rows(Record({"vg": name}, {"size": whole, "free": whole})),
-    "nodes/*/scan/lvmthin": rows(Record({"lv": name}, {"lv_size": whole, "used": whole})),
+    "nodes/*/scan/lvm": rows(Record({"vg": name}, {**each(whole, "size free")})),
+    "nodes/*/scan/lvmthin": rows(Record({"lv": name}, {**each(whole, "lv_size used")})),
     "nodes/*/scan/zfs": rows(Record({"pool": name}, {})),
     "nodes/*/apt/update": rows(
-        Record(
-            {"Package": name},
-            {"Title": text, "OldVersion": text, "Version": text, "Origin": text, "Section": text},
-        )
+        Record({"Package": name}, {**each(text, "Title OldVersion Version Origin Section")})
     ),
     "nodes/*/certificates/info": rows(
         Record(
             {"filename": name},
             {
-                "fingerprint": text,
-                "subject": text,
-                "issuer": text,
-                "pem": text,
-                "notbefore": whole,
-                "notafter": whole,
+                **each(text, "fingerprint subject issuer pem"),
+                **each(whole, "notbefore notafter"),
                 "san": rows(text),
             },
         )
     ),
     "nodes/*/subscription": Record(
         {"status": name},
-        {
-            "level": text,
-            "productname": text,
-            "nextduedate": text,
-            "serverid": text,
-            "message": text,
-            "sockets": whole,
-        },
+        {**each(text, "level productname nextduedate serverid message"), "sockets": whole},
     ),
     "nodes/*/apt/repositories": Record(
         {},
@@ -1000,9 +649,7 @@ READS: Mapping[str, Form] = {
                     {"path": name},
                     {
                         "repositories": rows(
-                            Record(
-                                {}, {"Enabled": flag, "URIs": rows(text), "Components": rows(text)}
-                            )
+                            Record({}, {"Enabled": flag, **each(rows(text), "URIs Components")})
                         )
                     },
                 )
@@ -1014,28 +661,15 @@ READS: Mapping[str, Form] = {
         Record(
             {"devpath": name},
             {
-                "used": text,
-                "gpt": flag,
-                "mounted": flag,
-                "size": whole,
-                "osdid": whole,
-                "serial": text,
-                "model": text,
-                "health": text,
-                "parent": text,
-                "by_id_link": text,
-                "type": text,
+                **each(text, "used serial model health parent by_id_link type"),
+                **each(flag, "gpt mounted"),
+                **each(whole, "size osdid journals db wal"),
                 "wearout": scalar,
-                "journals": whole,
-                "db": whole,
-                "wal": whole,
                 "osdid-list": rows(optional(whole)),
             },
         )
     ),
-    "nodes/*/disks/zfs": rows(
-        Record({"name": name}, {"size": whole, "free": whole, "health": text})
-    ),
+    "nodes/*/disks/zfs": rows(Record({"name": name}, {**each(whole, "size free"), "health": text})),
     "nodes/*/disks/zfs/*": Record(
         {},
         {
@@ -1075,9 +709,7 @@ READS: Mapping[str, Form] = {
                 Record(
                     {"name": name},
                     {
-                        "size": whole,
-                        "free": whole,
-                        "lvcount": whole,
+                        **each(whole, "size free lvcount"),
                         "children": rows(Record({"name": name}, {})),
                     },
                 )
@@ -1085,20 +717,17 @@ READS: Mapping[str, Form] = {
         },
     ),
     "nodes/*/disks/lvmthin": rows(
-        Record({"lv": name, "vg": name}, {"lv_size": whole, "used": whole})
+        Record({"lv": name, "vg": name}, {**each(whole, "lv_size used")})
     ),
-    "nodes/*/disks/directory": rows(Record({"path": name}, {"device": text, "type": text})),
+    "nodes/*/disks/directory": rows(Record({"path": name}, {**each(text, "device type")})),
     "nodes/*/services": rows(
-        Record(
-            {"service": name},
-            {"state": text, "desc": text, "active-state": text, "unit-state": text},
-        )
+        Record({"service": name}, {**each(text, "state desc active-state unit-state")})
     ),
     "nodes/*/version": Record({}, {"version": text}),
     "cluster/ceph/status": Record({}, {"health": Record({}, {"status": text})}),
     "cluster/ceph/flags": rows(Record({"name": name}, {"value": flag})),
-    "nodes/*/dns": Record({}, {"search": text, "dns1": text, "dns2": text, "dns3": text}),
-    "nodes/*/hosts": Record({}, {"data": text, "digest": text}),
+    "nodes/*/dns": Record({}, {**each(text, "search dns1 dns2 dns3")}),
+    "nodes/*/hosts": Record({}, {**each(text, "data digest")}),
     "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),
     "nodes/*/vzdump/defaults": Record({}, {"prune-backups": text}),
     "cluster/config/join": Record(
@@ -1108,18 +737,12 @@ READS: Mapping[str, Form] = {
                 Record(
                     {"name": name},
                     {
-                        "nodeid": whole,
-                        "quorum_votes": whole,
-                        "pve_addr": text,
-                        "pve_fp": text,
-                        "ring0_addr": text,
-                        "ring1_addr": text,
-                        "ring2_addr": text,
-                        "ring3_addr": text,
-                        "ring4_addr": text,
-                        "ring5_addr": text,
-                        "ring6_addr": text,
-                        "ring7_addr": text,
+                        **each(whole, "nodeid quorum_votes"),
+                        **each(
+                            text,
+                            "pve_addr pve_fp ring0_addr ring1_addr ring2_addr ring3_addr"
+                            " ring4_addr ring5_addr ring6_addr ring7_addr",
+                        ),
                     },
                 )
             ),
@@ -1130,15 +753,11 @@ READS: Mapping[str, Form] = {
         Record(
             {"node": name},
             {
-                "name": text,
-                "ring0_addr": text,
-                "ring1_addr": text,
-                "ring2_addr": text,
-                "ring3_addr": text,
-                "ring4_addr": text,
-                "ring5_addr": text,
-                "ring6_addr": text,
-                "ring7_addr": text,
+                **each(
+                    text,
+                    "name ring0_addr ring1_addr ring2_addr ring3_addr ring4_addr"
+                    " ring5_addr ring6_addr ring7_addr",
+                )
             },
         )
     ),
@@ -1164,45 +783,23 @@ READS: Mapping[str, Form] = {
         Record(
             {"upid": name},
             {
-                "node": text,
-                "type": text,
-                "id": text,
-                "user": text,
-                "status": text,
-                "tokenid": text,
-                "exitstatus": text,
-                "starttime": moment,
-                "endtime": moment,
+                **each(text, "node type id user status tokenid exitstatus"),
+                **each(moment, "starttime endtime"),
             },
         )
     ),
     "nodes/*/tasks/*/status": Record(
         {"status": name},
-        {
-            "node": text,
-            "type": text,
-            "id": text,
-            "user": text,
-            "exitstatus": text,
-            "tokenid": text,
-            "starttime": moment,
-            "endtime": moment,
-        },
+        {**each(text, "node type id user exitstatus tokenid"), **each(moment, "starttime endtime")},
     ),
     "nodes/*/tasks/*/log": rows(Record({}, {"t": text, "n": whole})),
     "nodes/*/storage/*/content": rows(
         Record(
             {"volid": name},
             {
-                "format": text,
-                "vmid": whole,
-                "size": whole,
-                "approximate-size": whole,
-                "notes": text,
+                **each(text, "format notes encrypted content subtype"),
+                **each(whole, "vmid size approximate-size"),
                 "protected": flag,
-                "encrypted": text,
-                "content": text,
-                "subtype": text,
                 "ctime": moment,
                 "verification": values(unchanged),
             },
@@ -1211,11 +808,8 @@ READS: Mapping[str, Form] = {
     "nodes/*/storage/*/content/*": Record(
         {},
         {
-            "format": text,
-            "size": whole,
-            "content": text,
-            "vmid": whole,
-            "approximate-size": whole,
+            **each(text, "format content"),
+            **each(whole, "size vmid approximate-size"),
             "ctime": moment,
         },
     ),
@@ -1242,11 +836,7 @@ READS: Mapping[str, Form] = {
         Record(
             {"userid": name},
             {
-                "firstname": text,
-                "lastname": text,
-                "email": text,
-                "comment": text,
-                "keys": text,
+                **each(text, "firstname lastname email comment keys"),
                 "enable": flag,
                 "expire": moment,
                 "groups": either(rows(text), text),
@@ -1259,11 +849,7 @@ READS: Mapping[str, Form] = {
     "access/users/*": Record(
         {},
         {
-            "firstname": text,
-            "lastname": text,
-            "email": text,
-            "comment": text,
-            "keys": text,
+            **each(text, "firstname lastname email comment keys"),
             "enable": flag,
             "expire": moment,
             "groups": either(rows(text), text),
@@ -1278,11 +864,11 @@ READS: Mapping[str, Form] = {
     "access/users/*/token/*": Record({}, {"privsep": flag, "comment": text, "expire": moment}),
     "access/groups": rows(
         Record(
-            {"groupid": name}, {"comment": text, "users": text, "members": either(rows(text), text)}
+            {"groupid": name}, {**each(text, "comment users"), "members": either(rows(text), text)}
         )
     ),
     "access/groups/*": Record(
-        {}, {"comment": text, "users": text, "members": either(rows(text), text)}
+        {}, {**each(text, "comment users"), "members": either(rows(text), text)}
     ),
     "access/roles": rows(Record({"roleid": name}, {"privs": text, "special": flag})),
     "access/roles/*": values(flag),
@@ -1305,60 +891,36 @@ READS: Mapping[str, Form] = {
         )
     ),
     "access/domains": rows(
-        Record({"realm": name, "type": name}, {"comment": text, "tfa": text, "default": flag})
+        Record({"realm": name, "type": name}, {**each(text, "comment tfa"), "default": flag})
     ),
     "access/domains/*": Record(
         {},
         {
-            "type": text,
-            "comment": text,
-            "tfa": text,
-            "server1": text,
-            "server2": text,
-            "mode": text,
-            "capath": text,
-            "cert": text,
-            "certkey": text,
-            "sslversion": text,
-            "domain": text,
-            "digest": text,
-            "base_dn": text,
-            "user_attr": text,
-            "bind_dn": text,
-            "filter": text,
-            "user_classes": text,
-            "group_dn": text,
-            "group_filter": text,
-            "group_name_attr": text,
-            "group_classes": text,
-            "sync_attributes": text,
-            "sync-defaults-options": text,
-            "issuer-url": text,
-            "client-id": text,
-            "username-claim": text,
-            "scopes": text,
-            "prompt": text,
-            "acr-values": text,
-            "groups-claim": text,
+            **each(
+                text,
+                "type comment tfa server1 server2 mode capath cert certkey sslversion"
+                " domain digest base_dn user_attr bind_dn filter user_classes group_dn"
+                " group_filter group_name_attr group_classes sync_attributes"
+                " sync-defaults-options issuer-url client-id username-claim scopes"
+                " prompt acr-values groups-claim",
+            ),
             "port": whole,
-            "default": flag,
-            "verify": flag,
-            "case-sensitive": flag,
-            "autocreate": flag,
-            "groups-autocreate": flag,
-            "groups-overwrite": flag,
-            "query-userinfo": flag,
+            **each(
+                flag,
+                "default verify case-sensitive autocreate groups-autocreate"
+                " groups-overwrite query-userinfo",
+            ),
         },
     ),
     "access/permissions": values(values(flag)),
     "cluster/firewall/options": values(scalar),
     "cluster/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
     "cluster/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {"digest": text, "comment": text})
+        Record({"name": name, "cidr": name}, {**each(text, "digest comment")})
     ),
-    "cluster/firewall/ipset": rows(Record({"name": name}, {"digest": text, "comment": text})),
+    "cluster/firewall/ipset": rows(Record({"name": name}, {**each(text, "digest comment")})),
     "cluster/firewall/ipset/*": rows(
-        Record({"cidr": name}, {"nomatch": flag, "digest": text, "comment": text})
+        Record({"cidr": name}, {"nomatch": flag, **each(text, "digest comment")})
     ),
     "cluster/firewall/refs": rows(Record({"type": name, "name": name}, {})),
     "nodes/*/lxc/*/firewall/options": values(scalar),
@@ -1366,26 +928,24 @@ READS: Mapping[str, Form] = {
     "nodes/*/lxc/*/firewall/rules": rows(_NODES_GUEST_FIREWALL_RULES),
     "nodes/*/qemu/*/firewall/rules": rows(_NODES_GUEST_FIREWALL_RULES),
     "nodes/*/lxc/*/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {"comment": text, "digest": text})
+        Record({"name": name, "cidr": name}, {**each(text, "comment digest")})
     ),
     "nodes/*/qemu/*/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {"comment": text, "digest": text})
+        Record({"name": name, "cidr": name}, {**each(text, "comment digest")})
     ),
-    "nodes/*/lxc/*/firewall/ipset": rows(Record({"name": name}, {"comment": text, "digest": text})),
-    "nodes/*/qemu/*/firewall/ipset": rows(
-        Record({"name": name}, {"comment": text, "digest": text})
-    ),
+    "nodes/*/lxc/*/firewall/ipset": rows(Record({"name": name}, {**each(text, "comment digest")})),
+    "nodes/*/qemu/*/firewall/ipset": rows(Record({"name": name}, {**each(text, "comment digest")})),
     "nodes/*/lxc/*/firewall/ipset/*": rows(
-        Record({"cidr": name}, {"comment": text, "digest": text, "nomatch": flag})
+        Record({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
     ),
     "nodes/*/qemu/*/firewall/ipset/*": rows(
-        Record({"cidr": name}, {"comment": text, "digest": text, "nomatch": flag})
+        Record({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
     ),
     "nodes/*/lxc/*/firewall/refs": rows(Record({"type": name, "name": name}, {})),
     "nodes/*/qemu/*/firewall/refs": rows(Record({"type": name, "name": name}, {})),
     "nodes/*/firewall/options": values(scalar),
     "nodes/*/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
-    "cluster/firewall/groups": rows(Record({"group": name}, {"digest": text, "comment": text})),
+    "cluster/firewall/groups": rows(Record({"group": name}, {**each(text, "digest comment")})),
     "cluster/firewall/groups/*": rows(_CLUSTER_FIREWALL_RULES),
     "cluster/firewall/macros": rows(Record({"macro": name}, {})),
     "cluster/sdn/zones": rows(Record({"zone": name}, {})),
@@ -1408,15 +968,10 @@ READS: Mapping[str, Form] = {
                 Record(
                     {},
                     {
-                        "id": text,
-                        "protocol": text,
-                        "area": text,
-                        "ip_prefix": network,
-                        "ip6_prefix": network,
-                        "state": text,
-                        "hello_interval": whole,
-                        "csnp_interval": whole,
-                        "pending": Record({}, {"id": text, "fabric_id": text, "node_id": text}),
+                        **each(text, "id protocol area state"),
+                        **each(network, "ip_prefix ip6_prefix"),
+                        **each(whole, "hello_interval csnp_interval"),
+                        "pending": Record({}, {**each(text, "id fabric_id node_id")}),
                     },
                 )
             ),
@@ -1424,13 +979,10 @@ READS: Mapping[str, Form] = {
                 Record(
                     {},
                     {
-                        "fabric_id": text,
-                        "node_id": text,
-                        "ip": address,
-                        "ip6": address,
-                        "state": text,
+                        **each(text, "fabric_id node_id state"),
+                        **each(address, "ip ip6"),
                         "interfaces": either(rows(text), text),
-                        "pending": Record({}, {"id": text, "fabric_id": text, "node_id": text}),
+                        "pending": Record({}, {**each(text, "id fabric_id node_id")}),
                     },
                 )
             ),
@@ -1438,13 +990,10 @@ READS: Mapping[str, Form] = {
     ),
     "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
     "cluster/sdn/ipams/*/status": rows(
-        Record(
-            {},
-            {"zone": text, "vnet": text, "subnet": text, "ip": text, "mac": text, "hostname": text},
-        )
+        Record({}, {**each(text, "zone vnet subnet ip mac hostname")})
     ),
     "cluster/sdn/dns": rows(Record({"dns": name}, {})),
-    "cluster/sdn/dry-run": Record({}, {"frr-diff": text, "interfaces-diff": text}),
+    "cluster/sdn/dry-run": Record({}, {**each(text, "frr-diff interfaces-diff")}),
     "nodes/*/sdn/zones": rows(Record({"zone": name, "status": name}, {})),
     "cluster/sdn/vnets/*/firewall/options": values(scalar),
     "cluster/sdn/vnets/*/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
@@ -1456,10 +1005,9 @@ WRITES: Mapping[str, Form] = {
         Record(
             {},
             {
-                "full-tokenid": text,
+                **each(text, "full-tokenid comment"),
                 "privsep": flag,
                 "expire": moment,
-                "comment": text,
                 "value": name,
             },
         )
