@@ -21,13 +21,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
     unknown_option,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
-    LXC,
     MOST,
     NAMED,
     format_of,
     rule_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._schema.generated.qemu import OPTIONS
+from ansible_collections.pve.fleet.plugins.module_utils._schema.lxc import LXC
 from ansible_collections.pve.fleet.plugins.module_utils._schema.versions import (
     BY_VERSION,
     NEWEST,

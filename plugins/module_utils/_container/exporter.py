@@ -31,7 +31,8 @@ from .._guest.export.settings import (
 from .._guest.model import Actual
 from .._guest.plan.origin import require_origin
 from .._resource.plan import Step
-from .._schema.formats import LXC, rule_of
+from .._schema.formats import rule_of
+from .._schema.lxc import LXC
 from .._spec.container import container_spec
 from .._spec.generated.container_rules import PROPERTY_STRINGS, SCALARS
 from .config.actual import is_privileged, is_volume, mounts, read_environment, storage_of

@@ -16,7 +16,8 @@ from .._core.propstring import parse
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
 from .._guest.nics import bridges_by_nic
-from .._schema.formats import LXC, Schema
+from .._schema.formats import Schema
+from .._schema.lxc import LXC
 from .config.actual import (
     VOLUME,
     configured_addresses,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of each kind of guests, and the sub-keys of formats that the API schema only names
+"""The options of a VM, and the sub-keys of formats that the API schema only names
 (qemu-server: QemuServer.pm, CPUConfig.pm, PCI.pm, RNG.pm).
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core.propstring import Format, canonical, parse, render
 from .generated.qemu import CPU
-from .versions import BY_VERSION, LXC_BY_VERSION, Rules, Version, together
+from .versions import BY_VERSION, Rules, Version, together
 
 OPTIONS: dict[str, Mapping[str, Any]] = together(BY_VERSION)
 
@@ -124,10 +124,6 @@ MOST: Mapping[str, int] = {
 }
 
 
-# The same for a container (pve-container: LXC/Config.pm, $MAX_MOUNT_POINTS and its like).
-_MOST_OF_LXC: Mapping[str, int] = {"dev": 256, "mp": 256, "net": 32, "unused": 256}
-
-
 @dataclass(frozen=True)
 class Schema:
     """The options of one kind of guests.
@@ -141,7 +137,6 @@ class Schema:
 
 
 QEMU = Schema(BY_VERSION, OPTIONS, MOST)
-LXC = Schema(LXC_BY_VERSION, together(LXC_BY_VERSION), _MOST_OF_LXC)
 
 
 def rule_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .generated import lxc, qemu
+from .generated import qemu
 from .generated.older import DIFFERENCES, RELEASES
 
 Version = tuple[int, int]
@@ -33,16 +33,6 @@ SINCE: Mapping[tuple[str, str], Version] = {
 }
 
 
-# Options of a container that came after 8.4 (debian/changelog of pve-container, 6.0.15 and 6.1.6).
-_LXC_8_4: Mapping[str, Mapping[str, Any] | None] = {
-    "entrypoint": None,
-    "env": None,
-    "mp[n]": {"format": {"idmap": None, "keepattrs": None}, "type": "string"},
-    "net[n]": {"format": {"host-managed": None}, "type": "string"},
-    "rootfs": {"format": {"idmap": None}, "type": "string"},
-}
-
-
 def _older(newest: Rules, differences: Mapping[str, Mapping[str, Any] | None]) -> Rules:
     """Return the rules of an older version: the newest rules with the differences applied."""
     rules: dict[str, Mapping[str, Any]] = dict(newest)
@@ -60,7 +50,7 @@ def _older(newest: Rules, differences: Mapping[str, Mapping[str, Any] | None]) -
     return rules
 
 
-def _by_version(
+def rules_by_version(
     newest: Rules, all_differences: Mapping[Version, Mapping[str, Mapping[str, Any] | None]]
 ) -> Mapping[Version, Rules]:
     """Return the rules of each version, the oldest first."""
@@ -70,8 +60,7 @@ def _by_version(
     return {**found, NEWEST: newest}
 
 
-BY_VERSION = _by_version(qemu.OPTIONS, DIFFERENCES)
-LXC_BY_VERSION = _by_version(lxc.OPTIONS, {**lxc.DIFFERENCES, (8, 4): _LXC_8_4})
+BY_VERSION = rules_by_version(qemu.OPTIONS, DIFFERENCES)
 
 
 def together(by_version: Mapping[Version, Rules]) -> dict[str, Mapping[str, Any]]:

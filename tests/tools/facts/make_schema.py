@@ -24,7 +24,7 @@ from tests.tools.facts.pack_schema import paths_of
 VERSION = "9.2"
 # Older versions, and the names of their schemas: the oldest last.
 OLDER = {"9.1": "9.1.11", "8.4": "8.4"}
-# The schema of 8.4 here has no containers: `_schema/versions.py` has its differences.
+# The schema of 8.4 here has no containers: `_schema/lxc.py` has its differences.
 LXC_OLDER = ("9.1",)
 FOLDER = Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_schema" / "generated"
 TARGET, OLDER_TARGET = FOLDER / "qemu.py", FOLDER / "older.py"

@@ -19,7 +19,8 @@ from typing import ClassVar
 from ..._core.errors import FleetError, ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.config.update import SubKeys, Update
-from ..._schema.formats import LXC, Schema
+from ..._schema.formats import Schema
+from ..._schema.lxc import LXC
 from ..model import DesiredContainer
 from .actual import read_environment, render_environment
 from .volumes import change_volumes

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 
 from ..._guest.config.change import Change
-from ..._schema.formats import LXC
+from ..._schema.lxc import LXC
 from ..._schema.values import changed_sub_keys
 from .volumes import paths_of_node
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..._cluster.tenant import parse_tags
 from ..._guest.config.view import show_options
 from ..._guest.marker import split_notes
-from ..._schema.formats import LXC
+from ..._schema.lxc import LXC
 from ..._schema.values import typed_option, typed_sub_keys
 from .actual import VOLUME, mounts, read_environment, storage_of, volumes_in
 

@@ -17,7 +17,8 @@ from ..._core.quantities import GIB, render_gib, render_size
 from ..._guest.config.change import DriveChange
 from ..._guest.config.volumes import VolumeUpdate, grown_size, new_storage, with_options
 from ..._guest.hardware import Disk
-from ..._schema.formats import LXC, Schema, render_option
+from ..._schema.formats import Schema, render_option
+from ..._schema.lxc import LXC
 from ..model import DesiredContainer
 from .actual import is_volume, mounts, storage_of, volumes_in
 

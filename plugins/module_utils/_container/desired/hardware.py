@@ -21,7 +21,8 @@ from ..._guest.desired.gathered import (
     in_canonical_form,
 )
 from ..._schema.check import find_refusal
-from ..._schema.formats import LXC, rule_of
+from ..._schema.formats import rule_of
+from ..._schema.lxc import LXC
 from .values import TABLES
 
 # Options of the module itself, which cannot be set in `options` too.

@@ -14,7 +14,8 @@ from ..._core import validate
 from ..._guest.desired import canonical
 from ..._guest.desired.devices import add_open, declared
 from ..._guest.hardware import Disk
-from ..._schema.formats import LXC, rule_of
+from ..._schema.formats import rule_of
+from ..._schema.lxc import LXC
 from .values import TABLES
 
 _SLOT = re.compile(r"^(?:mp|unused)\d+$")

@@ -35,7 +35,7 @@ from ..._guest.plan.refusals import (
 )
 from ..._resource.plan import Plan
 from ..._schema.check import disputed, find_refusals, taken_by
-from ..._schema.formats import LXC
+from ..._schema.lxc import LXC
 from ..._schema.versions import is_newer
 from ..config.actual import is_privileged
 from ..config.figures import cores_of, figures_of, memory_of
