@@ -17,7 +17,7 @@ STEP = Step("start", "start osd.0", "POST", ("nodes", "pve1", "services", "ceph-
 
 
 class Wrong(FakeClock):
-    """The clock of a machine that somebody sets back again and again."""
+    """The clock of a machine that someone sets back again and again."""
 
     def time(self) -> float:
         return 1_700_000_000.0
