@@ -7,7 +7,7 @@
 
 DOCUMENTATION = r"""
 module: tidy
-short_description: Remove what interrupted runs left unfinished
+short_description: Remove the remains of interrupted runs
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
