@@ -71,7 +71,8 @@ def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = Fal
     """Return the disks of a node or of all nodes. Nothing is written."""
     smart = bool(params.get("smart"))
     parameters = query(smart=smart)
-    answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
+    path = ("disks", "list")
+    answers = read_each_node(client, params.get("node"), "disks", *path, params=parameters)
     disks: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():
         disks += disks_of(node, rows or [], smart=smart)

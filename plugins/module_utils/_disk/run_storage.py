@@ -134,7 +134,8 @@ def run_disk_storage_info(
     Five requests a node, one for each ZFS pool, and one for the list of nodes.
     """
     parameters = query(smart=False)
-    answers = read_each_node(client, params.get("node"), "disks", "list", params=parameters)
+    path = ("disks", "list")
+    answers = read_each_node(client, params.get("node"), "disks", *path, params=parameters)
     places = [
         (node, disks_of(node, rows or [], smart=False)) for node, rows in answered(answers).items()
     ]

@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One question to a node, or to every node of the cluster."""
+"""One question to a node, or to every node of the cluster, and the nodes without an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core import validate
@@ -22,19 +21,19 @@ _TRIES = 2
 
 
 def read_each_node(
-    client: Api, name: str | None, *rest: str, params: Mapping[str, Any] | None = None
+    client: Api, name: str | None, part: str, *rest: str, params: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return by node the answer to a GET of `rest`, or the FleetError of the node.
+    """Return by node the answer to a GET of `rest`, or the FleetError of the node; `part` names the
+    answer in errors.
 
     One request for each node that is online, and one for the list of nodes unless `name` is given.
     """
     states = {validate.node(name): "online"} if name else _states(client)
     online = [node for node, state in states.items() if state == "online"]
-    read = partial(_read_node, client, rest, params)
-    answers = dict(zip(online, side_by_side(read, online, _WORKERS), strict=True))
+    answers = read_nodes(client, online, part, *rest, params=params)
     for node in states.keys() - answers.keys():
         answers[node] = NodeUnreachable(
-            attempted=_attempted(node, rest),
+            attempted=_attempted(node, part),
             answer=f"node {node} is not online",
             next_step=f"Check node {node}",
             reason="node unreachable",
@@ -47,18 +46,28 @@ def _states(client: Api) -> dict[str, str]:
     return {str(row["node"]): str(row.get("status")) for row in rows}
 
 
-def _read_node(
-    client: Api, rest: tuple[str, ...], params: Mapping[str, Any] | None, node: str
-) -> Any:
-    attempted = _attempted(node, rest)
-    try:
-        return client.get("nodes", node, *rest, params=params, attempted=attempted, tries=_TRIES)
-    except FleetError as error:
-        return error
+def read_nodes(
+    client: Api,
+    nodes: Iterable[str],
+    part: str,
+    *rest: str,
+    params: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the same for the given nodes; one request for each, in parallel."""
+    names = sorted(nodes)
+
+    def read_node(node: str) -> Any:
+        path, attempted = ("nodes", node, *rest), _attempted(node, part)
+        try:
+            return client.get(*path, params=params, attempted=attempted, tries=_TRIES)
+        except FleetError as error:
+            return error
+
+    return dict(zip(names, side_by_side(read_node, names, _WORKERS), strict=True))
 
 
-def _attempted(node: str, rest: tuple[str, ...]) -> str:
-    return f"Could not read {' '.join(rest)} of node {node}"
+def _attempted(node: str, part: str) -> str:
+    return f"Could not read the {part} of node {node}"
 
 
 def answered(answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,18 +75,25 @@ def answered(answers: Mapping[str, Any]) -> dict[str, Any]:
     return {node: one for node, one in answers.items() if not isinstance(one, FleetError)}
 
 
+def failed(answers: Mapping[str, Any]) -> dict[str, FleetError]:
+    """Return the errors without the answers, sorted by node (pure)."""
+    errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
+    return {node: errors[node] for node in sorted(errors)}
+
+
+def missing_row(key: str, name: str, error: FleetError) -> dict[str, Any]:
+    """Return an entry of C(missing): a node or another part that could not be read (pure)."""
+    return {key: name, "category": error.category, "reason": error.message}
+
+
 def missing_nodes(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the nodes that could not be read, with the reasons (pure). Raises the first error if
     all failed.
     """
-    errors = {node: one for node, one in answers.items() if isinstance(one, FleetError)}
+    errors = failed(answers)
     if errors and len(errors) == len(answers):
         raise errors[min(errors)]
-    rows: list[dict[str, Any]] = []
-    for node in sorted(errors):
-        error = errors[node]
-        rows.append({"node": node, "category": error.category, "reason": error.message})
-    return rows
+    return [missing_row("node", node, error) for node, error in errors.items()]
 
 
 def result_of_nodes(answers: Mapping[str, Any], name: str, found: list[Any]) -> Result:

@@ -26,7 +26,8 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     One request for each node, and one for the list of nodes.
     """
     kind, query = params["type"], read_query(params)
-    answers = read_each_node(client, params.get("node"), "hardware", kind, params=query)
+    part = f"{kind.upper()} devices"
+    answers = read_each_node(client, params.get("node"), part, "hardware", kind, params=query)
     describe = describe_pci if kind == "pci" else describe_usb
     devices: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():

@@ -11,15 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import AuthenticationError, FleetError
-from .._core.parallel import side_by_side
+from .each_node import answered, failed, missing_row, read_nodes
 from .nodes import Row, dictionary
 
 if TYPE_CHECKING:
     from .._api.client import Client
-
-_WORKERS = 8
-# A node that does not answer must not hold up the others for long.
-_TRIES = 2
 
 
 class PartialRead:
@@ -30,14 +26,14 @@ class PartialRead:
         self._lock = threading.Lock()
         self.missing: list[dict[str, Any]] = []
 
-    def read(self, part: str, *segments: str | int, tries: int | None = None, **query: Any) -> Any:
+    def read(self, part: str, *segments: str | int, **query: Any) -> Any:
         """Return the answer of PVE, or None if the request fails; `missing` has the reason.
 
         Raises AuthenticationError for rejected credentials.
         """
         attempted = f"Could not read the {part}"
         try:
-            return self._client.get(*segments, attempted=attempted, tries=tries, **query)
+            return self._client.get(*segments, attempted=attempted, **query)
         except AuthenticationError:
             raise
         except FleetError as error:
@@ -46,9 +42,8 @@ class PartialRead:
 
     def add(self, part: str, error: FleetError) -> None:
         """Note why a part could not be read."""
-        entry = {"part": part, "category": error.category, "reason": error.message}
         with self._lock:
-            self.missing.append(entry)
+            self.missing.append(missing_row("part", part, error))
 
     def rows(self, part: str, *segments: str) -> list[Row]:
         """Return the rows of a listing, none if it cannot be read."""
@@ -63,13 +58,12 @@ class PartialRead:
 
     def each(self, part: str, nodes: Iterable[str], *rest: str, **query: Any) -> dict[str, Any]:
         """Return the answer of each node, None if it fails. One request a node, in parallel."""
-        names = sorted(nodes)
-
-        def read_node(node: str) -> Any:
-            return self.read(f"{part} of {node}", "nodes", node, *rest, tries=_TRIES, **query)
-
-        answers = side_by_side(read_node, names, _WORKERS)
-        return dict(zip(names, answers, strict=True))
+        answers = read_nodes(self._client, nodes, part, *rest, params=query)
+        for node, error in failed(answers).items():
+            if isinstance(error, AuthenticationError):
+                raise error
+            self.add(f"{part} of {node}", error)
+        return {**dict.fromkeys(answers), **answered(answers)}
 
     def reasons(self, part: str) -> dict[str, str]:
         """Return why `each` could not read a part, by node."""

@@ -24,7 +24,7 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
     One request for each node, and one for the list of nodes.
     """
-    answers = read_each_node(client, params.get("node"), "apt", "update")
+    answers = read_each_node(client, params.get("node"), "pending updates", "apt", "update")
     nodes = [describe_updates(node, rows or ()) for node, rows in answered(answers).items()]
     return result_of_nodes(answers, "nodes", nodes)
 
