@@ -154,6 +154,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**JOB, "ionice": 9}, "ionice"),
     ({**JOB, "name": "a b"}, "name"),
     ({**JOB, "schedule": " "}, "schedule"),
+    ({**JOB, "schedule": "25:00"}, "'25:00' is not a schedule"),
 ]
 
 

@@ -43,6 +43,24 @@ _VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
 # The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
 _SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
+# proxmox-time: src/calendar_event.rs and src/date_time_value.rs; a schedule in words, or weekdays,
+# a date and a time, whose values are numbers, ranges and repetitions below a limit.
+_WORDS_FOR_SCHEDULES = frozenset(
+    ("minutely", "hourly", "daily", "weekly", "monthly", "yearly", "annually", "quarterly")
+    + ("semiannually", "semi-annually")
+)
+_DAY = (
+    "(?i:mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?"
+    "|sun(?:day)?)"
+)
+_VALUE = r"\d+(?:\.\.\d+)?(?:/\d+)?"
+_PART = rf"(?:\*(?:/\d+)?|{_VALUE}(?:,{_VALUE})*)"
+_SCHEDULE = re.compile(
+    rf"(?:{_DAY}(?:(?:,|\.\.){_DAY})*)?\s*(?:(?:{_PART}-)?(?P<month>{_PART})-(?P<day>{_PART}))?\s*"
+    rf"(?:(?:(?P<hour>{_PART}):)?(?P<minute>{_PART})(?::(?P<second>{_PART}))?)?(?:\s*UTC)?"
+)
+_LIMITS_OF_SCHEDULES = {"month": 13, "day": 32, "hour": 24, "minute": 60, "second": 60}
+
 # The longest prefix of an address by version of IP.
 _LONGEST = {4: 32, 6: 128}
 
@@ -290,6 +308,30 @@ def is_address(text: str, version: int | None = None) -> bool:
     except ValueError:
         return False
     return "%" not in text and version in (None, found)
+
+
+def schedule(value: object, what: str = "schedule") -> str:
+    """Return a calendar event with one blank between its parts (pve-common: CalendarEvent.pm)."""
+    text = " ".join(str(value).split())
+    if not _is_schedule(text):
+        raise refused(
+            what, value, "is not a schedule", "Write it as 02:30, mon..fri 22:00 or */6:00"
+        )
+    return text
+
+
+def _is_schedule(text: str) -> bool:
+    if text.removesuffix("UTC").rstrip() in _WORDS_FOR_SCHEDULES:
+        return True
+    found = _SCHEDULE.fullmatch(text)
+    if found is None or not text:
+        return False
+    for name, limit in _LIMITS_OF_SCHEDULES.items():
+        numbers = re.findall(r"\d+", found[name] or "")
+        values = map(whole_number, numbers)
+        if any(value is None or value >= limit for value in values):
+            return False
+    return True
 
 
 def ssh_key(value: str, what: str) -> str:

@@ -26,6 +26,7 @@ _ALL = Call(("cluster", "replication"))
 _ONE = Call(("cluster", "replication", "{id}"))
 _ID = re.compile(r"[1-9][0-9]{2,8}-[0-9]{1,9}")
 Rows = Sequence[Mapping[str, Any]]
+_DEFAULT_SCHEDULE = "*/15"
 
 
 def job_id(value: str, what: str = "id") -> str:
@@ -35,6 +36,10 @@ def job_id(value: str, what: str = "id") -> str:
             what, value, "is not the ID of a replication job", "Write it as VMID-NUMBER: 100-0"
         )
     return value
+
+
+def _schedule(value: Any) -> str:
+    return validate.schedule(value) if str(value).strip() else _DEFAULT_SCHEDULE
 
 
 def _rate(value: Any) -> str:
@@ -66,7 +71,7 @@ REPLICATION = Table(
     keys=(Key("id", "id", job_id),),
     fields=(
         text_field("target", fixed=True, required=True),
-        text_field("schedule", default="*/15"),
+        text_field("schedule", default=_DEFAULT_SCHEDULE, want=_schedule),
         Field("rate", "rate", want=_rate, read=_rate, send=lambda value: value or None),
         flag_field("disable"),
         text_field("comment"),

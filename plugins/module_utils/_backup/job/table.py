@@ -152,15 +152,6 @@ def _guests_field(option: str, name: str, want: Callable[[Any], frozenset[int]])
     return Field(option, name, want=want, read=want, send=send, show=sorted)
 
 
-def _schedule(value: Any) -> str:
-    text = " ".join(str(value).split())
-    if not text:
-        raise validate.refused(
-            "schedule", value, "is empty", "Write it as 02:30, mon..fri 22:00 or */6:00"
-        )
-    return text
-
-
 def _number(option: str, default: int, maximum: float = float("inf")) -> Field:
     check = number(0, maximum, whole=True)
 
@@ -234,7 +225,7 @@ BACKUP_JOB = Table(
     title="backup job",
     keys=(Key("name", "id", validate.config_id),),
     fields=(
-        Field("schedule", "schedule", want=_schedule, required=True),
+        Field("schedule", "schedule", want=validate.schedule, required=True),
         flag_field("enabled", True),
         Field("all", "all", want=bool, read=as_flag(False), send=_all_flag),
         _guests_field("vms", "vmid", _vmids),

@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core import validate
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from tests.simulator.schema.calendar_event import BadEvent, parse_event
 
 
 def cidr4(value: str) -> str:
@@ -105,3 +106,29 @@ def test_names_of_the_canonical_form() -> None:
     assert validate.vmid("100") == 100
     assert validate.tag("Web") == "web"
     assert validate.mac("bc:24:11:aa:bb:cc") == "BC:24:11:AA:BB:CC"
+
+
+SCHEDULES = [
+    *("02:30", "2:30:15", "*/6:00", "*:0/10", "*", "5", "*/15", "8..17:00", "0,12:30"),
+    *("daily", "hourly", "semi-annually", "weekly UTC", "dayly", "DAILY", "at night", ""),
+    *("mon", "Mon..Fri 22:00", "mon,wed..fri 2:30 UTC", "monday 1:00", "mond 1:00", "mon-fri 1:00"),
+    *("2026-12-24 18:00", "*-*-1 0:00", "12-24", "*-13-1", "*-1-32", "2026-12-24T18:00"),
+    *("24:00", "25:00", "23:60", "2:30:60", "*/61", "*/24:00", "2.30", "2h", "2:30pm", "*,5:00"),
+]
+
+
+@pytest.mark.parametrize("text", SCHEDULES)
+def test_schedules(text: str) -> None:
+    """The simulator parses them as proxmox-time does (src/calendar_event.rs)."""
+    try:
+        parse_event(text)
+    except BadEvent:
+        with pytest.raises(ValidationFailed):
+            validate.schedule(text)
+    else:
+        assert validate.schedule(f" {text} ") == text
+
+
+def test_schedule_with_an_endless_number() -> None:
+    with pytest.raises(ValidationFailed):
+        validate.schedule("9" * 5000 + ":00")
