@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -54,17 +55,20 @@ CROWDED = {"plugins/action", "plugins/modules"}
 READS_REASONS = ("module_utils/_api/http/transport.py",)
 
 
-def imports(file: Path) -> Iterator[Path]:
-    """Yield the files that a file imports, also those that it imports for its annotations only."""
+@functools.cache
+def imports(file: Path) -> frozenset[Path]:
+    """Return the files that a file imports, also those that it imports for its annotations only."""
+    found: set[Path] = set()
     for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         folder = file.parents[node.level - 1]
         module = folder.joinpath(*node.module.split(".")) if node.module else folder
-        if node.module and module.with_suffix(".py") in FILES:
-            yield module.with_suffix(".py")
-            continue
-        yield from (module / f"{alias.name}.py" for alias in node.names)
+        if node.module and (ROOT / module.with_suffix(".py")).is_file():
+            found.add(module.with_suffix(".py"))
+        else:
+            found.update(module / f"{alias.name}.py" for alias in node.names)
+    return frozenset(found)
 
 
 def room_of(file: Path) -> str:
