@@ -21,7 +21,8 @@ OWN_ENVIRONMENTS := tests/requirements-bench% tests/requirements-rulebook%
 REQUIREMENTS := requirements-dev.txt $(filter-out $(OWN_ENVIRONMENTS),$(wildcard tests/requirements-*.txt))
 COPY := build/ansible_collections/pve/fleet
 PLUGINS_LINK := build/types/ansible_collections/pve/fleet/plugins
-LINTERS := lint-ruff lint-licenses lint-types lint-nesting lint-words lint-yaml lint-changelog lint-docs lint-ansible sanity
+# The longest one begins: its import test has one core only, and the others get the second one.
+LINTERS := sanity lint-ansible lint-types lint-ruff lint-licenses lint-nesting lint-words lint-yaml lint-changelog lint-docs
 
 # Linters run side by side where this make can keep their outputs apart.
 AT_ONCE := $(if $(filter output-sync,$(.FEATURES)),--jobs=$(JOBS) --output-sync=target)
