@@ -141,8 +141,10 @@ def test_variables_that_awx_gives_to_a_job_are_not_mistakes(name: str) -> None:
             "provision",
             "provision_state",
             "running",
-            "provision_state: 'running' is not one of present, started, stopped"
-            " (did you mean 'started'?)",
+            (
+                "provision_state: 'running' is not one of present, started, stopped"
+                " (did you mean 'started'?)"
+            ),
         ),
     ],
 )
