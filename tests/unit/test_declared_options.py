@@ -38,6 +38,7 @@ from tests import needs
 from tests.declared import MODULES
 from tests.tools import make_options, tables
 from tests.tools.declarations import DECLARATIONS, DeclarationError, about, load
+from tests.tools.written import LOADER
 
 PACKAGE = "ansible_collections.pve.fleet.plugins"
 # An option that does not exist, as a contributor would declare it. Proxmox VE has the key.
@@ -331,15 +332,17 @@ def names_of(options: Mapping[str, Any], below: str, path: str = "") -> set[str]
     return found
 
 
+@functools.cache
 def documented_options(module: str) -> dict[str, Any]:
     """Return the options that ansible-doc shows: the module's own, and those of its fragments."""
-    own = yaml.safe_load(importlib.import_module(f"{PACKAGE}.modules.{module}").DOCUMENTATION)
+    text = importlib.import_module(f"{PACKAGE}.modules.{module}").DOCUMENTATION
+    own = yaml.load(text, Loader=LOADER)
     options: dict[str, Any] = dict(own.get("options") or {})
     for reference in own["extends_documentation_fragment"]:
         name, _dot, attribute = reference.removeprefix("pve.fleet.").partition(".")
         fragment = importlib.import_module(f"{PACKAGE}.doc_fragments.{name}").ModuleDocFragment
-        text = yaml.safe_load(getattr(fragment, attribute.upper() or "DOCUMENTATION"))
-        for option, content in text["options"].items():
+        text = getattr(fragment, attribute.upper() or "DOCUMENTATION")
+        for option, content in yaml.load(text, Loader=LOADER)["options"].items():
             options[option] = {**content, **options.get(option, {})}
     return options
 
