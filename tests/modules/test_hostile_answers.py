@@ -65,8 +65,8 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/tasks",
         "access/permissions",
     ),
-    ("module_utils/_cluster/restoring.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_cluster/state.py", "_placed_again"): ("cluster/resources",),
+    ("module_utils/_cluster/state.py", "read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_cluster/visible.py", "is_in_use"): (),  # whether it is refused is all
     ("module_utils/_cluster/visible.py", "hidden_storages"): ("access/permissions",),
     ("module_utils/_estate/read.py", "_members"): ("pools",),
@@ -98,7 +98,6 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_sdn/read.py", "read_configured"): ("cluster/sdn/zones",),
     ("module_utils/_sdn/read.py", "read_outdated"): ("cluster/resources",),
     ("module_utils/_guest/create/new_guest.py", "_read_complete"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_guest/live/find.py", "_read_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/ha.py", "_arrived"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/ha.py", "_current"): ("nodes/*/qemu/*/status/current",),
     ("module_utils/_guest/live/linked_clones.py", "_clones_on"): ("nodes/*/storage/*/content",),
