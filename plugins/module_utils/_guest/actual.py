@@ -24,7 +24,7 @@ def actual_of(
     *,
     pool: str | None = None,
 ) -> Actual:
-    """Return the `Actual` for the rows of C(GET .../pending), where a blank is an empty value."""
+    """Return the `Actual` for the rows of C(GET .../pending); a blank there is an empty value."""
     live: dict[str, str] = {}
     target: dict[str, str] = {}
     for row in pending:

@@ -48,10 +48,10 @@ class Address:
 
 @dataclass(frozen=True)
 class AddressRule:
-    """Which address is the host's: `family` first, then the order of `nics`, then the order of
-    `subnets`.
+    """How the address of the host is chosen: by `family` first, then by the order of `nics`, then
+    by the order of `subnets`.
 
-    With `nics` or `subnets` an address that fits none of them is never chosen.
+    If `nics` or `subnets` are given, an address that fits none of them is never chosen.
     """
 
     family: str = "ipv4"
@@ -146,7 +146,7 @@ def _number(key: str) -> int:
 def _sub_keys(text: str) -> dict[str, str]:
     try:
         return parse(text, {})
-    except ValidationFailed:  # no text that PVE stores
+    except ValidationFailed:  # PVE does not store such a text
         return {}
 
 
@@ -166,9 +166,9 @@ def nic_macs(config: Mapping[str, Any]) -> dict[str, str]:
 def choose_address(
     addresses: Sequence[Address], rule: AddressRule, macs: Mapping[str, str] | None = None
 ) -> Address | None:
-    """Return the address of the host, or None when none fits.
+    """Return the address of the host, or None if no address fits.
 
-    `macs` tells the guest's interfaces from `netN`.
+    `macs` are the MACs of the NICs, by `netN`.
     """
     ranked: dict[tuple[int, int], Address] = {}
     for address in addresses:
@@ -243,7 +243,7 @@ def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
 def is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     """Return whether a client that connects to the address reaches itself.
 
-    Python before 3.13 forgets the mapped ones.
+    `is_loopback` of Python before 3.13 does not know IPv4-mapped addresses.
     """
     plain = getattr(address, "ipv4_mapped", None)
     if plain is None:

@@ -35,11 +35,11 @@ class RunContext(Generic[AnyDesired]):
     unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
     def with_desired(self: AnyContext, desired: Any) -> AnyContext:
-        """Return it with another desired guest."""
+        """Return the context with another desired guest."""
         return replace(self, desired=desired)
 
     def direct(self: AnyContext) -> AnyContext:
-        """Return it with a client that uses no answer again."""
+        """Return the context with a client that does not reuse answers."""
         return replace(self, client=self.client.direct())
 
     @property

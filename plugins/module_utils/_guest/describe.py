@@ -19,7 +19,7 @@ from .kind import Kind
 from .marker import split_notes
 from .model import Actual
 
-# Every other status that QEMU reports is one of a VM that is on.
+# A VM with any other status of QEMU is on.
 _POWER = {
     "stopped": "off",
     "hibernated": "suspended",
@@ -28,15 +28,15 @@ _POWER = {
 }
 
 
-# QEMU's states of a guest that does not run on by itself (qapi/run-state.json).
+# States of QEMU in which a guest does not continue by itself (qapi/run-state.json).
 _BROKEN = frozenset(("internal-error", "io-error", "guest-panicked"))
 _PHASES = {"on": "Running", "off": "Stopped", "suspended": "Stopped"}
 _CREATING_LOCKS = frozenset(("clone", "create"))
 PENDING = "Pending"
-# How the warning ends that names options which a running guest takes over later.
+# The end of the warning about options that a running guest applies later.
 WAITS_FOR_STOP = "will be applied at its next stop or reboot"
 
-# The report of a guest that was not asked.
+# The report if the guest was not asked.
 NO_GUEST_REPORT: Mapping[str, Any] = {
     "addresses": None,
     "address": None,
@@ -104,7 +104,7 @@ def power_state(status: str) -> str | None:
     """Return on, off or suspended for a status of PVE or QEMU; None if it is not known yet."""
     if status in ("", "unknown"):
         return None
-    return _POWER.get(status, "on")  # a guest that has an error or is being moved has power
+    return _POWER.get(status, "on")  # also for a guest with an error, or in a migration
 
 
 def phase(status: str, lock: str | None, *, is_unfinished: bool = False) -> str | None:
@@ -170,7 +170,7 @@ def _in_sync(name: str, pending: list[str], *, settled: bool) -> dict[str, Any]:
 
 
 def conditions_of_failure(error: FleetError) -> list[dict[str, Any]]:
-    """Return the same conditions for a task that failed; None is a status that is not known."""
+    """Return the same conditions for a failed task; a status of None is unknown."""
     exists = bool(error.details.get("vm_exists")) or None
     return [
         _condition("Ready", False, error.category),
@@ -187,7 +187,7 @@ def _condition(name: str, status: bool | None, reason: str) -> dict[str, Any]:
 def describe_row(
     kind: Kind, row: VmRow, *, checked: float = 0.0, prefix: str = "tenant_", url: str = ""
 ) -> dict[str, Any]:
-    """Return a VM with the same keys from the listing alone; a key that it lacks is null."""
+    """Return a VM with the same keys from the listing alone; keys that it lacks are null."""
     owners = tenants_of(row.tags, prefix)
     return {
         "vmid": row.vmid,

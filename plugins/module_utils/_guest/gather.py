@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Listing:
     """A kind of guests to list.
 
-    `result` is the returned value with them, `report` returns the guest report of one. `restored`
-    is whether a restore hides the names of its guests.
+    `result` is the name of the returned value with the guests, `report` returns the report of one
+    guest. `restored` is whether a restore hides the names of guests of this kind.
     """
 
     kind: Kind
@@ -48,8 +48,8 @@ class Listing:
 def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Result:
     """Return the guests that match all filters, sorted by VMID.
 
-    Nothing is written. Raises NodeUnhealthy if a named guest may be a guest whose name cannot be
-    read, and BeingRestored if a restore may bring it back.
+    Nothing is written. Raises NodeUnhealthy if a named guest may be one of the guests whose names
+    cannot be read, and BeingRestored if it may be one that is being restored.
     """
     wanted = matcher(params)
     noun = listing.kind.noun
@@ -74,9 +74,9 @@ def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Resul
 
 
 def _named(client: Client, params: Mapping[str, Any], kind: Kind) -> ClusterState:
-    """Return the cluster state; a guest that the task names has its name from its node.
+    """Return the cluster state; if the task names a guest, names are read from the nodes.
 
-    The listing can have it under the name of a removed guest.
+    The listing can show the guest under the name of a removed guest.
     """
     cluster = fetch_cluster_state(client, {kind.type})
     if params.get("name") is not None:
@@ -120,7 +120,7 @@ class _Reader:
         self._request = read_guest_request(params)
 
     def guest(self, row: VmRow, warnings: list[str]) -> dict[str, Any] | None:
-        """Return the guest of a row, with its configuration if that is asked for.
+        """Return the guest of a row, with its configuration if requested.
 
         None if it was removed or does not match any more. A warning replaces the configuration of
         a guest on a node that is down, unless the task names the guest.

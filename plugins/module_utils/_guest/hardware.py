@@ -21,7 +21,7 @@ REMOVE = None
 class Disk:
     """One disk of a VM, or one volume of a container, as desired.
 
-    `size` is in bytes; `options` are PVE's sub-keys, REMOVE takes one out.
+    `size` is in bytes; `options` are PVE's sub-keys, REMOVE deletes a sub-key.
     """
 
     slot: str
@@ -31,7 +31,7 @@ class Disk:
     format: str | None = None
     import_from: str | None = None
     replaces: bool = False  # whether the image replaces the volume of an existing disk
-    image_size: int = 0  # bytes of the image, if its template tells
+    image_size: int = 0  # bytes of the image, if its template shows them
     # an existing volume to attach, such as an ISO, or a path of the node
     volume: str | None = None
     allocation: str | None = None  # thin or thick, as its storage class asks for
@@ -43,7 +43,7 @@ class Disk:
 
     @property
     def has_content(self) -> bool:
-        """Whether anything is asked for that only a disk has."""
+        """Whether the task sets anything that only a disk has."""
         return any((self.size, self.storage, self.import_from, self.format))
 
 
@@ -76,14 +76,14 @@ class DesiredGuest:
     hardware: GuestHardware = GuestHardware()
 
     def with_guest(self: AnyDesired, **changes: Any) -> AnyDesired:
-        """Return it with other values of the guest."""
+        """Return the desired guest with other values of the guest."""
         return replace(self, guest=replace(self.guest, **changes))
 
     def with_hardware(self: AnyDesired, **changes: Any) -> AnyDesired:
-        """Return it with other values of the hardware."""
+        """Return the desired guest with other values of the hardware."""
         return replace(self, hardware=replace(self.hardware, **changes))
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Warnings about options that are possible and seldom intended."""
+        """Warnings about options that are possible but seldom intended."""
         return ()

@@ -16,8 +16,8 @@ from .._core.errors import Conflict
 class Identity:
     """The fingerprint of a guest in its configuration; `volumes` are its disks' volumes, by slot.
 
-    `uuid_option` is the option that holds the uuid. A kind without uuid or time of creation leaves
-    them empty, and has the MAC addresses of its NICs instead: PVE chooses them at random.
+    `uuid_option` is the option that contains the uuid. A kind without uuid or time of creation
+    leaves them empty, and uses the MAC addresses of its NICs instead: PVE chooses them at random.
     """
 
     name: str
@@ -72,7 +72,7 @@ def _slots_beyond(known: Mapping[str, str], volumes: Mapping[str, str]) -> set[s
 
 
 def replaced(label: str, answer: str) -> Conflict:
-    """Return the error for a guest that was changed or replaced since the plan was made."""
+    """Return the error for a guest that was changed or replaced after the plan was made."""
     return Conflict(
         attempted=f"{label} was not changed",
         answer=answer,

@@ -4,9 +4,9 @@
 
 """The kinds of guests and their differences: virtual machines and containers (pure).
 
-Code that serves both asks the kind of a guest for the differences. A guest carries its kind as a
-value. All kinds are in C(_kinds/words.py), the operations on them in
-C(_kinds/registry.py); lower rooms know neither.
+Code for both kinds gets the differences from the kind of a guest, which is a field of the guest.
+All kinds are in C(_kinds/words.py), the operations on them in C(_kinds/registry.py); lower rooms
+import neither.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .identity import Identity
 
 @dataclass(frozen=True)
 class OtherKind:
-    """The words for guests of the other kind: in messages, of the option with their name, and of
-    the content of storages with their disks.
+    """The words for guests of the other kind: their noun in messages, the option with their name,
+    and the content of storages with their disks.
     """
 
     noun: str
@@ -41,15 +41,15 @@ class Kind(Protocol):
     its paths. `noun` is the word for it in messages.
 
     `creation_tasks` are the types of the tasks that create its guests, `migration_task` is the type
-    of the task that moves one. `task_prefix` begins the types of its other tasks, and `tool` is its
-    program on a node. `console` is the word for its console in addresses of the user interface.
+    of the task that moves a guest. The types of its other tasks begin with `task_prefix`. `tool` is
+    its program on a node. `console` is the word for its console in URLs of the user interface.
     `generated_options` are options that PVE sets itself. `name_option` is the option with the name;
     the values of `secret_options` are never shown. `other` has the words for guests of the other
     kind. `has_uuid` is whether its guests have uuids, `saves_memory` whether a snapshot can have
     their memory. `content` is the content of storages with its disks. `template_is_task` is whether
-    PVE names the task that converts one into a template. `archive_word` is the word for it in the
-    names of archives on a backup server. `has_rootfs` is whether its guests have a root file
-    system. `schema` has its options; `volume_option` matches the options with volumes.
+    PVE names the task that converts a guest into a template. `archive_word` is the word for it in
+    the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
+    system. `schema` contains its options; `volume_option` matches the options with volumes.
     """
 
     type: ClassVar[str]

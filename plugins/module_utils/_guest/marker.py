@@ -5,9 +5,8 @@
 """The ownership marker: one HTML comment at the end of a VM's notes, invisible in PVE's interface
 (pure).
 
-A clone cannot be given tags when it is made; the notes are the one place where a new VM can say
-from its first moment which owner it has and which run makes it. See
-docs/decisions/0001-ownership-marker.md.
+PVE does not accept tags in the request for a clone. Only the notes of a new VM can name its owner
+and its run from the first moment. See docs/decisions/0001-ownership-marker.md.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ _STALE = "stale"
 
 @dataclass(frozen=True)
 class Marker:
-    """`origin` is the VMID a VM was cloned from, `image` the version of an image that its system
-    disk came from.
+    """`origin` is the VMID of the VM's source, `image` the image version of its system disk.
 
-    The rest is there only while it is being built or changed.
+    The other values are set only while the VM is being created or changed.
 
-    `run` is the run that makes it, `tenant` the tag it will have. `inherited_tags` are the tags
-    that it has from its source and that will go (`shed` in the notes). `stale`: the cloud-init
-    drive of a running VM is older than its configuration.
+    `run` is the run that creates the VM, `tenant` its future tag. `inherited_tags` are the tags of
+    its source that will be removed (`shed` in the notes). `stale`: the cloud-init drive of a
+    running VM is older than its configuration.
     """
 
     origin: int | None = None
@@ -94,14 +92,14 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
 
 
 def join_notes(notes: str, marker: Marker) -> str:
-    """Return notes with the marker behind them."""
+    """Return notes followed by the marker."""
     comment = marker.render()
     lines = filter(None, (notes, comment))
     return "\n".join(lines)
 
 
 def _image_text(image: Image | None) -> str:
-    """Return an image as the marker has it, whose values cannot contain `@`."""
+    """Return the text of an image in the marker, whose values cannot contain `@`."""
     return f"{image.name}:{image.version}" if image is not None else ""
 
 
@@ -111,9 +109,9 @@ def _image_in(text: str) -> Image | None:
 
 
 def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
-    """Return the tags of a VM, one of which names its tenant.
+    """Return the tags of a VM that show its tenant.
 
-    An unfinished clone has the tags of its source; its marker names its future tenant.
+    For an unfinished clone: without the tags of its source, and with the tenant in its marker.
     """
     marker = split_notes(config.get("description"))[1]
     tags = parse_tags(str(config.get("tags") or ""))

@@ -25,7 +25,7 @@ LIKELY = 32
 class Source:
     """The source of a new guest, as the user named it: a VMID, a volume ID or a name.
 
-    `version` is the version of an image, None for the newest on the node of the guest.
+    `version` is the version of an image, None for its newest version on the node of the guest.
     `snapshot` is the state of the source that is cloned; `storage` and `format` apply to the disks
     of a full clone. `live`: PVE starts the VM while it restores the disks from an archive.
     `in_place`: the archive is of the guest itself, which a failed restore has removed.
@@ -48,7 +48,7 @@ class Isolation:
     """The firewall that separates a guest from guests of other tenants.
 
     `group` is the security group of its tenant. `members` are the addresses that each NIC on a VNet
-    of the tenant may use, and `networks` the names of these VNets by their IDs.
+    of the tenant may use, and `networks` are the names of these VNets by their IDs.
     """
 
     group: str
@@ -67,7 +67,7 @@ class Guest:
     state: str = "present"
     tenant: str | None = None
     tenant_prefix: str = "tenant_"
-    pool: str | None = None  # an empty text for none
+    pool: str | None = None  # an empty text for no pool
     only_unowned: bool = False  # no guest with the tag of a tenant may be changed
     adopt: bool = False
     replace_image: bool = False
@@ -93,7 +93,7 @@ class Guest:
 
     @property
     def own_tags(self) -> set[str]:
-        """The tags that are always wanted: the listed ones, and the tenant's."""
+        """The tags that are always wanted: the listed tags, and the tenant's tag."""
         tags = set(self.tags or ())
         if self.tenant_tag:
             tags.add(self.tenant_tag)
@@ -118,7 +118,7 @@ class Guest:
 
     @property
     def likely_vmids(self) -> frozenset[int] | None:
-        """The VMIDs that a guest of this name may have, None if they do not follow from it."""
+        """The VMIDs that a guest of this name may have, None if VMIDs do not follow from names."""
         if self.vmid_choice != "by_name":
             return None
         vmid_ranges = (self.vmid_ranges.automatic, self.vmid_ranges.template)
@@ -139,7 +139,7 @@ class Guest:
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
+        """The name of the guest in messages."""
         noun = self.kind.noun
         if self.name and self.vmid:
             return f"{noun} '{self.name}' ({self.vmid})"
@@ -181,7 +181,7 @@ class Actual:
 
     @property
     def notes(self) -> str:
-        """Its notes without our marker."""
+        """The notes of the guest without our marker."""
         notes, _marker = split_notes(self.target.get("description"))
         return notes
 
@@ -201,7 +201,7 @@ class Actual:
 
     @property
     def unnamed(self) -> str:
-        """How messages call the guest to callers that must not see its name."""
+        """The name of the guest in messages for users who must not see its real name."""
         return f"{self.kind.noun} {self.vmid}"
 
     @property

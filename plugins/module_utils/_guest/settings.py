@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a task works on a VM: how long it waits, and which questions it asks the guest (pure)."""
+"""The settings of a task: its timeouts, and its requests to the guest (pure)."""
 
 from __future__ import annotations
 

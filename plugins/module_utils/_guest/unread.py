@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The effect of unreadable VMs on a task: any of them may be the VM that it names, and each counts
+"""The effect of unreadable VMs on a task: any of them may be the task's VM, and each counts
 for its quota (pure).
 """
 
@@ -22,8 +22,8 @@ from .model import Guest
 def require_readable_vm(desired: Guest, cluster: ClusterState) -> None:
     """Raise NodeUnhealthy if the VM may exist but its name cannot be read.
 
-    A VM without a tenant tag is a tenant's only if it may be adopted, or if a run of that tenant
-    may have left it unfinished.
+    A VM without a tenant tag can be the task's VM only if the task may adopt it, or if a run of the
+    tenant may have left it unfinished.
     """
     tag = desired.tenant_tag
     prefix = desired.tenant_prefix

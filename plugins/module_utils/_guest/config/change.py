@@ -16,7 +16,7 @@ from ..._core.errors import FleetError
 
 @dataclass
 class DriveChange:
-    """`sets` goes into the update; `after` is how a drive looks when all is done."""
+    """`sets` goes into the update; `after` are the drives in their final form."""
 
     sets: dict[str, str] = field(default_factory=dict)
     # how PVE will show a volume that `sets` creates

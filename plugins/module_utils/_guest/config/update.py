@@ -57,7 +57,7 @@ class Update:
 
     @property
     def gone(self) -> set[str]:
-        """The options and drives that are taken away so far."""
+        """The options and drives that are removed so far."""
         return self.deletes | self.drives.removed
 
     @property
@@ -86,7 +86,7 @@ class Update:
         }
 
     def set_scalars(self) -> None:
-        """Set the name and options that are one value; a new guest also gets our defaults."""
+        """Set the name and the scalar options; a new guest also gets our defaults."""
         values: dict[str, str] = {}
         if self.new:
             values.update(without(self.defaults, self.desired.hardware.unset))
@@ -99,13 +99,13 @@ class Update:
                 self.sets[key] = wanted
 
     def unset_options(self) -> None:
-        """Delete the options that the task removes, and the NICs that an exact list lacks."""
+        """Delete options that the task removes, and NICs that are missing from an exact list."""
         self.deletes |= self.desired.hardware.unset & self.target.keys()
         if self.desired.hardware.nics_exact:
             self.deletes |= self._unlisted_nics()
 
     def _unlisted_nics(self) -> set[str]:
-        """Return the NICs, and their addresses, that an exact list of NICs does not have."""
+        """Return the NICs, with their addresses, that are missing from an exact list of NICs."""
         unlisted = set()
         for key in filter(self.of_nic.match, self.target):
             number = self.of_nic.sub("", key)
@@ -152,9 +152,9 @@ class Update:
             self.side_effects["template"] = "1"
 
     def set_tags(self) -> None:
-        """Set the tags, a set; foreign tags stay unless the list is exact.
+        """Set the tags, in any order; unlisted tags stay unless the list is exact.
 
-        A tenant's tag always stays, except a tag that an unfinished clone has from its source.
+        A tenant's tag always stays, unless an unfinished clone inherited it from its source.
         """
         found = parse_tags(self.target.get("tags", ""))
         wanted = self.desired.guest.own_tags
@@ -166,7 +166,7 @@ class Update:
             self.set_or_delete("tags", ";".join(tags))
 
     def _kept_tags(self, found: Sequence[str]) -> list[str]:
-        """Return the tags that the guest has and keeps."""
+        """Return the tags of the guest that stay."""
         _notes, marker = self.notes
         needed = self.desired.guest.own_tags.union(
             tenants_of(found, self.desired.guest.tenant_prefix)
@@ -182,7 +182,7 @@ class Update:
         return kept
 
     def set_notes(self) -> None:
-        """Set the notes with the marker; this update finishes a guest that was being made."""
+        """Set the notes with the marker; the update also ends the creation of a new guest."""
         notes, marker = self.notes
         wanted = self.desired.guest.description
         if wanted is None:
@@ -196,7 +196,7 @@ class Update:
 
 
 def applied(change: Change, target: Mapping[str, str], kind: Kind) -> dict[str, str]:
-    """Return the configuration that the change leads to, as PVE would show it."""
+    """Return the configuration after the change, as PVE would show it."""
     result = without(target, change.deletes)
     result.update(change.sets)
     for slot in filter(kind.volume_option.match, change.sets):

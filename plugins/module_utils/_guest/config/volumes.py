@@ -38,11 +38,11 @@ class VolumeUpdate:
         raise NotImplementedError
 
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
-        """Return the sub-keys of a disk that cannot become the desired one, as desired."""
+        """Return the desired sub-keys of a disk that cannot be changed to them."""
         raise NotImplementedError
 
     def detach_unlisted(self) -> None:
-        """Detach the disks that an exact list does not have."""
+        """Detach the disks that are missing from an exact list."""
         raise NotImplementedError
 
     def change_all(self, disks: Iterable[Disk], target: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class VolumeUpdate:
             self.detach_unlisted()
 
     def _change_or_refuse(self, disk: Disk) -> None:
-        """Change a disk, or note why that is impossible, with its desired form."""
+        """Change a disk, or note its desired form and why the change is impossible."""
         try:
             self._change(disk)
         except ValidationFailed as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def has_task_failed(error: FleetError) -> bool:
-    """Return whether the task of a step has failed, so that nothing of it runs any more (pure)."""
+    """Return whether the task of a step has failed, and therefore no longer runs (pure)."""
     is_unknown = isinstance(error, (NetworkError, TaskTimeout)) or error.method == "GET"
     return bool(error.upid) and not is_unknown
 
@@ -32,15 +32,15 @@ def is_left(client: Client, kind: Kind, vmid: int, node: str) -> bool:
 
 
 def removal_summary(kind: Kind, vmid: int, node: str) -> str:
-    """Return the step in words (pure)."""
+    """Return the summary of the removal (pure)."""
     return f"Remove empty {kind.noun} {vmid} on node {node}, left by a failed restore"
 
 
 def remove_left(client: Client, kind: Kind, vmid: int, node: str, timeout: int) -> bool:
-    """Remove the guest if it is empty, with disks that a restore could not remove itself, and
-    return whether it was.
+    """Remove the guest if it is empty, and return whether it was.
 
-    PVE refuses it while another restore of the VMID runs, which holds the lock of the guest.
+    Disks that the failed restore did not remove are removed too. PVE refuses the removal while
+    another restore of the VMID holds the lock of the guest.
     """
     if not is_left(client, kind, vmid, node):
         return False

@@ -59,8 +59,7 @@ class NewGuest:
             raise self._is_not_own()
 
     def is_created(self, client: Client, node: str, timeout: int) -> bool:
-        """Return whether a request to create or clone with a lost answer has created the guest,
-        once the guest is complete.
+        """Wait until the guest is complete; return whether a request with a lost answer created it.
 
         Raises Conflict if another guest has the VMID, TaskTimeout after `timeout` seconds.
         """
@@ -72,7 +71,9 @@ class NewGuest:
         return True
 
     def _read_complete(self, client: Client, node: str, timeout: int) -> Mapping[str, Any] | None:
-        """Return the configuration once nothing creates the guest, or the last one; or None."""
+        """Return the configuration of the complete guest; at the timeout the last one; None if the
+        guest does not exist.
+        """
         config: Mapping[str, Any] = {}
         path = self.desired.kind.path(node, self.vmid, "config")
         for _left in poll(client.clock, timeout, first=1.0, longest=1.0):
@@ -85,9 +86,10 @@ class NewGuest:
         return config
 
     def _is_in_creation(self, config: Mapping[str, Any]) -> bool:
-        """Return whether the guest of this configuration may become the one of this run: while a
-        clone is being created, its configuration holds the lock only; while a VM is restored, it
-        has less than any other VM.
+        """Return whether the guest may be a guest that this run is still creating.
+
+        The configuration of a clone has only the lock at first; the configuration of a VM that is
+        being restored has less than that of any other VM.
         """
         if is_bare(config):
             return True
@@ -111,7 +113,10 @@ class NewGuest:
         )
 
     def remove(self, client: Client, actual: Actual, seen: Actual | None, timeout: int) -> None:
-        """Remove it, as `seen` last by this run. Raises Conflict if the VMID has been reused."""
+        """Remove the guest that this run last read as `seen`.
+
+        Raises Conflict if the VMID has been reused.
+        """
         desired = self.desired
         require_own_guest(
             actual.label,

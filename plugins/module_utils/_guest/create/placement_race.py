@@ -54,7 +54,7 @@ def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) ->
 
 @dataclass(frozen=True)
 class PlacementRule:
-    """A new VM runs on a node that its rules allow. `needs` has its number."""
+    """A new VM runs on a node that its rules allow. `needs` contains its VMID."""
 
     cluster_view: ClusterView
     kind: Kind
@@ -103,7 +103,7 @@ class PlacementRule:
 
 def is_name_contested(desired: Guest) -> bool:
     """Return whether another run can create a guest of this name with another VMID at the same
-    time (pure). If VMIDs follow from names, both runs try the same one.
+    time (pure). If VMIDs follow from names, both runs try the same VMID.
     """
     if not desired.name or desired.tenant_tag is None:
         return False
@@ -112,7 +112,7 @@ def is_name_contested(desired: Guest) -> bool:
 
 @dataclass(frozen=True)
 class NameRule:
-    """A tenant has one VM or container of a name. `known` are the guests that existed before."""
+    """No two guests of a tenant have the same name. `known` are the guests that existed before."""
 
     client: Client
     desired: Guest
@@ -134,13 +134,13 @@ class NameRule:
         )
 
     def _read_all(self) -> ClusterState:
-        """Return the cluster state with the guests of both kinds as one."""
+        """Return the cluster state with the guests of both kinds in one map."""
         cluster = fetch_cluster_state(self.client, {self.desired.kind.type})
         types = frozenset(row.type for row in cluster.guests)
         return replace(cluster, vms={**cluster.vms, **cluster.others}, others={}, types=types)
 
     def _with_names(self, cluster: ClusterState) -> ClusterState:
-        """Return the cluster state with the names of the guests that are new, from their nodes."""
+        """Return the cluster state with the names of new guests, read from their nodes."""
         nodes: set[str] = set()
         for row in cluster.vms.values():
             is_new = row.vmid not in self.known or not row.own_name

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant's quota around one VM: checked before the first write, and as a rule that VMs of other
-runs can break (docs/decisions/0007-quotas-of-several-runs.md).
+"""The quota of a tenant for one VM: checked before the first write, and again as a rule that VMs of
+other runs can break (docs/decisions/0007-quotas-of-several-runs.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
-    """Return the figures of each guest of the tenant: the quota is one over both kinds.
+    """Return the figures of each guest of the tenant: both kinds share one quota.
 
     One more request for each node or storage if the listing is not enough.
     """
@@ -66,9 +66,9 @@ def _nodes_of_others(desired: Guest, cluster: ClusterState) -> set[str]:
 def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
     """Return the figures of each unfinished VM of the tenant.
 
-    PVE gives a clone the tags of its source, so until a run has finished it, only its notes name
-    its tenant. They are read if a VM without the tenant's tag has a number that follows from this
-    tenant and its name: one request for each, and usually there are none.
+    PVE gives a clone the tags of its source, so only the notes of an unfinished clone name its
+    tenant. They are read if a VM without the tenant's tag has a VMID that follows from this tenant
+    and the VM's name: one request for each such VM; usually there are none.
     """
     tag = desired.tenant_tag or ""
     found: dict[int, Figures] = {}
@@ -91,8 +91,8 @@ def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> d
 
 
 def read_cluster_now(client: Client, desired: Guest) -> ClusterState:
-    """Return a fresh look: tags from the cluster's configuration, figures of the tenant's VMs from
-    the nodes themselves.
+    """Return a new cluster state: tags from the cluster's configuration, figures of the tenant's
+    VMs from the nodes themselves.
     """
     cluster = fetch_cluster_state(client, {desired.kind.type})
     tag = desired.tenant_tag or ""
@@ -123,14 +123,14 @@ class Growth:
     more: Figures
 
     def is_limited(self, desired: Guest) -> bool:
-        """Return whether the VM grows in anything that its tenant has a quota for."""
+        """Return whether a figure grows for which the tenant has a quota."""
         return any(getattr(self.more, kind) for kind in desired.limits or ())
 
 
 def gather_usage(
     client: Client, desired: Guest, cluster: ClusterState, *, in_creation: bool = True
 ) -> Usage:
-    """Return the figures of the tenant's VMs, with `in_creation` those of other runs too."""
+    """Return the figures of the tenant's VMs; `in_creation` adds unfinished VMs of other runs."""
     restored = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
     attempted = f"The quota of tenant {desired.tenant} could not be checked"
     being_restored = first_restored(client, restored, attempted)
@@ -151,9 +151,9 @@ def require_quota(
 ) -> frozenset[int]:
     """Raise QuotaExceeded if the VM would grow beyond the tenant's quota (pure).
 
-    Return the VMIDs of the tenant, by their tags. Raise BeingRestored if a VM counts whose tags and
-    sizes a restore has not written yet. `usage` is None for a VM that does not grow: it always
-    passes. `vmid` belongs to an existing VM.
+    Return the VMIDs with the tenant's tag. Raise BeingRestored if a restore has not yet written the
+    tags and sizes of a VM that may count. `usage` is None for a VM that does not grow: it always
+    passes. `vmid` is given for an existing VM.
     """
     if usage is None or desired.limits is None:
         return frozenset()
@@ -183,11 +183,11 @@ def _staying(desired: Guest, usage: Mapping[int, Figures]) -> dict[int, Figures]
 def _require_room_beside_leaving(
     desired: Guest, label: str, usage: Mapping[int, Figures], more: Figures
 ) -> None:
-    """Raise QuotaExceeded if a tenant would have more than twice its quota until the run removes
+    """Raise QuotaExceeded if a tenant would use more than twice its quota until the run removes
     VMs.
 
-    They are removed at the end and only when all went well. Without this bound, each run that fails
-    would leave another quota behind.
+    The run removes them at its end, and only if it succeeds. Without this bound, each failed run
+    could add VMs of a whole quota.
     """
     if desired.limits is None or not desired.leaving:
         return
@@ -204,9 +204,9 @@ def _require_room_beside_leaving(
 
 
 def growth_of(desired: Guest, actual: Actual, config: Mapping[str, str]) -> Growth:
-    """Return by how much a VM grows that becomes `config` (pure).
+    """Return by how much a VM grows if its configuration becomes `config` (pure).
 
-    A VM that is not the tenant's yet counts as new, and so does a VM that another run left
+    A VM counts as new if it does not belong to the tenant yet, or if another run left it
     unfinished: that run has not counted it.
     """
     owners = tenants_of(parse_tags(actual.target.get("tags")), desired.tenant_prefix)
@@ -227,7 +227,7 @@ def usage_of_others(client: Client, desired: Guest, actual: Actual) -> dict[int,
 def require_grown_within(
     desired: Guest, actual: Actual, grown: Growth, others: Mapping[int, Figures]
 ) -> None:
-    """Raise QuotaExceeded if others have taken the room that a VM has grown into (pure)."""
+    """Raise QuotaExceeded if other VMs have used the quota that a VM has grown into (pure)."""
     rest = total(_staying(desired, others).values()) + grown.before
     over = excess(desired.limits or {}, rest, grown.more)
     if over:
@@ -241,7 +241,7 @@ def require_grown_within(
 
 @dataclass(frozen=True)
 class QuotaRule:
-    """A tenant is within its quota with a new VM, which counts `own`."""
+    """A tenant stays within its quota with a new VM, whose figures are `own`."""
 
     client: Client
     desired: Guest

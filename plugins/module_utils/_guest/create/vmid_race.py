@@ -22,7 +22,7 @@ from ..plan.refusals import require_name_free
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# How many VMIDs are tried when others take them first.
+# How many VMIDs are tried if other runs take them first.
 _VMID_TRIES = 50
 
 
@@ -33,9 +33,9 @@ class AlreadyCreated(Exception):
 class VmidRace:
     """The VMIDs that a new guest has tried, and their owners.
 
-    PVE decides this race itself: it refuses a VMID that is taken before anything is created, so
-    that no guest must give way as in `resolve_race`. `taken` are the VMIDs that belonged to other
-    guests when the plan was made.
+    PVE decides this race itself: it refuses a taken VMID before it creates anything. So no guest
+    has to be removed, unlike in `resolve_race`. `taken` are the VMIDs that belonged to other guests
+    when the plan was made.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class VmidRace:
         self._taken = taken
         self._rng = rng
         self._lost: set[int] = set()
-        self._hidden: set[int] = set()  # seen once as VMIDs that are in use, with no guest
+        self._hidden: set[int] = set()  # VMIDs that were once in use without a visible guest
         self._tries = 0
 
     def next_vmid(self, vmid: int, node: str, cluster_view: ClusterView, error: Conflict) -> int:
         """Return the VMID to try next after PVE refused `vmid` on `node` with `error`.
 
-        Raises AlreadyCreated if the desired guest has it, and the error if no other VMID may be
+        Raises AlreadyCreated if the desired guest has `vmid`, and `error` if no other VMID may be
         tried.
         """
         self._tries += 1
@@ -76,14 +76,14 @@ class VmidRace:
             raise error
         self._lost.add(vmid)
         vmids = desired.vmids
-        # By name, only the VMID of a guest that was read is left out: a new one may be the desired
-        # one.
+        # If VMIDs follow from names, only VMIDs of guests that were read are left out: a new guest
+        # may be the desired one.
         taken = self._taken if vmids.by_name else cluster_view.now().taken
         return vmids.free_after(taken | self._lost, len(self._lost), self._rng)
 
     def _require_other_name(self, vmid: int) -> None:
         """Raise Conflict if another run has just created a guest of the other kind with the name:
-        the VMID follows from the name, so that both runs tried the same one.
+        the VMID follows from the name, so both runs tried the same VMID.
         """
         row = read_other_kind(self._client, self._desired, vmid, self._timeout)
         if row is not None:

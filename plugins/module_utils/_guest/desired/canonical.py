@@ -43,15 +43,15 @@ def property_string(key: str, text: str, schema: Schema = QEMU) -> dict[str, str
         return dict(values)
     fmt = rule.get("format")
     if isinstance(fmt, str):
-        # nothing in such a format must be there
+        # such a format has no required sub-key
         refusal = find_refusal(key, text, schema=schema)
         _require(key, text, refusal)
     return dict(values)
 
 
 def sub_keys(key: str, given: Mapping[str, Any], schema: Schema = QEMU) -> dict[str, str | None]:
-    """Return sub-keys that are given one by one; None for a sub-key that null or an empty text
-    removes.
+    """Return sub-keys that are given one by one; null or an empty text becomes None, which removes
+    the sub-key.
 
     Raises ValidationFailed.
     """
@@ -82,7 +82,7 @@ def _text_or_none(key: str, name: str, item: Any, schema: Schema) -> str | None:
 
 
 def require_valid_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> None:
-    """Raise ValidationFailed for a value that no version of PVE takes in a sub-key."""
+    """Raise ValidationFailed for a sub-key with a value that no version of PVE accepts."""
     fmt = sub_keys_of(key, schema)
     for name, value in values.items():
         if name not in fmt:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Classes of guests, which an estate gives a name: their options and secrets (pure)."""
+"""Named classes of guests in an estate: their options and secrets (pure)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .presets import unknown_name
 
 
 def class_options(label: str, classes: Mapping[str, Any], specs: GuestSpecs) -> dict[str, Any]:
-    """Return the options of a class for one kind of guests, checked and converted as Ansible does
-    it with the module's options.
+    """Return the options of a class for one kind of guests, checked and converted as Ansible checks
+    and converts the module's options.
 
     Raises ConfigurationError for a class that does not exist and ValidationFailed for options that
     a class cannot have.

@@ -56,7 +56,7 @@ def add_declared(
 
 @dataclass(frozen=True)
 class Closed:
-    """The options of PVE that the open-ended dictionary must not have, and why."""
+    """The options of PVE that the open-ended dictionary must not contain, and why."""
 
     devices: re.Pattern[str]  # the slots of devices
     device_step: str  # the next step for a device
@@ -65,7 +65,7 @@ class Closed:
     own: Mapping[str, str]  # options of the module itself, by PVE's names
 
     def require_open(self, key: str, hardware: Gathered) -> None:
-        """Raise ValidationFailed for an option that has an option of its own."""
+        """Raise ValidationFailed for a key that must be set by an option of the module."""
         why = "cannot be set there"
         if self.devices.match(key):
             raise validate.refused("options", key, why, self.device_step)
@@ -101,7 +101,7 @@ def add_open_options(
 
 
 def _require_text(key: str, value: Any, schema: Schema) -> None:
-    """Raise ValidationFailed for a value that is not a text if PVE has no sub-keys there."""
+    """Raise ValidationFailed for a dictionary or list if the option has no sub-keys in PVE."""
     if not isinstance(value, (Mapping, list)):
         return
     is_unknown = rule_of(key, schema=schema) is None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The guest that checked options describe, hardware apart (pure)."""
+"""The guest that checked options describe, without its hardware (pure)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .values import is_blank
 
 @dataclass(frozen=True)
 class GuestOptions(Generic[AnyDesired]):
-    """The options of a task, read: the guest as desired, and how the task works."""
+    """The parsed options of a task: the desired guest, and the settings of the task."""
 
     desired: AnyDesired
     settings: Settings
@@ -36,7 +36,7 @@ def options_of(desired: AnyDesired, options: Mapping[str, Any]) -> GuestOptions[
     return GuestOptions(desired, Settings(options["task_timeout"], read_guest_request(options)))
 
 
-# Options that `Guest` takes over unchanged.
+# Options that `Guest` contains unchanged.
 _PLAIN = (
     "name",
     "vmid",
@@ -83,7 +83,7 @@ def _source(options: Mapping[str, Any]) -> Source | None:
 
 
 def is_exact(options: Mapping[str, Any], devices: str) -> bool:
-    """Return whether a list of devices names all of them: only a list that is given can."""
+    """Return whether a list of devices is complete: an option that is left out never is."""
     return options[devices] is not None and bool(options[f"{devices}_exact"])
 
 

@@ -65,8 +65,8 @@ def unlisted_networks(
 ) -> dict[str, dict[str, Any]]:
     """Return the VNets of the tenant for networks of NICs that no map has, as options of a NIC.
 
-    There are none without a tenant, nor if the estate lists the VNets of the tenant: the name is
-    unknown then. A name that begins with vmbr is a bridge.
+    None without a tenant. If the estate lists the VNets of the tenant, none either: the name is
+    then unknown. A name that begins with vmbr is a bridge.
     """
     lists_vnets = any(content.get("zone") for content in networks.values())
     if not tag or lists_vnets:

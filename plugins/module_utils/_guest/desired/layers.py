@@ -6,7 +6,7 @@
 top.
 
 Dictionaries are merged by key, disks and network cards by slot, tags add up; anything else is
-replaced. An empty list of disks or cards takes none of the lower layer.
+replaced. An empty list of disks or cards inherits nothing from the lower layer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# Options of a disk or card that exclude others: an option of the upper layer takes these out of the
-# lower one.
+# Options of a disk or card that exclude others: an option of the upper layer removes the options
+# that it excludes from the lower layer.
 _INSTEAD: Mapping[str, tuple[str, ...]] = {
     "bridge": ("network",),
     "network": ("bridge",),
@@ -57,7 +57,7 @@ def _by_slot(
     new_slots: Sequence[str],
     new: Sequence[Mapping[str, Any]],
 ) -> list[Mapping[str, Any]]:
-    """Return the items of both lists, one a slot; a slot twice in one list is refused later."""
+    """Return the items of both lists, one for each slot; a duplicate slot is refused later."""
     if not new:
         return []
     lower = dict(zip(old_slots, old, strict=True))

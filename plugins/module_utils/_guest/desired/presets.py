@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names that an estate gives to networks and storages become plain options (pure)."""
+"""Replaces an estate's names of networks and storages by plain options (pure)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..._core import validate
 from ..._core.errors import ConfigurationError, ValidationFailed
 from .isolation import OF_VNET, own_networks, tag_of, unlisted_networks
 
-# The meaning of each name unless the user's own map says otherwise; vmbr* and VNet names mean
-# themselves.
+# The meaning of each name that is missing from the user's own map; names of bridges (vmbr*) and
+# VNets are used as they are.
 NETWORKS: Mapping[str, Mapping[str, Any]] = {
     "lan": {"bridge": "vmbr0"},
     "default": {"bridge": "vmbr0"},
@@ -35,9 +35,8 @@ def name_presets(options: dict[str, Any], volumes: str) -> None:
     """Replace the names of networks and of storage classes in `options` by their options.
 
     `volumes` is the option with the list of disks; a container has a root file system beside it.
-    The options of a NIC or disk win over its
-    network or storage class. Raises ConfigurationError for a name that no map has,
-    ValidationFailed for a map of the wrong shape.
+    The options of a NIC or disk win over its network or storage class. Raises ConfigurationError
+    for a name that no map contains, ValidationFailed for a map of the wrong shape.
     """
     keys = _NETWORK_KEYS | OF_VNET
     networks = _maps(options.get("networks"), "networks", keys, shorthand="bridge")
@@ -84,7 +83,7 @@ def with_storage_class(
         raise validate.refused(
             f"storage_classes.{label}.type", kind, "is not a type", f"Use {THIN} or {THICK}"
         )
-    if kind == THIN:  # else it would become as large as a thick one in time
+    if kind == THIN:  # otherwise it would grow to the size of a thick disk over time
         found.setdefault("discard", True)
     return _over(found, item)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Tables:
-    """The generated tables of a kind of guests, by place; an empty text is the guest itself."""
+    """The generated tables of a kind of guests, by place; place "" is the guest itself."""
 
     scalars: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     property_strings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -21,5 +21,5 @@ class Tables:
     empty_removes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     checks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     ranges: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-    # the checks by the names that declarations have for them
+    # the checks, by the names that declarations use
     functions: Mapping[str, Callable[[Any, str], Any]] = field(default_factory=dict)

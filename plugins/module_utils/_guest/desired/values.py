@@ -22,12 +22,12 @@ from .tables import Tables
 # The words for an address that is not static (pve-qm-ipconfig).
 WORDS_FOR_IPV4 = ("dhcp",)
 WORDS_FOR_IPV6 = ("dhcp", "auto")
-# An empty tenant is an error of its own.
+# An empty tenant is not dropped: it has its own error.
 _KEPT = frozenset(("tenant",))
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a value is an empty text, or a list of nothing else."""
+    """Return whether a value is an empty text, or a list of empty texts."""
     if isinstance(value, list):
         return all(map(is_blank, value))
     if not isinstance(value, str):
@@ -53,7 +53,7 @@ def cleared(tables: Tables, place: str, options: Mapping[str, Any]) -> dict[str,
 
 
 def cleared_within(tables: Tables, place: str, value: Any) -> Any:
-    """Return a dictionary of options, or a list of such, without the options that are left out."""
+    """Return a dictionary of options, or a list of them, without the options that are left out."""
     if isinstance(value, list):
         return [cleared(tables, place, item) for item in value]
     if isinstance(value, Mapping):
@@ -80,7 +80,7 @@ def checked_items(
 def checked_at(
     tables: Tables, place: str, options: Mapping[str, Any], shown: str
 ) -> dict[str, Any]:
-    """Return the options of one place; `shown` is how errors call it."""
+    """Return the options of one place; `shown` is its name in errors."""
     found = dict(options)
     for name, kind in tables.checks.get(place, {}).items():
         value = options.get(name)
@@ -141,8 +141,8 @@ def _public_keys(texts: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _source(given: Any, what: str) -> Source:
-    """Return a source: digits are a template's VMID, storage:path a volume, anything else a
-    name, with the version of an image behind `@`.
+    """Return a source: digits are a template's VMID, storage:path is a volume, anything else is a
+    name, with the version of an image after `@`.
     """
     text = str(given).strip()
     if re.fullmatch("[0-9]+", text):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of a guest as an export expresses them: as options of module vms (pure)."""
+"""The settings of a guest in an export: options of module vms (pure)."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Alternative:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """Settings of a VM that are expressed together, with the ways to do so, the best one first.
+    """Settings of a VM that are expressed together, with the ways to do so, the best way first.
 
-    `lost` are the settings that are left out if a run would change the VM by each of the ways.
+    `lost` are the settings that are left out if a run would change the VM with any of the ways.
     """
 
     ways: tuple[Alternative, ...]
@@ -55,7 +55,7 @@ class SettingGroup:
 
 
 def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
-    """Return a key of PVE with the ways to express it, none if it cannot be expressed."""
+    """Return a key of PVE with the ways to express it; no way if it cannot be expressed."""
     left_out = Lost(key, text, reason)
     return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
 
@@ -77,7 +77,7 @@ def raw(key: str, text: str, schema: Schema = QEMU) -> dict[str, Any]:
 
 
 def typed(text: str, rule: Mapping[str, Any]) -> Any:
-    """Return a value in the type that the schema gives it, as a person writes it in YAML."""
+    """Return a value with its type in the schema, as a person would write it in YAML."""
     text = canonical(text, rule)
     kind = rule.get("type")
     if kind == "boolean":
@@ -112,7 +112,7 @@ def item_of(
 
 
 def is_valid(check: Callable[[str], Any], value: str) -> bool:
-    """Return whether a check of `_core/validate.py` takes a value."""
+    """Return whether a check of `_core/validate.py` accepts a value."""
     try:
         check(value)
     except FleetError:

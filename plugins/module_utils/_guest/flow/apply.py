@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Applies the plan of a guest, or previews it: makes, completes, changes or removes the guest."""
+"""Applies the plan of a guest, or previews it: creates, completes, changes or removes the guest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _carry_out(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
 def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
     """Complete the guest that another run left unfinished, unless a third run is faster.
 
-    The new marker is written with the digest that was read: PVE accepts it from one run only.
+    The new marker is written with the digest that was read, so PVE accepts it from one run only.
     """
     client = guest_plan.context.client
     notes, marker = split_notes(actual.target.get("description"))
@@ -104,7 +104,7 @@ def preview(guest_plan: GuestPlan[AnyContext]) -> Result:
 
 
 def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyContext]:
-    """Return the plan from a new reading of the guest: the old one is too old for a write."""
+    """Return the plan from a new reading of the guest: the old plan is too old for a write."""
     context = guest_plan.requested
     current = read_wherever(context.client, known.kind, known.vmid, known.node, pool=known.pool)
     require_own(context.desired.guest, current, known)
@@ -117,7 +117,7 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
     flow, context = guest_plan.flow, guest_plan.context
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     if fresh is not guest_plan.cluster:
-        # reading took long: the listing may already show the guest
+        # reading took a long time: the listing may already show the guest
         if _is_listed(context.desired.guest, fresh):
             return apply_plan(guest_plan.again(guest_plan.requested, fresh))
         draft = confirm(context.client, draft, fresh)
@@ -142,7 +142,7 @@ def _make(guest_plan: GuestPlan[AnyContext], draft: Numbered[Any]) -> Result:
 
 
 def _is_listed(desired: Guest, cluster: ClusterState) -> bool:
-    """Return whether the listing shows the guest, or several of its name."""
+    """Return whether the listing shows the guest, or several guests with its name."""
     try:
         return find_row(cluster, desired) is not None
     except Conflict:

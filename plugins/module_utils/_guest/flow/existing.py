@@ -27,7 +27,7 @@ from ..plan.removal import plan_absent
 from .flow import Flow, GuestPlan
 from .report import report
 
-# States that another run does not find reached.
+# States that are actions: every run repeats them.
 _REPEATED = frozenset(("restarted", "reset"))
 
 
@@ -51,7 +51,7 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
 
 
 def apply_to_guest(resource: ExistingResource[AnyContext]) -> Result:
-    """Carry the plan of an existing guest out and return the result."""
+    """Carry out the plan of an existing guest and return the result."""
     return apply_plan(resource, resource.context.check_mode)
 
 
@@ -87,8 +87,8 @@ class ChangedGuest(ExistingResource[AnyContext]):
         return self.flow.with_files(self.flow.looked_again(self.context), rest, current, node)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look after a lost answer about the pool, which is not in the configuration
-        of a guest; after any other the plan is made again.
+        """Return the check after a lost answer to a pool step: the configuration of a guest does
+        not show its pool. After any other lost answer the plan is made again.
         """
         return self._guest.is_in_pool if step.action == "pool" else None
 
@@ -110,7 +110,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
         return result
 
     def _require_quota(self, growth: Growth) -> None:
-        """Raise QuotaExceeded if other runs have taken the room that the guest has grown into."""
+        """Raise QuotaExceeded if other runs have used the quota that the guest has grown into."""
         desired = self.context.desired.guest
         if growth.is_limited(desired):
             others = usage_of_others(self.client, desired, self.actual)

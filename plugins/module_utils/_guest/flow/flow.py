@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way of one guest through a run, up to its plan: find it, read the facts, decide.
+"""The stages of a run for one guest, up to its plan: find it, read the facts, decide.
 
-Guests of both kinds take this way. A kind has its own rules for each stage.
+Both kinds of guests have the same stages, and each kind has its own rules for each stage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
 
 @dataclass(frozen=True)
 class GuestPlan(Generic[AnyContext]):
-    """A guest's plan and its facts: the present guest or the draft of a new one, or neither."""
+    """A guest's plan and its facts: the present guest, the draft of a new guest, or neither."""
 
     flow: Flow[AnyContext]
     requested: AnyContext
@@ -63,9 +63,9 @@ class GuestPlan(Generic[AnyContext]):
     # bytes of the images that new disks import, by slot
     images: Mapping[str, int] = field(default_factory=dict)
     written: frozenset[str] = frozenset()  # the options that the plan changes
-    taken: Capacity | None = None  # the additional room that an existing guest takes of its node
+    taken: Capacity | None = None  # the additional room that an existing guest needs on its node
     read_at: float = 0.0  # when the guest was read, by the client's monotonic clock
-    plan_again: Planner | None = None  # how the module plans from a new look
+    plan_again: Planner | None = None  # how the module plans from a new reading
 
     @property
     def again(self) -> Planner:
@@ -88,7 +88,7 @@ class Flow(Generic[AnyContext]):
     def intent_of(
         self, reads: Any, context: AnyContext, actual: Actual, cluster: ClusterState
     ) -> Intent[Any]:
-        """Return the changes of an existing guest, and its node.
+        """Return the changes of an existing guest, and its future node.
 
         Raises FleetError for impossible changes.
         """
@@ -122,14 +122,14 @@ class Flow(Generic[AnyContext]):
         raise NotImplementedError
 
     def ask_ahead(self, context: AnyContext, actual: Actual) -> None:
-        """Ask PVE the questions of the plan of an existing guest that are known before the plan.
+        """Send the requests for the plan of an existing guest that are known before the plan.
 
-        The client of the context remembers the answers. A planner calls this for several guests
-        side by side, then plans one guest after the other.
+        The client of the context caches the answers. A planner calls this for several guests in
+        parallel, then plans one guest after the other.
         """
 
     def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
-        """Return the plan that makes a new guest which has its node and its number."""
+        """Return the plan that creates a new guest with its node and its VMID."""
         raise NotImplementedError
 
     def with_files(self, context: AnyContext, plan: Plan, actual: Actual | None, node: str) -> Plan:
@@ -144,7 +144,7 @@ class Flow(Generic[AnyContext]):
         """Carry out a step that writes a file."""
 
     def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
-        """Return the context with the isolation that is left to do, from a reading of it."""
+        """Read the firewall of the guest; return the context with the isolation left to write."""
         return context
 
     def isolate(self, client: Client, step: Step) -> None:
@@ -180,8 +180,8 @@ class Flow(Generic[AnyContext]):
     ) -> GuestPlan[AnyContext]:
         """Return the plan for a guest that does not exist: create it, unless the state is absent.
 
-        Raises Conflict if a guest of the other kind has its number. `searched` is the cluster state
-        with the names that were read while it was searched.
+        Raises Conflict if a guest of the other kind has its VMID. `searched` is the cluster state
+        with the names that were read during the search for the guest.
         """
         desired = context.desired.guest
         if desired.state != "absent":
@@ -258,7 +258,7 @@ class Flow(Generic[AnyContext]):
     def draft(
         self, context: AnyContext, placed: Placed[AnyAim], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest that was placed: its number is chosen here."""
+        """Choose the VMID of a new guest that was placed, and return its plan."""
         desired = context.desired.guest
         vmid = desired.vmid or desired.vmids.free(cluster.taken)
         run, identity = os.urandom(6).hex(), str(uuid.uuid4())
@@ -268,7 +268,7 @@ class Flow(Generic[AnyContext]):
     def of_draft(
         self, context: AnyContext, draft: Numbered[Any], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
-        """Return the plan for a new guest that has its number."""
+        """Return the plan for a new guest that has its VMID."""
         return GuestPlan(
             self,
             context,
@@ -281,8 +281,8 @@ class Flow(Generic[AnyContext]):
 
 
 def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: str) -> None:
-    """Raise Conflict if a guest of the other kind has the number, PermissionDenied if the guest
-    with the number is hidden from the caller.
+    """Raise Conflict if a guest of the other kind has the VMID, PermissionDenied if the guest with
+    the VMID is hidden from the caller.
     """
     attempted = f"{desired.label} was not {verb}"
     require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
@@ -292,8 +292,8 @@ def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: s
 def with_free_name(
     client: Client, desired: Guest, cluster: ClusterState, verb: str = "created"
 ) -> ClusterState:
-    """Return the cluster state with the names of guests of the other kind, which a node is asked
-    for if the listing lacks one. Raises Conflict if such a guest of the tenant has the name.
+    """Return the cluster state with the names of guests of the other kind; their nodes are asked
+    for names that the listing lacks. Raises Conflict if such a guest of the tenant has the name.
     """
     if not desired.name or not cluster.others:
         return cluster
@@ -303,7 +303,7 @@ def with_free_name(
 
 
 def require_choice(desired: Guest, attempted: str) -> None:
-    """Raise ValidationFailed if neither a name nor a number chooses the guest."""
+    """Raise ValidationFailed if the task names neither the name nor the VMID of the guest."""
     if not desired.name and desired.vmid is None:
         raise ValidationFailed(
             attempted=attempted,
@@ -314,7 +314,10 @@ def require_choice(desired: Guest, attempted: str) -> None:
 
 
 def with_connection(client: Client, desired: AnyDesired) -> AnyDesired:
-    """Return it with facts of the connection. Raises FleetError for foreign nodes and storages."""
+    """Return the desired guest with facts of the connection.
+
+    Raises FleetError for nodes and storages that the connection does not allow.
+    """
     guest = desired.guest
     if guest.node and guest.state != "absent":
         require_own_node(client.connection, guest.node)

@@ -22,7 +22,7 @@ AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
 def at_home(reads: GuestReads, intent: AnyIntent, needs: Needs, cluster: ClusterState) -> AnyIntent:
-    """Return the intent with the node of an existing guest; unchanged if nothing is to be decided.
+    """Return the intent with the node of an existing guest; unchanged if no choice is needed.
 
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
     """
@@ -44,7 +44,7 @@ def at_home(reads: GuestReads, intent: AnyIntent, needs: Needs, cluster: Cluster
 
 
 def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
-    """Return the intent with the power state of now, if the plan may depend on it."""
+    """Return the intent with the current power state, if the plan may depend on it."""
     actual = intent.actual
     if not intent.needs_power:
         return intent
@@ -53,7 +53,7 @@ def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
 
 
 def gather_shared(reads: GuestReads, intent: Intent[Any], facts: AnyFacts) -> AnyFacts:
-    """Return the facts with those about pools and the quota, each only if the change needs it."""
+    """Add the facts about pools and the quota to `facts`, each only if the change needs it."""
     if intent.new_pool and intent.new_pool not in facts.cluster.pools:
         facts = replace(facts, pools=reads.pools())
     if intent.may_leave_pool:
@@ -65,7 +65,7 @@ def gather_shared(reads: GuestReads, intent: Intent[Any], facts: AnyFacts) -> An
 
 
 def _without(cluster: ClusterState, actual: Actual) -> ClusterState:
-    """Return the cluster state as if the guest used no memory of its node, which moves with it."""
+    """Return the cluster state without the memory of the guest on its node: it moves with it."""
     node = cluster.nodes.get(actual.node)
     if node is None or not actual.running:
         return cluster

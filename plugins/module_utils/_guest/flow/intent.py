@@ -36,33 +36,33 @@ class GuestFacts:
 
     cluster: ClusterState
     release: Release | None = None
-    bridges: frozenset[str] | None = None  # of the guest's node
+    bridges: frozenset[str] | None = None  # bridges of the guest's node
     pools: frozenset[str] | None = None  # pools that the caller may see
     usage: Usage | None = None  # the figures of the tenant's guests
     may_hide_pool: bool = False  # whether the guest may be in a pool that the caller cannot see
-    # of storages, if a storage class asks for thin or thick disks
+    # definitions of storages, if a storage class asks for thin or thick disks
     definitions: Definitions = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Intent(Generic[AnyDesired]):
-    """The change of an existing guest, and the configuration that it leads to."""
+    """The change of an existing guest, and the configuration after it."""
 
     desired: AnyDesired
     actual: Actual
     change: Change
     after: Mapping[str, str]
     growth: Growth | None = None  # by how much it grows, if its tenant has a quota
-    choice: Choice | None = field(default=None, kw_only=True)  # its node, and the reasons
+    choice: Choice | None = field(default=None, kw_only=True)  # its future node, and the reasons
 
     @property
     def node(self) -> str:
-        """The node that the guest will be on."""
+        """The node of the guest after the change."""
         return self.desired.guest.node or self.actual.node
 
     @property
     def moves(self) -> bool:
-        """Whether it goes to another node."""
+        """Whether the guest moves to another node."""
         return moves_node(self.desired.guest, self.actual)
 
     @property
@@ -77,7 +77,7 @@ class Intent(Generic[AnyDesired]):
 
     @property
     def needs_power(self) -> bool:
-        """Whether the plan depends on the power state of now, and the listing's is all there is."""
+        """Whether the plan needs the current power state, and only the listing's is known."""
         if not self.actual.listed:
             return False
         is_stale = self.actual.marker.stale
@@ -104,11 +104,11 @@ class Intent(Generic[AnyDesired]):
 
     @property
     def needs_memory(self) -> bool:
-        """Whether it takes memory of its node that it has not taken yet."""
+        """Whether the guest needs memory on its node that it does not use there yet."""
         return self.starts or (self.moves and self.actual.running)
 
     def room(self, sizes: Mapping[str, int], cluster: ClusterState) -> dict[str, int]:
-        """Return the bytes that it takes of storages; `sizes` are bytes of images, by slot."""
+        """Return the needed bytes by storage; `sizes` are the bytes of images by slot."""
         kind = self.actual.kind
         room = new_bytes(kind, self.actual.target, self.after, sizes)
         if not self.moves:
@@ -117,7 +117,7 @@ class Intent(Generic[AnyDesired]):
         return added(shared, moved_bytes(kind, self.after, cluster.shared_storages))
 
     def takes(self, room: Mapping[str, int]) -> Capacity:
-        """Return the room that it takes of its node beyond its room in the listing."""
+        """Return the room that the guest needs on its node beyond its room in the listing."""
         return Capacity(self.node, self._memory if self.needs_memory else 0, room)
 
     def needs_room(self, room: Mapping[str, int]) -> Needs:
@@ -138,7 +138,7 @@ class Intent(Generic[AnyDesired]):
 
 @dataclass(frozen=True)
 class Decision:
-    """The plan of an existing guest, and the room that it takes."""
+    """The plan of an existing guest, and the room that the guest needs."""
 
     plan: Plan
     taken: Capacity

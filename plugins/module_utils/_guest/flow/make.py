@@ -39,7 +39,7 @@ from .reads import GuestReads
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# How many nodes are tried when others take the place first.
+# How many nodes are tried if other runs take the place first.
 _PLACES = 5
 # Steps that must run before quota and placement races are checked: they give the VM the figures
 # that count against a quota. Later steps start it, or let other runs use it.
@@ -55,10 +55,10 @@ def create_guest(
 ) -> tuple[Numbered[Any], list[str], list[str]]:
     """Create the guest and return it in its final form, the finished steps, and warnings.
 
-    When PVE refuses a VMID as taken, its VM is read: if it is the desired one, AlreadyCreated is
-    raised, else the next VMID is tried. `taken` are the VMIDs that belonged to other guests when
-    the plan was made. When another run took the chosen place, the node is chosen again from a new
-    reading of the cluster.
+    If PVE refuses a VMID as taken, the VM with that VMID is read: AlreadyCreated is raised if it is
+    the desired VM; otherwise the next VMID is tried. `taken` are the VMIDs that belonged to other
+    guests when the plan was made. If another run took the chosen place, the node is chosen again
+    from a new reading of the cluster.
     """
     client, cluster_view = context.client, context.cluster_view
     timeout = context.settings.task_timeout
@@ -82,7 +82,7 @@ def create_guest(
 
 
 def _placed_again(client: Client, vm: Numbered, cluster: ClusterState) -> Numbered[Any]:
-    """Return the guest with its node chosen again, now that the winner of the race is visible."""
+    """Choose the node again, now that the winner of the race is visible; return the guest."""
     placed = vm.placed
     if not can_be_placed_again(placed):
         return vm
@@ -100,7 +100,7 @@ def _first_node(vm: Numbered[Any]) -> str:
 class NewResource(GuestSteps):
     """A guest that is created by its plan.
 
-    Once it is complete, it is checked beside the VMs that other runs made at the same time.
+    Before the guest can be used, the VMs that other runs created at the same time are checked.
     """
 
     def __init__(
@@ -122,14 +122,14 @@ class NewResource(GuestSteps):
         self._desired = vm.desired.with_guest(vmid=vm.vmid, node=vm.node, reboot="never")
         self._node = _first_node(vm)
         self._own = NewGuest(vm.desired.guest, vm.vmid, vm.run, vm.identity)
-        self._seen: Actual | None = None  # the VM at the last look
+        self._seen: Actual | None = None  # the VM as last read
         self._cluster_view = cluster_view
         self._is_checked = False
         self._is_removed = False  # by this run, because another VM came first
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        # No other run knows the VM yet: it is off until the plan's last step, unless PVE starts it
-        # while it restores its disks.
+        # No other run uses the VM yet: it is off until the plan's last step, unless PVE starts it
+        # during a live restore.
         is_off = not uncertain and not starts_at_once(self.plan.steps)
         actual = self._read("stopped" if is_off else None)
         if self._seen is None:
@@ -184,10 +184,9 @@ class NewResource(GuestSteps):
         return lambda: self._own.is_created(self.client, self._node, self.timeout) or None
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error; a refusal that names no privilege usually results from the missing
-        pool.
+        """Return the error; if a refusal names no privilege, the task usually lacks the pool.
 
-        Proxmox VE wants VM.Allocate on the new number or on the pool that the request names.
+        Proxmox VE requires VM.Allocate on the new VMID or on the pool that the request names.
         """
         if self._is_removed:
             return error
@@ -210,9 +209,9 @@ class NewResource(GuestSteps):
         return ()
 
     def check_races(self) -> None:
-        """Check once whether name, quota and place hold beside the guests of other runs.
+        """Check once whether guests of other runs break the rules for name, quota and place.
 
-        The VM has its marker until then, so that no other run uses it, and it can give way.
+        The VM has its marker until then: no other run uses it, and it can be removed.
         """
         if self._is_checked:
             return

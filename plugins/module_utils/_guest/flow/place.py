@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Chooses the node of a new guest, and confirms it by a newer look."""
+"""Chooses the node of a new guest, and confirms it from a newer reading."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def choose_place(
     reads: GuestReads, aim: GuestAim[Any], needs: Needs, cluster: ClusterState
 ) -> Choice:
-    """Return the node of a new guest: the named node, or the chosen one."""
+    """Return the node of a new guest: the node that the task names, or a chosen node."""
     connection = reads.client.connection
     choice = fixed_place(aim, cluster, connection)
     if choice is not None:
@@ -59,7 +59,7 @@ def with_nearest_copy(
 ) -> tuple[AnyAim, Choice]:
     """Return the guest as a clone of the copy of its template that the chosen node uses.
 
-    `aim_at` makes it a clone of another copy. The choice has the copy among its reasons.
+    `aim_at` makes it a clone of another copy. The reasons of the choice name the copy.
     """
     copies, first = aim.copies, choice
     if not copies:
@@ -82,23 +82,23 @@ def usage_for(
 
 
 def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> Numbered[AnyAim]:
-    """Return the guest confirmed by a newer look; its node is kept if it still fits.
+    """Confirm the guest from a newer cluster state; its node is kept if the guest still fits there.
 
-    The number is kept even if it is already taken: when PVE refuses it, the guest that has it is
-    read. Raises FleetError if the new guest is not possible any more.
+    The VMID is kept even if it is already taken: if PVE refuses it, the guest with that VMID is
+    read. Raises FleetError if the new guest is no longer possible.
     """
     before = guest.placed
     reads = GuestReads(client, before.bridges)
     require_still_there(before, cluster)
     choice = _choose_again(reads, before, cluster)
-    # This run's own guests are being created now, and count again when they have their tag.
+    # The guests of this run are being created now, and count again once they have their tag.
     desired = before.desired.guest
     usage = usage_for(reads, desired, before.figures, cluster, in_creation=False)
     return guest.on(placed_again(before, choice, usage, cluster))
 
 
 def _choose_again(reads: GuestReads, placed: Placed[AnyAim], cluster: ClusterState) -> Choice:
-    """Return the node of a new guest by a newer look; its present node is kept if it still fits."""
+    """Return the node of a new guest from a newer cluster state: the same node if it still fits."""
     content = placed.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, placed.needs.room, content)
     if stays(placed, cluster):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A new guest on its way from desired to planned: aimed, placed, numbered (pure)."""
+"""The stages of a new guest between desired and planned: aimed, placed, numbered (pure)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GuestOrigin(Generic[AnyDesired]):
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The configuration that is copied, empty without a template and an archive."""
+        """The configuration that is copied; empty without a template or an archive."""
         if self.template is not None:
             return self.template.target
         return self.archived or {}
@@ -58,7 +58,7 @@ AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin[Any])
 class GuestAim(Generic[AnyOrigin]):
     """The configuration that a new guest will have on any node: the part that kinds share.
 
-    `change` makes an empty guest, or the copy of the template, the desired one.
+    `change` turns an empty guest, or the copy of the template, into the desired guest.
     """
 
     origin: AnyOrigin
@@ -83,16 +83,16 @@ class GuestAim(Generic[AnyOrigin]):
 
     @property
     def label(self) -> str:
-        """How messages call the guest."""
+        """The name of the guest in messages."""
         return f"New {self.desired.guest.label}"
 
     @property
     def bridges(self) -> frozenset[str]:
-        """The bridges that its node must have."""
+        """The bridges that the node of the guest must have."""
         return frozenset(self.desired.guest.kind.bridges_in(self.config).values())
 
     def room(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Return the bytes that its creation allocates, by storage.
+        """Return the bytes that the creation of the guest allocates, by storage.
 
         A linked clone allocates its new disks only. `sizes` are the bytes of images, by slot.
         """
@@ -101,11 +101,11 @@ class GuestAim(Generic[AnyOrigin]):
         return new_bytes(kind, origin.config, self.config, sizes, copied=copied)
 
     def needs(self, sizes: Mapping[str, int]) -> Needs:
-        """Return its needs on its node."""
+        """Return the needs of the guest on its node."""
         raise NotImplementedError
 
     def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
-        """Return the same for a node; a linked clone is copied when it leaves its template's."""
+        """Return the same for a node; a linked clone becomes a full copy on another node."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ class Placed(Generic[AnyAim]):
     shared: frozenset[str]  # storages that all nodes share
     bases: frozenset[str]  # storages on which disks of a template become base volumes
     figures: Figures  # its figures for a quota
-    known: frozenset[int]  # all guests that were there before
+    known: frozenset[int]  # all guests that existed before
     siblings: frozenset[int] = frozenset()  # guests of its tenant, if there is a quota
     bridges: Mapping[str, frozenset[str] | None] = field(default_factory=dict)  # by node
     warnings: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Placed(Generic[AnyAim]):
 
     @property
     def contested(self) -> bool:
-        """Whether guests of other runs can break its quota or its place, or have its name."""
+        """Whether guests of other runs can break the rules for its quota, place or name."""
         guest = self.desired.guest
         if guest.limits is not None or is_name_contested(guest):
             return True
@@ -146,7 +146,7 @@ class Placed(Generic[AnyAim]):
 
 @dataclass(frozen=True)
 class Numbered(Generic[AnyAim]):
-    """A new guest with its number and its plan; `plan_of` makes the plan of another number."""
+    """A new guest with its VMID and its plan; `plan_of` makes the plan for another VMID."""
 
     placed: Placed[AnyAim]
     vmid: int
@@ -164,11 +164,11 @@ class Numbered(Generic[AnyAim]):
         return self.placed.node
 
     def on(self, placed: Placed[AnyAim]) -> Numbered[AnyAim]:
-        """Return the guest with the same number, placed again."""
+        """Return the guest with the same VMID, placed again."""
         return self._numbered(placed, self.vmid)
 
     def renumbered(self, vmid: int) -> Numbered[AnyAim]:
-        """Return the guest with another number."""
+        """Return the guest with another VMID."""
         return self._numbered(self.placed, vmid)
 
     def _numbered(self, placed: Placed[AnyAim], vmid: int) -> Numbered[AnyAim]:
@@ -183,7 +183,7 @@ def with_vmid(
     run: str,
     identity: str,
 ) -> Numbered[AnyAim]:
-    """Return the guest with that number and the plan for it."""
+    """Return the guest with that VMID and the plan for it."""
     desired = placed.desired.guest
     plan = plan_of(placed, Creation(vmid, placed.node, run, identity, placed.contested))
     warnings = [*plan.warnings]
@@ -209,7 +209,7 @@ def fixed_place(aim: GuestAim[Any], cluster: ClusterState, connection: Connectio
 
 
 def rules_of(aim: GuestAim[Any], connection: Connection) -> Rules:
-    """Return the rules by which the node is chosen, with the nodes that the connection names."""
+    """Return the rules for the choice of the node, with the nodes that the connection names."""
     rules: Rules = aim.desired.guest.rules
     if rules.nodes:
         return rules
@@ -225,7 +225,7 @@ def require_room_for(
 ) -> None:
     """Raise QuotaExceeded if a node has no room for the guest.
 
-    A clone that goes to another node needs room on the template's node before that.
+    A clone that moves to another node first needs room on the template's node.
     """
     template, rules, shared = aim.template, aim.desired.guest.rules, cluster.shared_storages
     if template is not None and template.node != node:
@@ -243,7 +243,7 @@ def require_still_there(placed: Placed[Any], cluster: ClusterState) -> None:
 
 
 def stays(placed: Placed[Any], cluster: ClusterState) -> bool:
-    """Return whether the guest still fits on its node by a newer look."""
+    """Return whether the guest still fits on its node in a newer cluster state."""
     desired = placed.desired.guest
     if desired.node:
         return True
@@ -253,9 +253,9 @@ def stays(placed: Placed[Any], cluster: ClusterState) -> bool:
 def placed_again(
     placed: Placed[AnyAim], choice: Choice, usage: Usage | None, cluster: ClusterState
 ) -> Placed[AnyAim]:
-    """Return the guest on a node that was chosen or confirmed from a newer look.
+    """Return the guest on a node that was chosen or confirmed from a newer cluster state.
 
-    Raises QuotaExceeded if its tenant has used up the quota since then.
+    Raises QuotaExceeded if its tenant has used up the quota in the meantime.
     """
     growth = Growth(Figures(), placed.figures)
     siblings = require_quota(placed.desired.guest, placed.aim.label, growth, usage, cluster)
@@ -263,5 +263,5 @@ def placed_again(
 
 
 def can_be_placed_again(placed: Placed[Any]) -> bool:
-    """Return whether another node can be chosen: images and ISOs were checked on this one only."""
+    """Return whether another node can be chosen: images and ISOs were checked on this node only."""
     return not any(disk.import_from or disk.volume for disk in placed.desired.hardware.disks)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GuestReads:
-    """The requests of one plan; bridges, definitions and contents are asked for once."""
+    """The requests of one plan; bridges, definitions and contents are requested once."""
 
     def __init__(self, client: Client, bridges: Bridges | None = None) -> None:
         self.client = client
@@ -33,7 +33,7 @@ class GuestReads:
         self._contents: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def bridges_on(self, node: str, wanted: Collection[str]) -> frozenset[str] | None:
-        """Return the bridges of a node, None if none is wanted."""
+        """Return the bridges of a node, None if no bridge is needed."""
         return self.bridges.on(node) if wanted else None
 
     def definitions(self) -> Definitions:
@@ -88,9 +88,9 @@ class GuestReads:
     def migration(self, actual: Actual, target: str) -> Mapping[str, Any]:
         """Return PVE's answer about a move to a node; one request.
 
-        The answer is about every node: PVE accepts a target and ignores it (qemu-server:
+        The answer covers every node: PVE accepts a target and ignores it (qemu-server:
         API2/Qemu.pm, migrate_vm_precondition, from its first version on). The request has no
-        target, so that a client that remembers answers asks once about all nodes.
+        target, so a caching client sends it once for all nodes.
         """
         answer: Mapping[str, Any] = self.client.get(
             *actual.path,
@@ -102,7 +102,7 @@ class GuestReads:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A volume on a storage: the nodes that have it, and the other volumes that were seen."""
+    """A volume on a storage: the nodes that have it, and the other volumes that were listed."""
 
     volume: str
     having: frozenset[str]
@@ -111,7 +111,7 @@ class FoundFile:
 
     @property
     def nodes(self) -> frozenset[str] | None:
-        """The nodes on which it can be used, None for any."""
+        """The nodes on which the volume can be used, None for any."""
         return None if self.is_shared else self.having
 
 

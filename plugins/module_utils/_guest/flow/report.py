@@ -38,7 +38,7 @@ def report(
     """Return the result of the module.
 
     The diff is the plan's, in check mode and after applying it. `new` is the VMID and the node
-    of a guest that is not there yet.
+    of a guest that does not exist yet.
     """
     shown: dict[str, Any] | None = None
     if actual is not None:

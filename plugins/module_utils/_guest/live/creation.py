@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that are being made: whose they will be, and waiting until they are complete.
+"""VMs that are being created: their future tenant, and waiting until they are complete.
 
 Proxmox VE writes the configuration of a clone in three steps (qemu-server: PVE/API2/Qemu.pm,
-clone_vm): the lock alone, then name and notes once the first disk is copied, then no lock any more.
-Behind that the notes have our marker until the run that makes the VM is done with it.
+clone_vm): first only the lock, then name and notes once the first disk is copied, then no lock.
+After that the notes contain our marker until the run that creates the VM has finished it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from .read import read_actual, read_wherever
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The locks that PVE sets while it makes a VM.
+# The locks that PVE sets while it creates a VM.
 CREATION_LOCKS = frozenset(("clone", "create"))
-# Seconds without a task and without a change after which a VM with a marker counts as left behind.
+# Seconds without a task and without a change after which a VM with a marker counts as abandoned.
 QUIET = 6.0
 _LONGEST_PAUSE = 1.0
 
 
 class Match(Enum):
-    """The relation of a VM to the task that wanted its number."""
+    """The relation of a VM to the task that tried to use its VMID."""
 
     DESIRED = "the VM that the task describes"
     OTHER = "another VM"
@@ -46,19 +46,19 @@ class Match(Enum):
 
 
 def is_being_created(actual: Actual) -> bool:
-    """Return whether PVE, or a run of this collection, has not finished making the VM."""
+    """Return whether PVE, or a run of this collection, has not finished creating the VM."""
     return actual.lock in CREATION_LOCKS or is_unfinished(actual)
 
 
 def is_unfinished(actual: Actual) -> bool:
-    """Return whether the VM has the marker of a run that has not finished making it."""
+    """Return whether the VM has the marker of a run that has not finished creating it."""
     return actual.marker.building
 
 
 def is_finished(client: Client, kind: Kind, row: VmRow) -> bool:
-    """Return whether a VM is still on its listed node, and the run that created it is done with it.
+    """Return whether a VM is still on its listed node, and no run has yet to finish it.
 
-    A guest of another kind than `kind` is read as far as its notes and its lock. Raises FleetError.
+    Of a guest of another kind than `kind`, only the notes and the lock are read. Raises FleetError.
     """
     if row.type != kind.type:
         return _is_other_finished(client, row)
@@ -90,14 +90,14 @@ def is_desired(config: Mapping[str, Any], desired: Guest) -> bool:
 
 
 def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout: float) -> Match:
-    """Match the VM of that number with the desired one, once its name can be read.
+    """Compare the VM with that VMID with the desired VM, once its name can be read.
 
-    Raises TaskTimeout if PVE creates it for longer than `timeout` seconds without giving it a name,
-    BeingRestored while a restore writes it, and RestoreFailed after a failed restore.
+    Raises TaskTimeout if PVE creates the VM for longer than `timeout` seconds without writing its
+    name, BeingRestored while a restore writes it, and RestoreFailed after a failed restore.
     """
     try:
         config = await_name(client, desired.kind, vmid, node, timeout)
-    except Conflict:  # the number is a container's
+    except Conflict:  # a container has the VMID
         return Match.OTHER
     if is_bare(config):
         config = _await_restored(client, desired, vmid, node, timeout)
@@ -109,7 +109,8 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
 
 
 def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -> VmRow | None:
-    """Return the row of a guest of the other kind as its configuration has it, once it has a name.
+    """Return the row of a guest of the other kind, with name and tags from its configuration, once
+    it has a name.
 
     None for a guest of the desired kind, and for a guest that is gone or stays nameless. Until a
     run has finished a guest, its notes name the tenant.
@@ -133,7 +134,7 @@ def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -
 def _await_restored(
     client: Client, desired: Guest, vmid: int, node: str, timeout: float
 ) -> dict[str, Any] | None:
-    """Return the configuration of a restored VM that has a VMID which a new one asked for."""
+    """Return the configuration of a restored VM whose VMID the new VM requested."""
     attempted = f"{desired.label} was not created"
     seconds = min(timeout, PATIENCE)
     path = desired.kind.path(node, vmid)
@@ -145,10 +146,10 @@ def _await_restored(
 def await_name(
     client: Client, kind: Kind, vmid: int, node: str, timeout: float, *, complete: bool = False
 ) -> dict[str, Any] | None:
-    """Return the configuration of a VM that is being created once it has a name; with `complete`
-    once PVE has created it.
+    """Wait until a VM that is being created has a name, or with `complete` until PVE has created
+    it; return its configuration.
 
-    None if it is gone. A VM that a restore writes is returned at once.
+    None if it is gone. The configuration of a VM that a restore writes is returned at once.
 
     PVE creates a clone on the node of its source and moves it to its own node at the end: it is
     read on its present node. Raises TaskTimeout after `timeout` seconds, Conflict for a container.
@@ -177,10 +178,10 @@ def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
 
 
 def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | None:
-    """Return the VM once it is complete, or no one works on it any more; None if it is gone.
+    """Return the VM once it is complete, or once no run works on it; None if it is gone.
 
-    A marker without a task and without a change for QUIET seconds was left by a run that ended
-    early: the VM is returned with it, and so is a VM that a restore writes. Raises TaskTimeout
+    If a VM with a marker has no task and no change for QUIET seconds, its run ended early: the VM
+    is returned with the marker. A VM that a restore writes is returned too. Raises TaskTimeout
     after `timeout` seconds.
     """
     clock = client.clock
@@ -205,7 +206,7 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
 
 
 def _is_worked_on(client: Client, actual: Actual) -> bool:
-    """Return whether PVE makes the VM now, as far as the user may see its tasks."""
+    """Return whether PVE is creating the VM, as far as the user may see its tasks."""
     if actual.lock in CREATION_LOCKS:
         return True
     tasks = _running_tasks(client, actual.node, vmid=actual.vmid)
@@ -229,7 +230,7 @@ def _running_tasks(client: Client, node: str, **filters: Any) -> list[Mapping[st
 def tasks_on(client: Client, actual: Actual) -> list[str]:
     """Return the UPIDs of the tasks that work on a VM now, as far as the user may see them.
 
-    The task of a clone has the number of its source.
+    The task of a clone has the VMID of its source.
     """
     rows = _running_tasks(client, actual.node, vmid=actual.vmid)
     tasks = [str(row["upid"]) for row in rows]

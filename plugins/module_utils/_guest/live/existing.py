@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An existing guest while its plan is carried out: read again, and never mistaken for another."""
+"""An existing guest while its plan is carried out: it is read again, and its identity checked."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .read import read_wherever, require_named, require_same, require_untouched
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# Actions that take a guest from its users: it is read once more before them.
+# Actions after which users cannot use the guest: it is read once more before them.
 _ENDS = frozenset(("stop", "shutdown", "destroy"))
-# Actions on a guest that stays which cannot be undone.
+# Other actions that cannot be undone.
 _FINAL = frozenset(("template", "resize", "remove_volume"))
-# Actions that interrupt a guest, move it, or give others rights on it. PVE applies them to any
-# guest with the VMID: it compares no digest for these (qemu-server: API2/Qemu.pm).
+# Actions that interrupt a guest, move it, or change who has rights on it. PVE applies them to any
+# guest with the VMID, because it compares no digest for them (qemu-server: API2/Qemu.pm).
 _DISTURBS = frozenset(
     ("stop", "shutdown", "reboot", "reset", "suspend", "migrate", "move_disk", "pool")
 )
 
 
 def status_before_end(step: Step) -> str | None:
-    """Return the status that a guest must have before a step that takes it from its users, None for
-    any other step: reading other guests, and the stop before the removal, take their time.
+    """Return the status that a guest must have before it is stopped or removed, None for any other
+    step. It can change while other guests are read, and while the guest is stopped for its removal.
     """
     if step.action not in _ENDS:
         return None
@@ -63,7 +63,7 @@ class ExistingGuest:
         self._actual = actual
         self._written = set(written)
         self._moved: set[str] = set()  # slots whose disk is now another volume
-        self._known = actual  # with the disks as a migration has left them
+        self._known = actual  # its disks are updated after a migration
         self._node = actual.node
 
     def read(self, done: Sequence[Step]) -> Actual:
@@ -85,7 +85,7 @@ class ExistingGuest:
         return current
 
     def guard_change(self, step: Step) -> None:
-        """Look again before a step that disturbs the guest, unless PVE compares the digest."""
+        """Read the guest again before a step that disturbs it, unless PVE compares the digest."""
         self._moved.update(_imported_slots(step))
         is_removal = step.action == "config" and "force" in step.data
         is_final = is_removal or step.action in _FINAL
@@ -109,8 +109,8 @@ class ExistingGuest:
             self._written.update(slots)
 
     def _slots_written_before(self, step: Step) -> set[str]:
-        """Return the options that may differ from the plan's reading: all options that the run
-        writes, except a disk that only grows.
+        """Return the options that may differ from the reading for the plan: all options that the
+        run writes, except a disk that only grows.
         """
         slot = _slot_of(step)
         is_there = slot in self._known.identity.volumes
@@ -129,6 +129,6 @@ class ExistingGuest:
         return current
 
     def is_in_pool(self) -> bool | None:
-        """Return True if the guest is in its desired pool; None leaves the answer to a new plan."""
+        """Return True if the guest is in its desired pool; otherwise None: a new plan decides."""
         pool = pool_of(self._client, self._actual.vmid) or ""
         return True if pool == self._desired.pool else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which VM a task means: found in the cluster, read, complete, and seen by the tenant guard."""
+"""Finds the VM of a task: searches the cluster, reads it, awaits it, and checks its tenant."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from .read import read_wherever
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# How often a VM is searched again if it is gone, or its number was reused, when it is read.
+# How often a VM is searched if it is gone, or its VMID was reused, when it is read.
 _LOOKS = 3
 
 
 def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None, ClusterState]:
     """Return the present state of the task's VM, or None, and the cluster state that was searched.
 
-    If a VM is being created or restored, this waits for it. If None is returned for a name, the
-    cluster state has the names of all VMs from their nodes. Raises FleetError if the task may not
-    touch the VM.
+    Waits for a VM that is being created or restored. If there is no VM of the name, the returned
+    cluster state contains the names of all VMs from their nodes. Raises FleetError if the task may
+    not touch the VM.
     """
     desired = context.guest
     for _look in range(_LOOKS):
@@ -70,12 +70,12 @@ def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None
 def _corrected(
     context: RunContext[Any], row: VmRow, actual: Actual | None, cluster: ClusterState
 ) -> ClusterState:
-    """Return the cluster state after a reading that did not find the task's VM in this row."""
+    """Return the cluster state without the error of this row, which is not the task's VM."""
     if actual is not None and actual.name == context.guest.name:
         return _with_owner(cluster, row, actual.target, context.guest)
     if actual is None:
         return without_vm(cluster, row.vmid)
-    # the listing has the name of the VM that had this number before
+    # the listing shows the name of the VM that had this VMID before
     cluster = replace(cluster, asked_nodes=frozenset())
     return with_names(context.client.direct(), cluster)
 
@@ -83,9 +83,9 @@ def _corrected(
 def _find_unclear(
     context: RunContext[Any], cluster: ClusterState
 ) -> tuple[Actual | None, ClusterState]:
-    """Return the same for a name that the listing lacks: the VMs without a clear name are read."""
+    """Return the same for a name that the listing lacks: reads the VMs without a clear name."""
     desired = context.guest
-    # a VM that is being created changes from look to look
+    # a VM that is being created changes between two readings
     context = context.direct()
     for row in unclear(desired, cluster):
         actual, named = _read_unclear(context, row, cluster)
@@ -99,7 +99,9 @@ def _find_unclear(
 def _read_unclear(
     context: RunContext[Any], row: VmRow, cluster: ClusterState
 ) -> tuple[Actual | None, VmRow | None]:
-    """Return the VM of a row if it is the task's, else its row with its name; neither if gone."""
+    """Return the VM of a row if it is the task's VM, otherwise its row with its name; two None if
+    it is gone.
+    """
     desired = context.guest
     config = _await_name(context, row)
     if config is None:
@@ -117,12 +119,12 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
     """Return the configuration of a VM that is being created once it has a name; None if it is
     gone.
 
-    A VM that the task could have created is awaited to the end; any other for a short time, and
-    returned without a name if that is not enough.
+    If the task could have created the VM, this waits for `task_timeout`. For any other VM it waits
+    a short time, then returns an empty configuration.
 
-    A VM that a restore may write is awaited until that ends. Raises BeingRestored: any name can
-    come back with the restore. Raises RestoreFailed for a bare VM with a VMID that follows from the
-    name: it is not there, and a new one would be its duplicate when the restore is repeated.
+    If a restore may be writing the VM, this waits for the restore. Raises BeingRestored if it goes
+    on, because the restored VM can have any name. Raises RestoreFailed for a bare VM with a VMID
+    that follows from the name: a new VM would be its duplicate once the restore is repeated.
     """
     client = context.client
     patience = _patience(context)
@@ -145,17 +147,17 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
 
 
 def _patience(context: RunContext[Any]) -> float:
-    """Return how many seconds a restore is waited for: one takes as long as its disks are large."""
+    """Return the seconds to wait for a restore, which can take long if the disks are large."""
     return 0.0 if context.check_mode else context.cluster_view.seconds_for_names()
 
 
 def unclear(desired: Guest, cluster: ClusterState) -> list[VmRow]:
-    """Return the VMs whose listing does not say whether they have the name of the task (pure).
+    """Return the VMs of which the listing does not show whether they are the task's VM (pure).
 
-    These are VMs without a name that are being created with a number which this task would choose,
+    These are VMs without a name that are being created with a VMID which this task would choose,
     and VMs of the name with another tenant's tag: an unfinished clone has the tags of its source. A
-    VM that must be absent may have any number: the task that created it may have chosen it. A VM
-    that a restore writes can have any VMID: it may have been imported, or got its VMID from a task.
+    VM that must be absent may have any VMID: the task that created it may have set it. A VM that a
+    restore writes can have any VMID: it may have been imported, or a task may have set its VMID.
     """
     numbers = desired.likely_vmids
     rows = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
@@ -176,7 +178,7 @@ def unclear(desired: Guest, cluster: ClusterState) -> list[VmRow]:
 
 
 def is_nameless(row: VmRow) -> bool:
-    """Return whether PVE is making the VM and it has no name yet (pure)."""
+    """Return whether PVE is creating the VM and it has no name yet (pure)."""
     return row.lock in CREATION_LOCKS and not row.own_name
 
 
@@ -227,7 +229,7 @@ def _require_online(cluster: ClusterState, node: str, attempted: str) -> None:
 def _read_complete(context: RunContext[Any], row: VmRow) -> Actual | None:
     """Return the VM once nothing creates it, or None if it is gone. Raises BeingRestored."""
     desired, patience = context.guest, _patience(context)
-    # The listing's power state is old; it is enough only if no decision depends on it.
+    # The power state in the listing is old: enough only if no decision depends on it.
     is_clear = row.status in ("running", "stopped")
     will_do = desired.state == "present" and is_clear
     listed = row.status if row.fresh or will_do else None
@@ -252,7 +254,7 @@ def _read_complete(context: RunContext[Any], row: VmRow) -> Actual | None:
 
 
 def _is_another(actual: Actual, desired: Guest) -> bool:
-    """Return whether a VM found by its name has another name, or is made for another tenant."""
+    """Return whether a VM found by its name has another name, or is created for another tenant."""
     if desired.vmid is not None:
         return False
     if actual.name != desired.name:
@@ -265,7 +267,7 @@ def _is_another(actual: Actual, desired: Guest) -> bool:
 def _with_owner(
     cluster: ClusterState, row: VmRow, config: Mapping[str, Any], desired: Guest
 ) -> ClusterState:
-    """Return the cluster state with the tenant for which a VM is being made (pure)."""
+    """Return the cluster state with the tenant for which a VM is being created (pure)."""
     owned = replace(row, tags=owner_tags(config, desired.tenant_prefix))
     return with_vm(cluster, owned)
 
@@ -273,7 +275,7 @@ def _with_owner(
 def require_own(desired: Guest, actual: Actual, known: Actual | None = None) -> None:
     """Raise Conflict if the present VM belongs to another tenant.
 
-    `known` is the VM as the plan has it. Raises BeingRestored if a restore has started since then.
+    `known` is the VM in the plan. Raises BeingRestored if a restore has started since then.
     """
     tags = owner_tags(actual.target, desired.tenant_prefix)
     if known is not None and not is_bare(known.live):
@@ -293,7 +295,7 @@ def require_own(desired: Guest, actual: Actual, known: Actual | None = None) -> 
 def _search(
     client: Client, desired: Guest, cluster: ClusterState
 ) -> tuple[VmRow | None, ClusterState]:
-    """Return the row of the VM by number or name.
+    """Return the row of the VM by VMID or name.
 
     If several VMs have the name, the unfinished ones are read: their marker names the tenant.
     """
@@ -338,7 +340,7 @@ def find_row(cluster: ClusterState, desired: Guest) -> VmRow | None:
 
 
 def _is_to_be_awaited(actual: Actual, desired: Guest) -> bool:
-    """Return whether a VM is being made, for the tenant of the task as far as that can be read."""
+    """Return whether a VM is being created, for the tenant of the task if its marker names one."""
     marker = actual.marker
     is_own = desired.tenant_tag in (None, marker.tenant)
     if marker.building and not is_own:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Waits for the work of the HA manager on our behalf.
+"""Waits until the HA manager has carried out a step.
 
-For a VM under its care PVE answers start, stop, shutdown and migrate with a task that ends at once
-(qemu-server: API2/Qemu.pm). The manager starts its work in its next round, within some 20 seconds,
-with tasks of its own.
+For a VM that it manages, PVE answers start, stop, shutdown and migrate with a task that ends at
+once (qemu-server: API2/Qemu.pm). The manager starts its work in its next round, within some 20
+seconds, with tasks of its own.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ _LONGEST_FREEZE = 60.0
 def await_manager(
     client: Client, kind: Kind, step: Step, result: TaskResult, timeout: float
 ) -> None:
-    """Return when the effect of a step is reached, also if its task only asked the HA manager for
-    it.
+    """Return once the effect of a step is reached, also if its task only asked the HA manager.
 
     Raises the error of the manager's own task, or TaskTimeout after `timeout` seconds.
     """
@@ -88,7 +87,7 @@ def _await_power(
 
 
 class _Effort:
-    """Decides by the states of a VM whether the HA manager still does something with it."""
+    """Decides from the states of a VM whether the HA manager still works on it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -104,13 +103,13 @@ class _Effort:
 
 
 def _managed_state(current: Mapping[str, Any]) -> str:
-    """Return the state that the HA manager has for a VM of this status (pure)."""
+    """Return the state of a VM in the HA manager, from its status (pure)."""
     managed = current.get("ha") or {}
     return managed.get("state") or ""
 
 
 def _look(client: Client, kind: Kind, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
-    """Return the node of the VM, and its state there."""
+    """Return the node of the VM, and its status there."""
     try:
         return node, _current(client, kind, node, vmid)
     except FleetError as error:
@@ -159,7 +158,7 @@ def _await_arrival(
 
 
 def _at_source(client: Client, kind: Kind, node: str, vmid: int) -> Mapping[str, Any]:
-    """Return the status of a VM on the node that it leaves, empty if it is not there any more."""
+    """Return the status of a VM on the node that it leaves; empty once the VM has left."""
     try:
         return _current(client, kind, node, vmid)
     except NotFound:
@@ -186,7 +185,7 @@ def _raise_timeout(began: str, wanted: str, timeout: float, result: TaskResult) 
 
 
 def _require_effort(current: Mapping[str, Any], began: str, result: TaskResult) -> None:
-    """Raise TaskFailed if HA has given the VM up, TaskTimeout if it is frozen (pure)."""
+    """Raise TaskFailed if HA has put the VM into state error, TaskTimeout if frozen (pure)."""
     state = _managed_state(current)
     if state == "error":
         raise TaskFailed(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether linked clones use the disks of a template, which Proxmox VE then does not remove.
+"""Whether linked clones use the disks of a template: Proxmox VE then does not remove the disks.
 
 The name of a linked clone's volume begins with the name of its base volume, as in
 `ceph:base-9000-disk-0/vm-101-disk-0`. On LVM-thin it does not, and the base volume can be removed
@@ -50,7 +50,7 @@ def linked_clones(client: Client, actual: Actual) -> LinkedClones:
 def require_no_clones(desired: Guest, actual: Actual, clones: LinkedClones) -> None:
     """Raise Conflict for a template that would be removed before its linked clones (pure).
 
-    Clones that the run removes as well do not count.
+    Clones that the same run removes do not count.
     """
     others = clones.vmids - desired.leaving
     if others:

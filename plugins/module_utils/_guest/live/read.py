@@ -105,7 +105,7 @@ def require_untouched(
     desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the VM has changed since a plan to destroy was made: the VMID was reused,
-    the VM was renamed, or has other disks except disks that the run itself writes.
+    or the VM has another name or other disks. Disks that the run itself writes may differ.
     """
     require_named(desired, known, seen, written)
     require_same_disks(known.label, known.identity, seen.identity, written)

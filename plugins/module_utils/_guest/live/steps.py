@@ -37,7 +37,7 @@ _CREATES = frozenset(("create", "clone"))
 class GuestSteps(Steps):
     """A guest whose plan is carried out.
 
-    If an answer is lost or the guest was changed in between, the rest is planned again.
+    If an answer is lost or the guest was changed in the meantime, the rest is planned again.
     """
 
     kind: Kind
@@ -62,8 +62,8 @@ class GuestSteps(Steps):
         return Sent()
 
     def _restore(self, step: Step) -> Sent:
-        """Send a restore once. A task that meets a lock has left an empty VM, which a second try
-        would meet (qemu-server: API2/Qemu.pm, create_vm).
+        """Send a restore once. A task that fails because of a lock leaves an empty VM, which makes
+        a second try fail (qemu-server: API2/Qemu.pm, create_vm).
         """
         upid = self.client.write(
             step.method,
@@ -75,7 +75,7 @@ class GuestSteps(Steps):
         return self._awaited(step, upid) if is_upid(upid) else Sent()
 
     def _convert(self, step: Step) -> Sent:
-        """Send a conversion, and wait for its task, which the answer does not name."""
+        """Send a conversion, and wait for its task: the answer does not name the task."""
         conversion = Conversion(self.client, self.kind, step)
         self.client.write(
             step.method,
@@ -106,15 +106,15 @@ class GuestSteps(Steps):
             return Verdict.UNKNOWN
         is_refused = isinstance(error, HotplugRefused)
         if is_refused and step.action == "config":
-            # PVE has taken the change, but the guest does not let go of the device: it waits for a
-            # stop.
+            # PVE has accepted the change, but the guest does not release the device: the change
+            # waits for a stop.
             return Verdict.DONE
         return Verdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         """Return the error with the finished steps, and whether the VM exists.
 
-        That is null if its creation has started and its end is not known.
+        `vm_exists` is null if the creation has started and its end is not known.
         """
         failure = super().failure(error, done)
         creating = list(filter(creates, self.plan.steps))
@@ -125,7 +125,7 @@ class GuestSteps(Steps):
 
 
 def creates(step: Step) -> bool:
-    """Return whether a step makes the VM."""
+    """Return whether a step creates the VM."""
     return step.action in _CREATES
 
 
@@ -152,12 +152,12 @@ class Conversion:
         self._step = step
 
     def running_task(self) -> str | None:
-        """Return the UPID of its task if it still runs: the look after a lost answer."""
+        """Return the UPID of its task if it still runs: the check after a lost answer."""
         running = [row for row in self._tasks("active") if not row.get("endtime")]
         return running[0]["upid"] if running else None
 
     def accepted_task(self) -> str | None:
-        """Return the UPID of its newest task, once accepted. Raises TaskTimeout if hidden."""
+        """Return the UPID of its newest task once PVE accepted it. Raises TaskTimeout if hidden."""
         try:
             rows = self._tasks("all")
         except NetworkError:
@@ -167,7 +167,7 @@ class Conversion:
         return max((row["upid"] for row in rows), key=_age, default=None)
 
     def await_config(self, timeout: float) -> None:
-        """Wait until the guest is a template, for a task that is not listed."""
+        """Wait until the guest is a template, if its task is not listed."""
         path = (*self._step.path[:-1], "config")
         for _left in poll(self._client.clock, timeout, longest=1.0):
             if str(self._client.get(*path).get("template") or "") == "1":
@@ -190,6 +190,6 @@ class Conversion:
 
 
 def _age(upid: str) -> tuple[int, int]:
-    """Return the second in which a task started, and its process."""
+    """Return the second in which a task started, and its process ID."""
     task = parse_upid(upid)
     return task.starttime, task.pid

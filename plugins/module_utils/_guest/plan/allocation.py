@@ -37,12 +37,11 @@ def require_allocation(
     cluster: ClusterState,
     definitions: Definitions,
 ) -> None:
-    """Raise NotSupported for a disk whose storage class asks for thin or thick, if its storage does
-    the other.
+    """Raise NotSupported for a disk whose storage does not allocate as its storage class requires.
 
-    `target` is the configuration of the guest, or of its template. PVE decides this by the storage,
-    and no request for a single disk says it (qemu-server: Qemu.pm, create_disks; pve-container:
-    LXC.pm, alloc_disk).
+    `target` is the configuration of the guest, or of its template. The storage decides between thin
+    and thick: no request can choose it for a single disk (qemu-server: Qemu.pm, create_disks;
+    pve-container: LXC.pm, alloc_disk).
     """
     content = desired.guest.kind.content
     for disk, storage, kind in _asked_allocations(desired, target, cluster):
@@ -57,9 +56,9 @@ def require_allocation(
 def _asked_allocations(
     desired: DesiredGuest, target: Mapping[str, str], cluster: ClusterState
 ) -> Iterator[tuple[Disk, str, str]]:
-    """Yield the disks that must be thin or thick, each with its storage and the kind of that.
+    """Yield the disks that must be thin or thick, each with its storage and the storage's kind.
 
-    A storage that does not exist is refused by its name elsewhere.
+    Another check refuses a storage that does not exist.
     """
     kinds = {row.storage: row.kind for row in cluster.storages}
     volumes = desired.guest.kind.volumes_in(target)

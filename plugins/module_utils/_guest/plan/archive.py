@@ -36,8 +36,8 @@ def archived_vmid(volume: str) -> int | None:
 
 
 def is_archive_of(kind: Kind, volume: str, config: Mapping[str, str]) -> bool:
-    """Return whether an archive has a guest of this kind; a renamed file shows it by its content:
-    every container has a root file system.
+    """Return whether an archive contains a guest of this kind. For a renamed file its configuration
+    decides: every container has a root file system.
     """
     found = _FILE.search(volume)
     if found is not None:
@@ -69,7 +69,7 @@ def read_archived(text: str) -> Mapping[str, str]:
 
 
 def require_listed(volume: str, having: Collection[str], node: str | None) -> None:
-    """Raise NotFound for an archive that no node lists; `having` are the nodes that do.
+    """Raise NotFound for an archive that no node lists; `having` are the nodes that list it.
 
     PVE hides an archive from a caller who may not use it (pve-storage: PVE/Storage.pm,
     check_volume_access).
@@ -102,7 +102,7 @@ def require_kind(kind: Kind, volume: str, config: Mapping[str, str]) -> None:
 
 
 def require_own_archive(guest: Guest, volume: str, config: Mapping[str, Any]) -> None:
-    """Raise ForeignTenant for an archive that does not have exactly the tag of the task's tenant.
+    """Raise ForeignTenant unless the task's tenant is the only tenant in the tags of the archive.
 
     Without a tenant, archives of tenants are refused only if the guest has `only_unowned`.
     """

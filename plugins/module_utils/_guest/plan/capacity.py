@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much memory and storage a plan takes, by the configurations before and after it (pure)."""
+"""The memory and storage that a plan needs, from the configurations before and after it (pure)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from ..._core.quantities import read_size
 from ..kind import Kind
 
-# How a volume is named in a configuration that is planned, until PVE has made it.
+# The names of volumes in a planned configuration, until PVE has created them.
 _PLANNED = frozenset(("new", "moved"))
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The room that a guest takes of its node once its plan is carried out, in bytes."""
+    """The room in bytes that a guest needs on its node once its plan is carried out."""
 
     node: str
     memory: int = 0
@@ -35,8 +35,8 @@ def new_bytes(
 ) -> dict[str, int]:
     """Return the bytes of new volumes and of growth, by storage.
 
-    `images` are the sizes of imported images by slot. `copied` says that all disks are made, as in
-    a full clone.
+    `images` are the sizes of imported images by slot. With `copied` all disks are created, as in a
+    full clone.
     """
     found: dict[str, int] = {}
     known = kind.disks_in(before)
@@ -57,14 +57,14 @@ def new_bytes(
 
 
 def _size_in(known: Mapping[str, Mapping[str, str]], slot: str, unknown: int) -> int:
-    """Return the bytes that a drive has now, or `unknown` if it does not say."""
+    """Return the present bytes of a drive, or `unknown` if the configuration does not show them."""
     drive = known.get(slot, {})
     size = read_size(drive.get("size"))
     return size or unknown
 
 
 def _is_planned(drive: Mapping[str, str]) -> bool:
-    """Return whether PVE has still to make the volume of a drive."""
+    """Return whether PVE has not created the volume of a drive yet."""
     _storage, _colon, volume = drive["file"].rpartition(":")
     return volume in _PLANNED
 

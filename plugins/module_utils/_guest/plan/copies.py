@@ -4,8 +4,8 @@
 
 """The guest that is cloned: a copy of a template, a version of an image, a snapshot (pure).
 
-The copy on the node of the new guest is cloned: of an image, its newest version there. Without
-versions, it may be the nearest copy that can get there.
+The copy on the node of the new guest is cloned; if it is an image, its newest version there. If no
+copy without versions is there, the nearest copy is cloned whose clone can move there.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MADE_FROM = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
 
 
 def image_of(template: Actual) -> Image:
-    """Return the image that a template is; its version is empty without a tag for it."""
+    """Return the image of a template; its version is empty if no tag names it."""
     return Image(template.name, version_of(parse_tags(template.target.get("tags"))))
 
 
 def image_of_clone(source: Actual) -> Image | None:
-    """Return the image that a clone comes from, None if that is not known."""
+    """Return the image that a clone comes from, None if unknown."""
     if not source.template:
         return source.marker.image
     image = image_of(source)
@@ -42,10 +42,10 @@ def image_of_clone(source: Actual) -> Image | None:
 
 
 def cloneable(guest: Guest, source: Source, cluster: ClusterState) -> list[VmRow]:
-    """Return the templates of the source's name and version that the guest can be a clone of.
+    """Return the templates of the source's name and version that can be cloned for the guest.
 
-    Their nodes are online, and the tenant may clone them. Raises NotFound for a version that none
-    has.
+    Their nodes are online, and the tenant may clone them. Raises NotFound if no template has the
+    version.
     """
     rows: list[VmRow] = []
     for row in templates_named(cluster, source.name):
@@ -69,10 +69,10 @@ def _may_clone(guest: Guest, row: VmRow) -> bool:
 
 
 def nearest(copies: Sequence[Actual], node: str | None, shared: Collection[str]) -> Actual:
-    """Return the newest copy that the node can use, or else the copy to move there.
+    """Return the newest copy that the node can use, or else the copy whose clone is moved there.
 
-    A node can use its own copies, and copies whose disks all nodes share. Of equally new copies,
-    its own comes first, then a shared copy, then the lowest VMID.
+    A node can use its own copies, and copies on shared storages. Among equally new copies, the
+    node's own copy comes first, then a shared copy, then the lowest VMID.
     """
 
     def rank(copy: Actual) -> tuple[bool, VersionKey, bool, bool, int]:
@@ -97,11 +97,10 @@ def choose_copy(
     shared: Collection[str],
     nodes_of: Callable[[Actual], Nodes],
 ) -> tuple[Actual, Nodes]:
-    """Return the copy to clone as long as no other node is chosen, and the nodes of all copies.
+    """Return the copy to clone unless another node is chosen later, and the possible nodes.
 
-    A node that is named, or the default node if it has a copy, gets its own. `nodes_of` returns the
-    nodes on which a clone of a copy can be made. Raises NotFound for a named node without the
-    image.
+    For a named node, or the default node, its own copy is preferred. `nodes_of` returns the nodes
+    on which a clone of a copy can be made. Raises NotFound for a named node without the image.
     """
     node = guest.node
     if not node and not guest.rules.given:
@@ -134,8 +133,8 @@ def _require_on_node(
 ) -> None:
     """Raise NotFound if a node that the task names cannot use any version of an image.
 
-    An image is published on each node that needs it, so it is not moved silently. A template
-    without a version is.
+    An image is published on each node that needs it, so no clone of it is moved silently. A clone
+    of a template without a version is moved.
     """
     image = image_of(copy)
     if not image.version or copy.node == node or is_shared(copy, shared):
@@ -154,8 +153,8 @@ def _require_on_node(
 def require_alike(name: str, copies: Sequence[Actual]) -> None:
     """Raise Conflict if templates of one name and version are not copies of each other.
 
-    Two on one node are never copies. Others must have the same disks, and be made from the same
-    image if both have the notes of the role image.
+    Two templates on one node are never copies. Templates on several nodes must have the same disks,
+    and the same origin if both have the notes of the role image.
     """
     versions: dict[str, list[Actual]] = {}
     for copy in copies:
@@ -189,7 +188,7 @@ def _require_copies(name: str, copies: Sequence[Actual]) -> None:
 
 
 def why_copy(chosen: Actual, copies: Sequence[Actual]) -> str:
-    """Return the reason that names the copy which is cloned."""
+    """Return the reason of the choice that names the cloned copy."""
     places = _places(sorted(copies, key=lambda copy: copy.vmid))
     return f"template {_place(chosen)} is cloned, of the copies {places}{_older(chosen, copies)}"
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans for new guests: created in one request, or cloned and then changed as desired (pure)."""
+"""Plans for new guests: created in one request, or cloned or restored and then changed (pure)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are re
 class Creation:
     """The VMID and the node of a new guest, and the signs by which its run recognizes it.
 
-    `identity` is the uuid it gets, by which the guest is recognized when the answer is lost; a
-    clone gets its own, and a container has none. `run` marks the guest as created by this run until
-    it is complete; if guests of other runs can break its quota or place (`contested`), until that
-    was checked.
+    `identity` is the uuid of the guest, by which it is recognized if the answer is lost; PVE
+    chooses the uuid of a clone, and a container has none. `run` marks the guest as created by this
+    run until it is complete; if it is `contested`, until its quota and place were checked against
+    guests of other runs.
     """
 
     vmid: int
@@ -69,13 +69,13 @@ def plan_create(
 ) -> Plan:
     """Return the plan that creates a guest that is not a clone, in one request.
 
-    `change` makes an empty guest the desired one; `data` are parameters of the request
+    `change` turns an empty guest into the desired guest; `data` are parameters of the request
     that do not come from an option, or replace one.
 
-    The tags of a guest in a pool are written once it is in the pool: PVE checks them on the guest
-    alone, so a caller with rights on the pool only cannot give them when it creates the guest
-    (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm, create_vm; pve-guest-common:
-    GuestHelpers.pm, assert_tag_permissions).
+    The tags of a guest in a pool are written once it is in the pool: PVE requires the right to
+    write tags on the guest itself, so a caller with rights on the pool only cannot create it with
+    tags (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm, create_vm;
+    pve-guest-common: GuestHelpers.pm, assert_tag_permissions).
     """
     kind, vmid, node = planner.kind, creation.vmid, creation.node
     sent: dict[str, Any] = {"vmid": vmid, **change.sets}
@@ -122,7 +122,7 @@ def plan_clone(
     full: bool,
     shared: Collection[str],
 ) -> Plan:
-    """Return the plan that clones `source` and makes the clone the desired guest.
+    """Return the plan that clones `source` and changes the clone into the desired guest.
 
     `full` copies the disks, else the clone is linked. The steps after the first are a prediction:
     they are planned again once the clone exists.
@@ -186,14 +186,15 @@ def plan_restore(
     creation: Creation,
     restore: Restore,
 ) -> Plan:
-    """Return the plan that restores a guest from an archive and makes it the desired one.
+    """Return the plan that restores a guest from an archive and changes it into the desired guest.
 
-    `source` is the guest in the archive. PVE applies options beside an archive to the restored
-    guest, so that it has its marker, its notes and an exact list of tags from the end of the
-    restore on (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm,
-    restore_configuration). The steps after the first are a prediction, as for a clone.
+    `source` is the guest in the archive. PVE applies options in the request to the restored guest,
+    so the guest has its marker, its notes and an exact list of tags as soon as the restore ends
+    (qemu-server: API2/Qemu.pm, create_vm; pve-container: LXC/Create.pm, restore_configuration).
+    The steps after the first are a prediction, as for a clone.
 
-    A guest that a failed restore has removed is not a copy: its marker keeps its own origin.
+    If the archive is of the guest itself, which a failed restore has removed, the marker keeps the
+    origin of the guest.
     """
     guest, vmid, node = desired.guest, creation.vmid, creation.node
     label = new_label(guest, vmid, node)
@@ -231,7 +232,7 @@ def plan_restore(
 
 
 def _exact_tags(desired: Guest, source: Actual) -> str:
-    """Return the tags of a restored guest that keeps no others, else an empty text."""
+    """Return the tags of a restored guest with an exact list of tags, else an empty text."""
     if desired.keeps_other_tags:
         return ""
     owners = tenants_of(parse_tags(source.target.get("tags")), desired.tenant_prefix)
@@ -300,6 +301,6 @@ def _one_storage(desired: DesiredGuest, source: Actual) -> str | None:
 
 
 def new_label(desired: Guest, vmid: int, node: str) -> str:
-    """Return how messages call a new guest."""
+    """Return the name of a new guest in messages."""
     with_number = replace(desired, vmid=vmid)
     return f"{with_number.label} on node {node}"

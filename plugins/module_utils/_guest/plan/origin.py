@@ -22,11 +22,12 @@ from .copies import choose_copy, cloneable, place_of, require_alike
 
 
 def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> None:
-    """Raise Conflict if a task with vmid and source meets a guest that it would not create.
+    """Raise Conflict if a task with vmid and source finds a guest that it would not create.
 
-    A guest with the desired name is updated, even if it was made from another source: its template
-    may have been replaced by a newer one. With a vmid alone, a guest from another source belongs to
-    another task and must not be changed; neither must a guest of another name.
+    A guest with the desired name is updated, even if it was created from another source: its
+    template may have been replaced by a newer template. If the task sets only a vmid, a guest from
+    another source belongs to another task and must not be changed. A guest of another name must not
+    be changed either.
     """
     if desired.vmid is None or desired.source is None:
         return
@@ -42,7 +43,7 @@ def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> Non
 def _why_other(source: Source, origin: int | None, cluster: ClusterState) -> str | None:
     """Return why the guest does not come from the source, or None."""
     if origin is None:
-        # Nothing is known of a guest that was not cloned by us.
+        # The origin of a guest that we did not clone is unknown.
         if source.volume is not None:
             return None
         return "nothing in its notes says what it was cloned from"
@@ -81,7 +82,7 @@ Origin: TypeAlias = "str | int | list[int]"
 
 @dataclass(frozen=True)
 class OlderImage:
-    """`actual` is the origin of a guest, `wanted` is the origin that its source means now."""
+    """`actual` is the origin of a guest, `wanted` is the present origin of its source."""
 
     wanted: Origin
     actual: Origin
@@ -92,9 +93,9 @@ def find_older_image(
 ) -> OlderImage | None:
     """Return the origin of a guest and the present origin of its source, None if they are equal.
 
-    An image means its newest version on the node of the guest. None also if the origin is unknown:
-    for a guest that was created from a file, for a full clone of another tool, and if no template
-    with the name is visible.
+    The origin of an image is its newest version on the node of the guest. None is also returned if
+    an origin is unknown: for a guest that was created from a file, for a full clone of another
+    tool, and if no template with the name is visible.
     """
     if source is None:
         return None
@@ -115,8 +116,8 @@ def find_newer_copy(
     cluster: ClusterState,
     read: Callable[[Sequence[VmRow]], Sequence[Actual]],
 ) -> Actual | None:
-    """Return the template on the node of a guest that its source means now, None if the guest comes
-    from it. `read` returns the templates of rows.
+    """Return the present template of a guest's source for its node, None if the guest comes from
+    it. `read` returns the templates of rows.
     """
     source = guest.source
     if source is None or find_older_image(source, actual, cluster) is None:
@@ -132,7 +133,7 @@ def find_newer_copy(
 def storages_with(
     contents: AbstractSet[str], node: str | None, cluster: ClusterState
 ) -> list[StorageRow]:
-    """Return the storages for any of these contents, of a named node; a shared one once."""
+    """Return the storages of a named node for any of these contents; a shared storage once."""
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
         is_there = row.available and node in (None, "", row.node)
@@ -142,19 +143,19 @@ def storages_with(
 
 
 def origins(value: Origin) -> str:
-    """Return an origin as a message shows it."""
+    """Return an origin in the form of messages."""
     return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _of_image(wanted: Image, found: Image | int | None) -> OlderImage | None:
-    """Return the difference of an image and the origin of a guest, None if there is none."""
+    """Return the difference between an image and the origin of a guest, None if they are equal."""
     if found is None or found == wanted:
         return None
     return OlderImage(wanted.label, found.label if isinstance(found, Image) else found)
 
 
 def _image_of(origin: int | None, cluster: ClusterState) -> Image | None:
-    """Return the image that the template with that VMID is."""
+    """Return the image of the template with that VMID."""
     row = cluster.vms.get(origin or 0)
     if row is None or not image_of(row).version:
         return None
@@ -174,7 +175,7 @@ def origin_of(actual: Actual) -> int | None:
 
 
 def _templates(source: Source, cluster: ClusterState) -> Sequence[VmRow]:
-    """Return the templates that a source means: several if there are copies or versions."""
+    """Return the templates of a source: several if there are copies or versions."""
     if not source.name:
         return ()
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the desired and the actual guest to a plan: steps, a diff, options that wait for a stop
+"""Compares the desired with the actual guest: a plan with steps, diff, options that wait for a stop
 (pure).
 
 Check mode shows the plan, and apply carries it out; nothing else decides the writes.
@@ -31,9 +31,9 @@ _NOT_OPTIONS = ("vmid", "pool", "digest")
 
 @dataclass(frozen=True)
 class Creating:
-    """The part of an update in the creation of a guest.
+    """How an update is part of the creation of a guest.
 
-    `whole` is set if the diff is its whole configuration, `contested` if quota and place are
+    `whole` is set if the diff shows the whole configuration, `contested` if quota and place are
     checked before the last step.
     """
 
@@ -55,7 +55,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
-        """Return the change to the desired guest, with differences that PVE cannot change."""
+        """Return the change to the desired guest, including differences that PVE cannot change."""
         raise NotImplementedError
 
     def with_images(
@@ -73,7 +73,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         raise NotImplementedError
 
     def restore_storage(self, desired: AnyDesired, archived: Mapping[str, str]) -> str | None:
-        """Return the storage to which PVE restores all disks, None if each disk keeps its storage;
+        """Return the storage to which PVE restores all disks, None if each disk keeps its storage.
+
         `archived` is the configuration in the archive.
         """
         raise NotImplementedError
@@ -102,7 +103,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         raise NotImplementedError
 
     def unconverted(self, actual: Actual, bases: Collection[str]) -> list[str]:
-        """Return the disks of a template that are not base volumes yet and can become them."""
+        """Return the disks of a template that can become base volumes, but are not yet."""
         return []
 
     def add_unshown(
@@ -123,14 +124,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     def changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
     ) -> Change:
-        """Return the change that makes `target` the desired configuration.
+        """Return the change from `target` to the desired configuration.
 
         Raises FleetError for a difference that no change can remove.
         """
         return possible(self.all_changes(desired, target, new=new))
 
     def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
-        """Return the configuration that the change leads to."""
+        """Return the configuration after the change."""
         return applied(change, target, self.kind)
 
     def plan_update(
@@ -143,7 +144,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         images: Mapping[str, int] | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
-        """Return the plan that makes an existing guest, as just read, the desired one.
+        """Return the plan from an existing guest, as just read, to the desired guest.
 
         `shared` are the storages that all nodes share; `creating` is set for a guest that this run
         creates. `images` are the sizes, in bytes, of the images that new disks import: such a
@@ -197,13 +198,13 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     ) -> list[Step]:
         """Return the steps after a stop in the order that PVE needs; `switch` are the power steps.
 
-        If the guest is being created, the last step of all removes its marker, and does nothing
-        else if the guest is `contested`.
+        If the guest is being created, the last step removes its marker; it does nothing else if the
+        guest is `contested`.
         """
         written = self.written(update)
         grown_later = update.change.drives.grown_later
         if grown_later:
-            # An imported disk has its size once it is there.
+            # The size of an imported disk is known once it exists.
             written[0] = replace(written[0], reread=True)
         disk_steps, grown_there = self._disk_steps(update, is_written=bool(written))
         last: list[Step] = []
@@ -211,7 +212,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
             others = [*written[1:], *disk_steps, *grown_there, *switch]
             is_alone = not others and not update.moves and not contested
             if written[0].is_task or not is_alone:
-                # The marker goes when nothing is left that could be interrupted.
+                # The marker is removed when no other step is left that could be interrupted.
                 written = self.written(update.without("description"))
                 node = update.desired.guest.node or update.actual.node
                 notes_image = update.notes_image
@@ -227,10 +228,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return [*steps, *grown_there, *switch, *last]
 
     def _disk_steps(self, update: AnyUpdate, *, is_written: bool) -> tuple[list[Step], list[Step]]:
-        """Return the steps that move and grow disks, and the steps that only grow disks on the new
-        node.
+        """Return the steps that move and grow disks before a migration, and the steps that grow
+        disks after it.
 
-        A disk is moved before it grows: the storage that it leaves may be full.
+        A disk is moved before it grows: its old storage may be full.
         """
         grown = dict(update.change.drives.grown)
         if not update.running:
@@ -282,8 +283,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the values before and after of all differences, also if no update is possible.
 
-        For a guest whose plan was refused: differences that PVE cannot change are included. Raises
-        FleetError if the options themselves cannot be understood.
+        Used if a plan was refused: differences that PVE cannot change are included. Raises
+        FleetError if the options themselves cannot be parsed.
         """
         change = self.all_changes(desired, actual.target)
         after = self.applied(change, actual.target)
@@ -299,7 +300,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         return before, then
 
     def _waiting(self, update: AnyUpdate) -> list[str]:
-        """Return the keys that wait for a stop after the update, old ones included."""
+        """Return all keys that wait for a stop after the update, also from earlier changes."""
         live, target = update.actual.live, update.actual.target
         if not update.actual.running:
             return []
@@ -335,7 +336,7 @@ def require_valid_data(kind: Kind, label: str, data: Mapping[str, Any]) -> None:
 
 
 def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> list[Step]:
-    """Return both in order: a resize after a pending option of a running guest would lose it."""
+    """Return both in order: a resize of a running guest would lose options that are pending."""
     both = bool(disk_steps) and bool(written)
     if not running or not both:
         return [*written, *disk_steps]

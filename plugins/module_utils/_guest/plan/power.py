@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which steps bring a VM to the desired power state (pure).
+"""The steps that bring a VM to the desired power state (pure).
 
-A VM is running, paused (stands still in memory), hibernated (its memory is on disk, PVE's lock
-"suspended"), stopped, or has another status of QEMU. Two states are actions and happen in every
-run: restarted and reset.
+A VM is running, paused (its CPUs stand still), hibernated (its memory is on disk, PVE's lock is
+"suspended"), stopped, or has another status of QEMU. Two states are actions that every run repeats:
+restarted and reset.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _AFTER = {
     "stopped": "stopped",
     "template": "stopped",
 }
-# States that only a running VM can reach (PVE: VM 300 not running).
+# States that a VM can only reach from running (PVE: VM 300 not running).
 _NEED_RUNNING = frozenset(("resumed", "reset", "paused", "hibernated"))
 _OF_TEMPLATES = frozenset(("present", "stopped", "template"))
 # The states that also create a VM.
 CREATING = frozenset(("present", "started", "stopped", "template"))
 OFF = frozenset(("stopped", "hibernated"))
 _STOPS = frozenset(("stop", "shutdown"))
-# Seconds that PVE may take for it.
+# Seconds that PVE may take for a stop, and for a hibernation.
 _STOP_TIMEOUT = 120
 _HIBERNATE_TIMEOUT = 600
 
@@ -77,7 +77,7 @@ def _require_creating(desired: Guest) -> None:
 
 
 def _is_off(desired: Guest, actual: Actual) -> bool:
-    """Return whether the VM is off; a hibernated one can be resumed and stay hibernated."""
+    """Return whether the VM counts as off: it cannot be resumed, or stay hibernated."""
     if actual.status == "hibernated":
         return desired.state in ("paused", "reset")
     return actual.status == "stopped"
@@ -124,7 +124,7 @@ def is_restart(steps: Collection[Step]) -> bool:
 
 
 def is_stopped_by(steps: Collection[Step], done: Collection[Step], current: Actual) -> bool:
-    """Return whether a forced restart has stopped the VM already: it must not stop it again."""
+    """Return whether a forced restart has already stopped the VM: it must not be stopped again."""
     planned = {step.action for step in steps}
     is_by_pve = "reboot" in planned
     if is_by_pve or not is_restart(steps):
@@ -168,10 +168,10 @@ def finish(
 
 
 def status_after(desired: Guest, actual: Actual) -> str:
-    """Return the power state that the plan leads to."""
+    """Return the power state after the plan."""
     is_hibernated = actual.status == "hibernated"
     if is_hibernated and desired.state == "stopped":
-        return "hibernated"  # it is off, and its memory is not thrown away
+        return "hibernated"  # it is off, and keeps its memory on disk
     return _AFTER.get(desired.state, actual.status)
 
 
@@ -237,7 +237,7 @@ class _Steps:
         return [resume, reboot]
 
     def switch(self, state: str) -> list[Step]:
-        """Return the step that brings a running VM to a state; none if it has that state."""
+        """Return the step that brings a running VM to a state; no step if it has that state."""
         if state == "reset":
             return [self.power("reset", f"Reset {self.label}")]
         if state == "hibernated":
@@ -253,7 +253,7 @@ class _Steps:
         return []
 
     def convert(self, disk: str = "") -> Step:
-        """Return the final step that converts the VM, or one disk of a template, read before."""
+        """Return the final step that converts the VM, or one disk of a template; reread first."""
         summary = f"Convert {self.label} into a template"
         data: dict[str, Any] = {}
         if disk:

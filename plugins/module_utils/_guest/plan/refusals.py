@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals that hold for VMs and containers (pure)."""
+"""Refusals that apply to VMs and containers (pure)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def require_bridges(
 def require_pool(pool: str | None, pools: Collection[str] | None) -> None:
     """Raise ConfigurationError for a pool that does not exist.
 
-    `pools` are the pools that the caller may see, None if the listing has the wanted pool.
+    `pools` are the pools that the caller may see, None if the listing shows the wanted pool.
     """
     if not pool or pools is None or pool in pools:
         return
@@ -70,7 +70,7 @@ def require_template_wanted(desired: Guest, actual: Actual, plan: Plan) -> None:
 
 
 def require_unprotected(desired: DesiredGuest, actual: Actual, taken: Collection[str]) -> None:
-    """Raise Conflict if a change takes disks from a protected guest, kept as unused ones or not."""
+    """Raise Conflict if a change removes or detaches disks of a protected guest."""
     is_protected = actual.live.get("protection") == "1"
     is_lifted = desired.hardware.scalars.get("protection") == "0"
     if not is_protected or is_lifted or not taken:
@@ -84,7 +84,7 @@ def require_unprotected(desired: DesiredGuest, actual: Actual, taken: Collection
 
 
 def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str]) -> None:
-    """Raise Conflict if a change gives a guest the tags of several tenants."""
+    """Raise Conflict if a guest would have the tags of several tenants after a change."""
     prefix = desired.tenant_prefix
     before = tenants_of(parse_tags(actual.target.get("tags")), prefix)
     then = tenants_of(parse_tags(after.get("tags")), prefix)
@@ -102,9 +102,7 @@ def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str])
 def raise_for_version(
     label: str, refused: Mapping[str, str], causes: Iterable[str], version: str
 ) -> NoReturn:
-    """Raise NotSupported for options that the server's version of PVE does not take: why, by key,
-    and as a message shows it.
-    """
+    """Raise NotSupported for options that the server's version of PVE does not accept."""
     raise NotSupported(
         attempted=f"{label} could not be planned",
         answer=f"the server is PVE {version}, which does not take {', '.join(causes)}",
@@ -116,8 +114,8 @@ def raise_for_version(
 
 
 def require_name_free(desired: Guest, others: Iterable[VmRow], verb: str = "created") -> None:
-    """Raise Conflict for a guest that gets the name of one of these guests of the other kind: both
-    kinds share the names of a tenant.
+    """Raise Conflict if one of these guests of the other kind has the name: both kinds share the
+    names of a tenant.
     """
     for row in others:
         if row.name != desired.name or not desired.name:

@@ -17,14 +17,14 @@ from ..model import Actual, Guest
 from . import power
 from .steps import switch_protection
 
-# Removes it from jobs and rules, and its volumes that it does not refer to.
+# Removes the guest from jobs and rules, and volumes that its configuration does not name.
 PURGE: Mapping[str, int] = {"purge": 1, "destroy-unreferenced-disks": 1}
 
 
 def require_named_so(desired: Guest, actual: Actual) -> None:
-    """Raise Conflict for a guest to be removed that has another name than the task says.
+    """Raise Conflict if the name of a guest to remove differs from the name in the task.
 
-    VMIDs are used again, and a guest that was destroyed is gone.
+    VMIDs are reused, and a removal cannot be undone.
     """
     name = desired.name
     if not name or name == actual.name:
@@ -64,7 +64,7 @@ def plan_absent(desired: DesiredGuest, actual: Actual) -> Plan:
 
 
 def _require_lifted(desired: DesiredGuest, actual: Actual) -> None:
-    """Raise Conflict if the task does not lift the protection of a guest that it removes."""
+    """Raise Conflict if a guest to remove is protected and the task does not lift that."""
     if desired.hardware.scalars.get("protection") == "0":
         return
     raise Conflict(

@@ -44,21 +44,21 @@ class Update(Generic[AnyDesired]):
 
     @property
     def ends_building(self) -> bool:
-        """Whether it removes the marker of a guest that is being made."""
+        """Whether the update removes the marker of a guest that is being created."""
         return self.actual.marker.building and self.notes is not None
 
     @property
     def ends_with_notes(self) -> bool:
-        """Whether the notes are written last: they say that everything before is done.
+        """Whether the notes are written last: they show that everything before is done.
 
-        PVE writes the options of one request one after the other, so that notes could be there
-        before the disk of the same request (qemu-server: API2/Qemu.pm, update_vm_api).
+        PVE writes the options of one request one after the other, so it could write the notes
+        before a disk in the same request (qemu-server: API2/Qemu.pm, update_vm_api).
         """
         return self.ends_building or self.notes_image
 
     @property
     def notes_image(self) -> bool:
-        """Whether it writes the image of a replaced disk into the notes of a finished guest."""
+        """Whether the update notes the image of a replaced disk in a finished guest."""
         is_replaced = self.desired.guest.replacement is not None and self.notes is not None
         return is_replaced and not self.ends_building
 
@@ -69,7 +69,7 @@ class Update(Generic[AnyDesired]):
     def write_options(self, *, first: bool) -> Step:
         """Return the step that writes and deletes options.
 
-        `first` is whether nothing of the plan is written before: only then does the digest hold.
+        `first` is set for the first write of the plan: the digest is valid only for it.
         """
         actual, change = self.actual, self.change
         data: dict[str, Any] = dict(change.sets)
@@ -85,7 +85,7 @@ class Update(Generic[AnyDesired]):
 
 
 def moves_node(desired: Guest, actual: Actual) -> bool:
-    """Return whether the guest is to go to another node."""
+    """Return whether the guest moves to another node."""
     return bool(desired.node) and desired.node != actual.node
 
 
@@ -105,14 +105,14 @@ def _summary_of(update: Update[Any]) -> str:
 
 
 def is_short(value: Any) -> bool:
-    """Return whether a value has a place in the summary of a step."""
+    """Return whether a value is short enough for the summary of a step."""
     if value is None or isinstance(value, (dict, list)):
         return False
     return len(str(value)) <= _LONGEST_VALUE
 
 
 def with_digest(data: Mapping[str, Any], actual: Actual) -> dict[str, Any]:
-    """Return the data of a request that PVE refuses if the guest was changed since it was read."""
+    """Return the data with the digest: PVE refuses it if the guest was changed after the reading."""
     if not actual.digest:
         return dict(data)
     return {**data, "digest": actual.digest}
@@ -151,7 +151,7 @@ def grow(actual: Actual, sizes: Mapping[str, int]) -> list[Step]:
 
 
 def changes_pool(desired: Guest, actual: Actual) -> bool:
-    """Return whether the guest is put into a pool or taken out of the one it is in."""
+    """Return whether the guest is put into a pool or taken out of its pool."""
     if desired.pool is None:
         return False
     current = actual.pool or ""
@@ -159,7 +159,7 @@ def changes_pool(desired: Guest, actual: Actual) -> bool:
 
 
 def to_pool(desired: Guest, actual: Actual) -> list[Step]:
-    """Return the step that puts the guest into its pool or takes it out, if any."""
+    """Return the step that puts the guest into its pool or takes it out, if needed."""
     if not changes_pool(desired, actual):
         return []
     if desired.pool:
@@ -173,7 +173,7 @@ def to_pool(desired: Guest, actual: Actual) -> list[Step]:
 
 
 def require_migration_allowed(desired: Guest, actual: Actual) -> None:
-    """Raise Conflict if the task says that the guest stays on its node."""
+    """Raise Conflict if the task does not allow a migration."""
     if desired.migrate:
         return
     raise Conflict(
@@ -211,9 +211,9 @@ def complete(
     tags: str | None,
     contested: bool = False,
 ) -> list[Step]:
-    """Return the steps after the creation of a guest: its tags first, if they are not written yet,
-    and the removal of its marker last. One request does both if nothing is between, also no check
-    of a `contested` guest.
+    """Return the steps after the creation of a guest: first its tags, if they are not written yet,
+    and last the removal of its marker. One request does both if no step is between them and the
+    guest is not `contested`.
     """
     last = write_notes_last(actual, change, actual.node)
     if not tags:
@@ -242,7 +242,7 @@ def write_notes_last(
 ) -> Step:
     """Return the step that writes the notes when everything else is done.
 
-    With `notes_image` they name the image of a replaced disk, otherwise the creation is finished.
+    With `notes_image` they name the image of a replaced disk, otherwise they end the creation.
     """
     moved = replace(actual, node=node)
     data = notes_data(change.sets.get("description"))
@@ -250,7 +250,7 @@ def write_notes_last(
 
 
 def writes_notes_only(step: Step) -> bool:
-    """Return whether a step writes the notes and nothing else, as the last one of a new guest."""
+    """Return whether a step writes only the notes, as does the last step of a new guest."""
     if step.action != "config":
         return False
     written = step.data.keys() - {"digest"}
@@ -266,8 +266,8 @@ FIREWALL = "FIREWALL"
 def isolate(desired: Guest, actual: Actual) -> list[Step]:
     """Return the step that writes the firewall of a guest; none if nothing is left to do.
 
-    The step stands for several requests, which are planned from the firewall of the guest when it
-    is sent: a clone has the firewall of its source (qemu-server: PVE/API2/Qemu.pm, clone_vm).
+    The step represents several requests. They are planned from the guest's firewall when the step
+    is sent, since a clone has the firewall of its source (qemu-server: PVE/API2/Qemu.pm, clone_vm).
     """
     isolation = desired.isolation
     if isolation is None:
