@@ -4,8 +4,8 @@
 
 """Containers in an export: their settings as options, planned as module container does it (pure).
 
-The tables that turn an option into a key of PVE are read backwards, as for VMs. Options that the
-configuration does not have are left out: a run does not touch them.
+The tables that turn an option into a key of PVE are read backwards, as for VMs. Options that are
+missing from the configuration are left out: a run does not change them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .config.actual import is_privileged, is_volume, mounts, read_environment, s
 from .plan.planner import CONTAINER_PLANNER
 from .run import read_container_options
 
-# Keys that PVE itself keeps in a configuration; they are not settings.
+# Keys that PVE itself writes into a configuration; they are not settings.
 _OF_PVE = frozenset("digest lock parent snapstate snaptime template".split())
 # Keys with a function of their own.
 _OWN = frozenset("hostname tags description memory swap rootfs features env unprivileged".split())
 _KNOWN = _OF_PVE.union(_OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values())
 _NUMBERED = re.compile(r"^(net|mp|dev|unused)(\d+)$")
 _SEPARATORS = re.compile(r"[\s,;]+")
-# Options that are lists, and the separator of PVE.
+# Options that are lists, and PVE's separators.
 _LISTS = frozenset(("nameservers", "trunks", "mount_options", "mount"))
 _ADDRESSES = {"ip": "ip", "gw": "gateway", "ip6": "ip6", "gw6": "gateway6"}
 # Every NIC of a container has this type.
@@ -139,7 +139,7 @@ def _mount(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
 def _volume(
     place: str, key: str, text: str, values: Mapping[str, str]
 ) -> tuple[dict[str, Any], tuple[Lost, ...]]:
-    """Return a volume as an item, and the part that it cannot express."""
+    """Return a volume as an item, and the part that options cannot express."""
     mount = mounts({key: text})[key]
     volume = mount.get("volume", "")
     rest = {name: value for name, value in values.items() if name not in ("volume", "size")}

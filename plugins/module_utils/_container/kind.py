@@ -83,9 +83,9 @@ class ContainerKind(Kind):
     def identity_in(
         self, config: Mapping[str, Any], *, name: str, volumes: Mapping[str, str]
     ) -> Identity:
-        """Return the fingerprint with the MAC addresses: PVE stores neither uuid nor creation of a
-        container, and chooses a random address for a NIC without one (pve-container:
-        PVE/LXC/Config.pm, parse_lxc_network).
+        """Return the fingerprint with the MAC addresses: PVE stores neither a uuid nor the time of
+        creation of a container, and chooses random MACs (pve-container: PVE/LXC/Config.pm,
+        parse_lxc_network).
         """
         macs = {key: mac.upper() for key, mac in self.macs_in(config).items()}
         return Identity(name, "", "", volumes, macs=macs)

@@ -70,7 +70,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def read_container_options(params: Mapping[str, Any]) -> ContainerOptions:
-    """Return the parsed options; every refusal is a ValidationFailed."""
+    """Return the parsed options. Raises ValidationFailed for each refusal."""
     options = read_options(params)
     require_choice(options.desired.guest, "No container was chosen")
     return options

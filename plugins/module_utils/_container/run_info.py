@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the containers that match all filters, in check mode or out of it."""
+    """Return the containers that match all filters; check mode makes no difference."""
     return gather(params, client, Listing(CONTAINER, "containers", report, restored=False))

@@ -61,8 +61,8 @@ class VmKind(Kind):
         return frozenset(storage_of(drive) or "" for drive in found)
 
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
-        """Return the options with which PVE refuses it (qemu-server: QemuMigrate/Helpers.pm,
-        check_non_migratable_resources).
+        """Return the options with which PVE does not save the memory (qemu-server:
+        QemuMigrate/Helpers.pm, check_non_migratable_resources).
         """
         return tuple(sorted(filter(_MEMORY_OBSTACLE.fullmatch, config)))
 
@@ -71,9 +71,9 @@ class VmKind(Kind):
     ) -> Identity:
         """Return the uuid in C(smbios1) and the creation in C(meta).
 
-        PVE gives each VM a uuid, a clone too, and notes version and time of its creation, which a
-        clone has from its source (qemu-server: API2/Qemu.pm, create_vm and clone_vm;
-        QemuServer/MetaInfo.pm).
+        PVE gives each VM, and each clone, a new uuid. It also stores version and time of the
+        creation; a clone keeps these of its source (qemu-server: API2/Qemu.pm, create_vm and
+        clone_vm; QemuServer/MetaInfo.pm).
         """
         uuid = ""
         found = _UUID.search(str(config.get("smbios1", "")))

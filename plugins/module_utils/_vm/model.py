@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from .._guest.hardware import DesiredGuest, GuestHardware
 
-# More sockets than this are possible, but hardly meant.
+# More sockets than this are possible, but probably a mistake.
 MOST_SOCKETS = 4
 
 
@@ -44,7 +44,7 @@ class DesiredVm(DesiredGuest):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Warnings about options that are possible and seldom intended."""
+        """Warnings about options that are possible but seldom intended."""
         sockets = int(self.hardware.scalars.get("sockets") or 1)
         if sockets <= MOST_SOCKETS:
             return ()

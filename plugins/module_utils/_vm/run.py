@@ -86,7 +86,7 @@ def context_of(options: VmOptions, client: Client, check_mode: bool) -> VmContex
 
 
 def read_vm_options(params: Mapping[str, Any]) -> VmOptions:
-    """Return the parsed options; every refusal is a ValidationFailed."""
+    """Return the parsed options. Raises ValidationFailed for each refusal."""
     options = read_options(params)
     require_choice(options.desired.guest, "No VM was chosen")
     return options
@@ -173,7 +173,8 @@ class VmFlow(IsolatingFlow[VmContext]):
         return desired.with_hardware(update_password="on_create")
 
     def while_made(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
-        # A clone inherits its template's password, which PVE does not show: ours is written once.
+        # A clone inherits the password of its template, which PVE does not show: the desired
+        # password is written once.
         update = "on_create" if _has_password(done) else "always"
         return desired.with_hardware(update_password=update)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the VMs that match all filters, in check mode or out of it."""
+    """Return the VMs that match all filters; check mode makes no difference."""
     return gather(params, client, Listing(VM, "vms", _report, restored=True))
 
 

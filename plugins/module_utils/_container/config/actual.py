@@ -45,7 +45,7 @@ def is_privileged(config: Mapping[str, str]) -> bool:
 
 
 def is_volume(text: str) -> bool:
-    """Return whether the source of a mount is a volume of a storage, not a path of the node
+    """Return whether the source of a mount is a volume of a storage and not a path of the node
     (pve-container: LXC/Config.pm, classify_mountpoint).
     """
     return not text.startswith("/") and ":" in text

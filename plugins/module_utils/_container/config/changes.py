@@ -25,7 +25,7 @@ from ..model import DesiredContainer
 from .actual import read_environment, render_environment
 from .volumes import change_volumes
 
-# Defaults of a new container that is not cloned. PVE's own would be a privileged one.
+# Defaults of a new container that is not cloned. By default PVE would create a privileged one.
 NEW_CONTAINER: Mapping[str, str] = {"unprivileged": "1"}
 _NIC = re.compile(r"^net(?=\d+$)")
 _BRIDGE = "vmbr0"
@@ -34,7 +34,7 @@ _BRIDGE = "vmbr0"
 def all_changes(
     desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False
 ) -> Change:
-    """Return the change that makes `target` the desired configuration; it is empty for a `new`
+    """Return the change from `target` to the desired configuration; `target` is empty for a `new`
     container. The differences that PVE cannot change are in `drives.refused`.
     """
     update = _Update(desired, target, new)
@@ -63,9 +63,9 @@ class _Update(Update):
     of_nic: ClassVar[re.Pattern[str]] = _NIC
 
     def set_privilege(self) -> None:
-        """Set whether a new container is unprivileged: the API has another default than the schema.
+        """Set whether a new container is unprivileged: API and schema of PVE differ in the default.
 
-        An existing container that differs is refused.
+        A difference in an existing container is refused.
         """
         if self.new:
             default = self.defaults["unprivileged"]
@@ -85,7 +85,7 @@ class _Update(Update):
         )
 
     def set_volumes(self) -> None:
-        """Take over the changes of the volumes."""
+        """Add the changes of the volumes."""
         self.drives = change_volumes(self.desired, self.target, new=self.new)
         self.sets.update(self.drives.sets)
         self.deletes |= self.drives.detached
@@ -101,7 +101,7 @@ class _Update(Update):
         return {"name": f"eth{number}", "bridge": _BRIDGE, "type": "veth", **wanted}
 
     def set_environment(self) -> None:
-        """Set the variables that differ; others stay."""
+        """Set the variables that differ; other variables stay."""
         found = read_environment(self.target.get("env", ""))
         merged = dict(found)
         for name, value in self.desired.hardware.environment.items():

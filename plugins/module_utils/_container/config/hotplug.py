@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which changes of a running container are live at once and which wait for a restart (pure).
+"""Predicts which changes of a running container are live and which wait for a restart (pure).
 
 The rules come from pve-container, LXC/Config.pm: $LXC_FASTPLUG_OPTIONS, vmconfig_hotplug_pending.
-A prediction for check mode; after a change the answer is read from PVE.
+Check mode uses the prediction; after a change the pending options are read from PVE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FAST = frozenset(
 # Devices that can be added to a running container; a change of an existing device waits.
 _ADDED = re.compile(r"^(?:mp|dev)\d+$")
 _NIC = re.compile(r"^net\d+$")
-# PVE removes these NICs from a running container, the others with its next start.
+# PVE removes these NICs from a running container, other NICs at its next start.
 _REMOVED_NIC = re.compile(r"^net\d$")
 _UNUSED = re.compile(r"^unused\d+$")
 
@@ -29,7 +29,7 @@ _UNUSED = re.compile(r"^unused\d+$")
 def waits_for_stop(key: str, old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
     """Return whether a change of `key` on a running container waits for a restart.
 
-    None: the option is unset.
+    `old` or `new` is None for an unset option.
     """
     if key in _FAST or _UNUSED.match(key):
         return False

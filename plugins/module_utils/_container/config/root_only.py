@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes of a container that PVE lets only root@pam itself make, and no token (pure).
+"""Changes of a container that only root@pam itself can make, not a token of it (pure).
 
 The rules come from pve-container, LXC.pm: check_ct_modify_config_perm.
 """

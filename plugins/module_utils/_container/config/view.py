@@ -4,8 +4,8 @@
 
 """The form of a container's configuration in results and in diffs (pure).
 
-Keys are PVE's own. Property strings become dictionaries, tags a list, a volume its storage and
-size, variables have no values; values that PVE generates are not shown.
+Keys are PVE's own. Property strings become dictionaries, tags become a list, a volume becomes its
+storage and size. The values of variables, and values that PVE generates, are not shown.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..._schema.lxc import LXC
 from ..model import DesiredContainer
 from .actual import is_volume, mounts, storage_of, volumes_in
 
-# The size of a new volume that the task leaves out, as PVE's own default for the root file system.
+# The size of a new volume if the task sets none: PVE's own default for the root file system.
 DEFAULT_SIZE = 4 * GIB
 # The content that the storage of a volume must allow.
 _CONTENT = "rootdir"
@@ -63,7 +63,7 @@ class _VolumeUpdate(VolumeUpdate):
         return after
 
     def detach_unlisted(self) -> None:
-        """Detach the mount points that an exact list does not have."""
+        """Detach the mount points that are missing from an exact list."""
         unlisted = self.existing.keys() - self.desired.hardware.slots - {"rootfs"}
         self.change.detached |= unlisted
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hardware that the options ask for, in PVE's keys, volumes apart (pure)."""
+"""The hardware that the options describe, in PVE's keys, without the volumes (pure)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..._schema.formats import rule_of
 from ..._schema.lxc import LXC
 from .values import TABLES
 
-# Options of the module itself, which cannot be set in `options` too.
+# PVE's names of options that the module has itself: they cannot be set in `options`.
 _OWN = {
     "hostname": "name",
     "tags": "tags",
@@ -67,7 +67,7 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
 
 
 def read_environment(given: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return environment variables by name, None for one to remove. Raises ValidationFailed."""
+    """Return environment variables by name, None to remove one. Raises ValidationFailed."""
     variables: dict[str, str | None] = {}
     for raw_name, value in given.items():
         name = str(raw_name)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parses the options of module container into values, once, and nowhere behind it (pure).
+"""Parses the options of module container into values; no later code parses them again (pure).
 
-Every refusal is a ValidationFailed, or a ConfigurationError for a name that no map has.
+Every refusal is a ValidationFailed, or a ConfigurationError for a name that no map contains.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ContainerOptions: TypeAlias = GuestOptions[DesiredContainer]
 def read_options(params: Mapping[str, Any]) -> ContainerOptions:
     """Return the parsed options.
 
-    `params` are the module's, checked by its argument specification.
+    `params` are the parameters of the module, checked by its argument specification.
     """
     plain = without_left_out(params)
     name_presets(plain, "mounts")

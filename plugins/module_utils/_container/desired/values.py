@@ -30,7 +30,7 @@ from ..._spec.generated.container_rules import (
 _NESTED = ("rootfs", "mounts", "nics", "features", "devices")
 _SPEC = container_spec()
 _WORD = re.compile(r"[^;,\s]+")
-# The address is left to the container.
+# The container configures its address itself.
 _MANUAL = "manual"
 
 
@@ -44,9 +44,9 @@ def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a container, each value in the form that its check gives it.
+    """Return all options of a container, each value in the form that its check returns.
 
-    Options that are not given have their defaults, each device its slot. Raises ValidationFailed
+    Options that are not given have their defaults; each device has a slot. Raises ValidationFailed
     for the first value that a check refuses.
     """
     options = checked_at(TABLES, "", with_defaults(_SPEC, dict(given)), "")

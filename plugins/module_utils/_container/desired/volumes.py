@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The root file system and the mount points that the options ask for (pure)."""
+"""The root file system and the mount points that the options describe (pure)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_volumes(
 
 
 def _require_mount(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a name of no mount point, or options that exclude each other."""
+    """Raise ValidationFailed for an invalid slot name, or options that exclude each other."""
     is_slot = _SLOT.match(slot) is not None
     if not is_slot or not rule_of(slot, schema=LXC):
         raise validate.refused(

@@ -65,7 +65,7 @@ def _of_rows(
     source: Source,
     cluster: ClusterState,
 ) -> Origin:
-    """Return the origin of a clone: of the one container, or of the nearest of several copies."""
+    """Return the origin of a clone, from the only container or from one of several copies."""
     found: list[Actual] = []
     for row in rows:
         actual = read_wherever(reads.client, CONTAINER, row.vmid, row.node, pool=row.pool)
@@ -92,7 +92,7 @@ def clone_origin(
 def _of_volume(
     reads: GuestReads, desired: DesiredContainer, volume: str, cluster: ClusterState
 ) -> Origin:
-    """Return the origin for a file of a storage; one request for each node that may have it."""
+    """Return the origin from a file of a storage; one request for each node that may have it."""
     file = find_file(reads, volume, desired.guest.node, cluster)
     if not is_archive(volume):
         require_visible_file(volume, file.having, file.others)
@@ -115,7 +115,7 @@ def _template_files(
 
 
 def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) -> GuestFacts:
-    """Return the facts for the plan of a new container; each is read only if it needs it."""
+    """Return the facts for the plan of a new container; each is read only if it is needed."""
     guest = aim.desired.guest
     pools = None
     if guest.pool and guest.pool not in cluster.pools:

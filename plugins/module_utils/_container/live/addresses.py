@@ -35,8 +35,8 @@ def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
     """Return the addresses of a container and why its node did not report them, an empty text if
     it did.
 
-    Of a container that has stopped since its status was read, the answer is null, or an error while
-    it stops (pve-container: LXC.pm, get_interfaces).
+    If the container has stopped since its status was read, the answer is null; while it stops, the
+    answer is an error (pve-container: LXC.pm, get_interfaces).
     """
     configured = configured_addresses(actual.target)
     if actual.status != "running":
@@ -87,7 +87,7 @@ def _has_address(answer: Mapping[str, Any]) -> bool:
 def _await_address(
     client: Client, actual: Actual, request: GuestRequest, *, waits: bool
 ) -> Mapping[str, Any]:
-    """Return the last report: with an address, or after the timeout of the request."""
+    """Return the first report with an address, or the last report before the timeout."""
     answer = report(client, actual, request)
     if not _is_awaited(actual, request, waits=waits):
         return answer
@@ -101,7 +101,7 @@ def _await_address(
 def _require_address(
     answer: Mapping[str, Any], actual: Actual, request: GuestRequest, *, waits: bool
 ) -> Mapping[str, Any]:
-    """Return the report. Raises GuestNotReady if an awaited address is not there (pure)."""
+    """Return the report. Raises GuestNotReady if an awaited address is missing (pure)."""
     if not _is_awaited(actual, request, waits=waits) or _has_address(answer):
         return answer
     why = answer.get("agent_problem")

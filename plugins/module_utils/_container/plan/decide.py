@@ -48,7 +48,7 @@ from .planner import CONTAINER_PLANNER, restore_storage
 _OCI_SINCE = (9, 1)
 
 
-# -- new ones
+# -- new containers
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Aim(GuestAim[Origin]):
 
     @property
     def figures(self) -> Figures:
-        """Its figures for a quota."""
+        """The figures of the container for a quota."""
         return figures_of(self.config, template=self.desired.guest.state == "template")
 
     def needs(self, sizes: Mapping[str, int]) -> Needs:
@@ -95,7 +95,7 @@ def needs_of(
 def aim_of(origin: Origin) -> Aim:
     """Return the configuration that a container of this origin will have.
 
-    Raises FleetError for options that no change can bring about.
+    Raises FleetError for options that no change can set.
     """
     desired = origin.desired
     if not origin.config:
@@ -117,7 +117,7 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
 
 
 def require_allowed(aim: Aim, connection: Connection) -> None:
-    """Raise FleetError for storages and bridges of other sites, and for changes of root alone."""
+    """Raise FleetError for storages and bridges of other sites, and for changes that need root."""
     needs = aim.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
@@ -157,7 +157,7 @@ def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) 
 
 
 def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
-    """Return the plan that makes a new container which has its node and its number."""
+    """Return the plan that creates a new container with its node and its VMID."""
     desired, origin = placed.aim.desired, placed.aim.origin
     planner = CONTAINER_PLANNER
     if origin.template is not None:
@@ -191,23 +191,22 @@ def _require_oci(origin: Origin, release: Release | None) -> None:
     )
 
 
-# -- existing ones
+# -- existing containers
 
 
 ContainerIntent: TypeAlias = Intent[DesiredContainer]
 
 
 def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> ContainerIntent:
-    """Return the changes that make the container the desired one.
+    """Return the changes from the container to the desired container.
 
-    Raises FleetError for options that no change can bring about, and for a container of other
-    origin.
+    Raises FleetError for options that no change can set, and for a container of other origin.
     """
     guest, tags = desired.guest, parse_tags(actual.target.get("tags"))
     if not owns(guest.tenant_tag, tags, guest.tenant_prefix):
         require_unprivileged(f"{actual.label} was not adopted", desired, actual.target)
     source = guest.source
-    may_be_a_file = source is not None and source.vmid is None  # a container keeps no trace of it
+    may_be_a_file = source is not None and source.vmid is None  # PVE does not store the file
     if actual.marker.origin is not None or not may_be_a_file:
         require_origin(guest, actual, cluster)
     change = CONTAINER_PLANNER.changes(desired, actual.target)
@@ -234,7 +233,7 @@ def require_possible(
 
 
 def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Decision:
-    """Return the plan to the desired container. Raises FleetError for each refusal."""
+    """Return the plan from the container to the desired one. Raises FleetError for each refusal."""
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)
@@ -271,7 +270,7 @@ def privileged_notes(intent: ContainerIntent) -> tuple[str, ...]:
 def require_unprivileged(
     attempted: str, desired: DesiredContainer, config: Mapping[str, str]
 ) -> None:
-    """Raise PermissionDenied for a container that would be privileged, if it must not be."""
+    """Raise PermissionDenied for a container that would be privileged without being allowed to."""
     if desired.hardware.allow_privileged or not is_privileged(config):
         return
     cause = "allow_privileged is false"
@@ -289,8 +288,9 @@ def require_unprivileged(
 def _require_limited_cores(
     label: str, guest: Guest, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
-    """Raise ValidationFailed for a container that a quota of cores cannot count: without cores it
-    can use all cores of its node, and PVE lists it with these (pve-container: LXC.pm, vmstatus).
+    """Raise ValidationFailed for a container whose cores a quota cannot count: without option
+    `cores` it can use all cores of its node, and PVE lists it with all of them (pve-container:
+    LXC.pm, vmstatus).
     """
     is_counted = "cores" in (guest.limits or {}) and guest.state != "template"
     is_unlimited = cores_of(after) == 0 and (not before or cores_of(before) > 0)
@@ -322,7 +322,7 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
 
 
 def _unverified_options(label: str, change: Change, release: Release | None) -> tuple[str, ...]:
-    """Return the doubts about options that only a server newer than the schema can judge."""
+    """Return warnings about options that only a server newer than the schema can judge."""
     if release is None or not is_newer(release):
         return ()
     unknown: list[str] = []
@@ -343,7 +343,7 @@ def _require_rights_of_root(
     after: Mapping[str, str],
     connection: Connection,
 ) -> None:
-    """Raise PermissionDenied for options that PVE lets only root@pam with a password change."""
+    """Raise PermissionDenied for options that only root@pam with a password can change."""
     refused = root_only(change, before, unprivileged=after.get("unprivileged") == "1")
     causes = {key: f"{key}: {why}" for key, why in refused.items()}
     if causes:

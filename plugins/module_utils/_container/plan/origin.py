@@ -34,7 +34,7 @@ Origin: TypeAlias = GuestOrigin[DesiredContainer]
 
 
 def is_oci(volume: str) -> bool:
-    """Return whether a volume is an OCI image, which PVE tells from its ending."""
+    """Return whether a volume is an OCI image, which PVE recognizes by its file extension."""
     return volume.endswith(".tar")
 
 
@@ -54,8 +54,8 @@ def require_source(desired: DesiredContainer) -> Source:
 def rows_of(source: Source, desired: DesiredContainer, cluster: ClusterState) -> list[VmRow]:
     """Return the containers that a source names: one, or templates of one name.
 
-    Raises Conflict for a VM and for several containers of the name, and NotFound for a version
-    that none has.
+    Raises Conflict for a VM and for several containers of the name, and NotFound if no template has
+    the version.
     """
     guest = desired.guest
     if source.vmid is not None:
@@ -94,7 +94,7 @@ def newest(
 ) -> tuple[str, frozenset[str] | None]:
     """Return the volume of the newest template of that name, and the nodes that have it.
 
-    Raises NotFound with the names that exist, and Conflict for the name of a VM.
+    Raises NotFound with the existing names, and Conflict if it is the name of a VM.
     """
     listed = list(files)
     fitting = [file for file in listed if file.has_name(name)]
@@ -137,7 +137,7 @@ def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str
 def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterState) -> Origin:
     """Return the origin of a clone; `source` is the container in the state that is cloned.
 
-    Raises FleetError for a container that cannot be cloned in that way (pve-container:
+    Raises FleetError for a container that cannot be cloned as desired (pve-container:
     API2/LXC.pm, clone_vm).
     """
     guest = desired.guest
@@ -212,8 +212,8 @@ def _can_link(kind: str, volume: str, *, snapshot: bool) -> bool:
 
 
 def _is_bound(desired: DesiredContainer, source: Actual, kind: str) -> bool:
-    """Return whether the task places the clone away from the node of its base, and its storage does
-    not allow that: only thin logical volumes can leave (pve-container: LXC/Migrate.pm, phase1).
+    """Return whether the task places the clone on another node than its base, and its storage does
+    not allow that: only thin logical volumes can move (pve-container: LXC/Migrate.pm, phase1).
     """
     return kind != "lvmthin" and desired.guest.node not in (None, "", source.node)
 

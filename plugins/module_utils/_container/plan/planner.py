@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the plan of a container differs from the plan of a VM (pure).
+"""The rules that only plans of containers have (pure).
 
 The rules come from pve-container: API2/LXC.pm, API2/LXC/Config.pm and LXC/Migrate.pm.
 """
@@ -34,12 +34,12 @@ from ..config.hotplug import waits_for_stop
 from ..kind import CONTAINER
 from ..model import DesiredContainer
 
-# Options that a clone does not take over from its source (API2/LXC.pm, clone_vm).
+# Options that a clone does not inherit from its source (API2/LXC.pm, clone_vm).
 _NOT_CLONED = frozenset("template lock digest parent snapstate".split())
 
 
 def restore_storage(desired: DesiredContainer) -> str:
-    """Return the storage that PVE restores all volumes to; others are moved afterwards."""
+    """Return the storage to which PVE restores all volumes; some are moved afterwards."""
     for disk in desired.hardware.disks:
         if disk.slot == "rootfs" and disk.storage:
             return disk.storage
@@ -106,8 +106,8 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
     def still_desired(
         self, desired: DesiredContainer, first: Actual, current: Actual
     ) -> DesiredContainer:
-        """Return the container with the current slots of unmounted volumes: PVE unmounts a volume
-        in one request, and destroys it in the next.
+        """Return the container with the current slots of unmounted volumes: one request unmounts a
+        volume, the next destroys it.
         """
         before = volumes_in(first.target)
         unused: dict[str, str] = {}
@@ -152,7 +152,7 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
 def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> list[Step]:
     """Return the steps that write options and then destroy volumes.
 
-    `first` is whether nothing is written before: only then does the digest hold.
+    `first` is set for the first write of the plan: the digest is valid only for it.
     """
     removals = _removals(update)
     if update.change.sets or update.change.deletes:
@@ -164,8 +164,8 @@ def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> l
 
 
 def _removals(update: Update[DesiredContainer]) -> list[Step]:
-    """Return the steps that destroy volumes: a mounted one becomes an unused one first, which is
-    then deleted (LXC/Config.pm, vmconfig_apply_pending).
+    """Return the steps that destroy volumes: a mounted volume first becomes an unused volume, which
+    is then deleted (LXC/Config.pm, vmconfig_apply_pending).
     """
     actual, steps = update.actual, []
     used = {slot for slot in actual.target if slot.startswith("unused")}
@@ -196,7 +196,7 @@ def _require_stopped(update: Update[DesiredContainer], slots: Collection[str], w
 
 
 def _volumes_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
-    """Return the volumes that a full clone to one storage puts there."""
+    """Return the volumes of a full clone to one storage."""
     moved: dict[str, str] = {}
     for slot, volume in volumes_in(config).items():
         moved[slot] = config[slot].replace(volume, f"{storage}:new", 1)

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The holder: a container that holds the new root file system of another one, and remembers its old
-one in its notes (pure).
+"""The holder: a container that keeps the new root file system of another container, and describes
+the old one in its notes (pure).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NOTES = re.compile(r"Holder of container (\d{1,9}): ((?:[a-z]+=\S+ ?)+)")
 
 @dataclass(frozen=True)
 class Record:
-    """The notes of a holder. With `target`, its image is no longer its own root file system.
+    """The notes of a holder. With `target`, the image is no longer the holder's root file system.
 
     `target` is the slot of container `vmid` for the volume of the image, `size` the size of this
     volume as PVE writes it, and `volume` its ID once it is in that slot. `rootfs`, `before` and
-    `ostype` are the root file system of the container before, its marker and its kind of system.
+    `ostype` are the old root file system of the container, its old marker and its old ostype.
     """
 
     vmid: int
@@ -57,7 +57,7 @@ class Record:
 
     @property
     def old_volume(self) -> str:
-        """The volume of the root file system before."""
+        """The volume of the old root file system."""
         return self.rootfs.partition(",")[0]
 
 

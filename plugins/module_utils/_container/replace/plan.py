@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The steps that replace the root file system of a container, or take the old one back (pure).
+"""The steps that replace the root file system of a container, or restore the old one (pure).
 
-PVE moves no root file system to another container, but a mount point (pve-container: API2/LXC.pm,
-move_volume), and a container can name any of its volumes as its root file system
-(LXC/Config.pm, update_pct_config). See docs/decisions/0031-the-root-of-a-container.md.
+PVE moves mount points to another container, but not root file systems (pve-container: API2/LXC.pm,
+move_volume); a container can use any of its volumes as its root file system (LXC/Config.pm,
+update_pct_config). See docs/decisions/0031-the-root-of-a-container.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..config.actual import mounts, storage_of, volumes_in
 from .holder import Record, name_of_holder, record_of
 
 CLONE, MOVE, SWAP, REMOVE = "clone", "move volume", "swap", "remove"
-_SPARE = "1"  # GiB of the volume that takes the place of the image in the holder
+_SPARE = "1"  # GiB of the volume that replaces the image in the holder
 _UNUSED = 256  # slots of unused volumes (pve-container: LXC/Config.pm, $MAX_UNUSED_DISKS)
 
 
@@ -35,8 +35,8 @@ _UNUSED = 256  # slots of unused volumes (pve-container: LXC/Config.pm, $MAX_UNU
 class Facts:
     """The container, its holder if there is one, and the template of its image.
 
-    `desired` says how the container is stopped, and `vmid` is the VMID of the holder. `template` is
-    None if the container is of the image.
+    `desired` determines how the container is stopped, and `vmid` is the VMID of the holder.
+    `template` is None if the container already has the image.
     """
 
     desired: Guest
@@ -51,7 +51,7 @@ class Facts:
 
 
 def plan_replaced(facts: Facts) -> Plan:
-    """Return the steps after which the container has the image, and the holder its old root."""
+    """Return the steps that give the container the image, and keep its old root."""
     template = facts.template
     if template is None:
         return Plan()
@@ -66,14 +66,14 @@ def plan_replaced(facts: Facts) -> Plan:
 
 
 def _stopped(facts: Facts) -> list[Step]:
-    """Return the step that stops the container, which can run until then."""
+    """Return the step that stops the container; it runs until the swap."""
     if not facts.container.running:
         return []
     return [replace(power.stop(facts.container, facts.desired), reread=True)]
 
 
 def _is_usable(facts: Facts, image: Image) -> bool:
-    """Return whether the holder of an earlier run has the image, or has handed it over."""
+    """Return whether the image is in the holder of an earlier run, or already in the container."""
     holder, record = facts.holder, facts.record
     if holder is None or record is None or record.image != image:
         return False
@@ -86,7 +86,7 @@ def _is_usable(facts: Facts, image: Image) -> bool:
 
 
 def _held(facts: Facts, template: Actual, image: Image) -> list[Step]:
-    """Return the steps up to the volume of the image being an unused volume of the container."""
+    """Return the steps after which the volume of the image belongs to the container."""
     holder, container = facts.holder, facts.container
     steps: list[Step] = []
     if holder is None:
@@ -120,7 +120,7 @@ def _note(holder: Actual, record: Record) -> Step:
 
 
 def _future_holder(facts: Facts, template: Actual) -> Actual:
-    """Return the holder as its clone will be, for a preview of the steps after it."""
+    """Return the holder as the clone step will create it, for a preview of the later steps."""
     record = Record(facts.container.vmid, image_of(template))
     target = {**template.target, "description": record.render()}
     node = facts.container.node
@@ -180,7 +180,7 @@ def _free_slot(config: Mapping[str, str], *taken: str) -> str:
 
 
 def _exchange(holder: Actual, record: Record) -> Step:
-    """Return the step that makes the image a mount point of the holder, by one write."""
+    """Return the step that makes the image a mount point of the holder, in one write."""
     volumes = volumes_in(holder.target)
     data = {
         "rootfs": f"{volumes.get('mp0', '')},size={_SPARE}G",
@@ -200,8 +200,8 @@ def _move(holder: Actual, record: Record) -> Step:
 
 
 def _swap_to_image(facts: Facts, image: Image) -> Step:
-    """Return the step that makes the image the root file system, and the old one an unused volume,
-    with the new version in the notes, by one write.
+    """Return the step that in one write makes the image the root file system, makes the old one an
+    unused volume, and notes the new version.
     """
     container, record = facts.container, facts.record or Record(0, image)
     template = facts.template
@@ -230,9 +230,9 @@ def _with_volume(rootfs: str, volume: str, size: str) -> str:
 
 
 def plan_returned(facts: Facts) -> Plan:
-    """Return the steps after which the container has its old root file system again.
+    """Return the steps that give the container its old root file system again.
 
-    Without a record of it there is no step.
+    Without a record of it, no steps.
     """
     container, holder, record = facts.container, facts.holder, facts.record
     if holder is None or record is None or not record.target:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the replacement of a root file system needs, refused before the first write (pure)."""
+"""Preconditions for replacing a root file system, checked before the first write (pure)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def require_image(desired: Guest) -> Source:
 
 
 def is_of_version(container: Actual, source: Source) -> bool:
-    """Return whether a container is of the version of a source, whose template may be gone."""
+    """Return whether a container has the image version of a source; the template may be gone."""
     return container.marker.image == Image(source.name or "", source.version or "")
 
 
@@ -74,8 +74,8 @@ def require_changeable(container: Actual) -> None:
 def _obstacles(container: Actual, template: Actual, raw: Any) -> list[tuple[str, str]]:
     """Return why the container cannot have the root of a template, with the next steps.
 
-    The file system of an unprivileged container has other owners than that of a privileged one, as
-    have those of containers with a map of IDs of their own.
+    The files of an unprivileged container have other owners than the files of a privileged one. The
+    files of a container with its own ID map have different owners too.
     """
     found: list[tuple[str, str]] = []
     if not image_of(template).version:
@@ -95,9 +95,9 @@ def _obstacles(container: Actual, template: Actual, raw: Any) -> list[tuple[str,
 
 
 def require_storage(container: Actual, template: Actual, row: StorageRow | None) -> None:
-    """Raise FleetError if the storage of the root file system cannot hold or rename a second one.
+    """Raise FleetError if the storage cannot contain a second root file system or rename it.
 
-    A directory as a volume is renamed by ZFS only (pve-storage: Plugin.pm and BTRFSPlugin.pm,
+    Only ZFS renames a volume that is a directory (pve-storage: Plugin.pm and BTRFSPlugin.pm,
     volume_has_feature).
     """
     volume = volumes_in(container.target)["rootfs"]

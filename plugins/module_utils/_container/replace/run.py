@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module container_image: replace the root file system of a container, take the old one
-back, or confirm the new one.
+"""The work of module container_image: replace the root file system of a container, restore the old
+one, or confirm the new one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WRITTEN = frozenset(("rootfs", "description", "ostype"))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Replace the root of a container, and return the outcome; in check mode write nothing."""
+    """Replace the root of a container, and return the result; in check mode write nothing."""
     goal = str(params["state"])
     context = _context(params, client, check_mode)
     actual, cluster = find(context, context.cluster_view.now())
@@ -102,7 +102,7 @@ class Replacement(GuestSteps, Resource[Result]):
             require_changeable(actual)
 
     def _template_for(self, actual: Actual) -> Actual | None:
-        """Return the template of the image that the source means, None if the container has it."""
+        """Return the template of the source's image, None if the container has the image."""
         source, cluster = require_image(self._guest), self._cluster
         if is_of_version(actual, source):
             return None
@@ -138,7 +138,7 @@ class Replacement(GuestSteps, Resource[Result]):
         except UnknownVm:
             return None
         except PermissionDenied:
-            # PVE compares rights before it looks for a guest, and a tenant has none on a free VMID.
+            # PVE checks rights before it looks for a guest, and a tenant has none on a free VMID.
             if self._has_cloned:
                 raise
             return None
@@ -177,7 +177,7 @@ class Replacement(GuestSteps, Resource[Result]):
         return container
 
     def guard(self, step: Step) -> None:
-        """Raise Conflict if the container was reused, or the holder is none any more."""
+        """Raise Conflict if the VMID of the container was reused, or its holder is not one now."""
         if step.action == REMOVE:
             self._read(self._read_container())
 
@@ -192,14 +192,14 @@ class Replacement(GuestSteps, Resource[Result]):
         """Classify the failure of a step (pure).
 
         If another guest got the VMID of the holder first, nothing was created, and the clone gets
-        another one. A container that is not running has stopped since the listing was made.
+        another VMID. A container that is not running has stopped after the listing was read.
         """
         if isinstance(error, (VmidTaken, NotRunning)):
             return Verdict.STALE
         return super().classify_failure(step, error)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look for the task of a clone; after other steps the plan is made again."""
+        """Return the search for the task of a clone; after other steps the plan is made again."""
         if step.action != CLONE:
             return None
         node, vmid = str(step.path[1]), int(step.path[3])

@@ -112,7 +112,7 @@ def is_short(value: Any) -> bool:
 
 
 def with_digest(data: Mapping[str, Any], actual: Actual) -> dict[str, Any]:
-    """Return the data with the digest: PVE refuses it if the guest was changed after the reading."""
+    """Return the data with the digest, so PVE refuses it if the guest was changed since."""
     if not actual.digest:
         return dict(data)
     return {**data, "digest": actual.digest}

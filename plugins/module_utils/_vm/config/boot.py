@@ -40,9 +40,9 @@ def boot_order(text: str, config: Mapping[str, str], hardware: Hardware) -> str:
 def order_after(
     target: Mapping[str, str], sets: Mapping[str, str], gone: Collection[str]
 ) -> str | None:
-    """Return the order that PVE writes itself with an update, or None if it stays.
+    """Return the boot order as PVE itself changes it with an update, or None if it stays.
 
-    PVE removes a device that goes, and appends a CD drive that is written (update_vm_api).
+    PVE takes out a removed device, and appends a CD drive that is written (update_vm_api).
     """
     text = parse_option("boot", target.get("boot", "")).get("order")
     if not text:
@@ -59,7 +59,7 @@ def order_after(
 
 
 def _order(devices: Sequence[str]) -> str:
-    """Return the option that boots from these devices, an empty text for none."""
+    """Return the option that boots from these devices; without devices an empty text."""
     if not devices:
         return ""
     joined = ";".join(devices)

@@ -43,8 +43,8 @@ def changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False)
 
 
 def all_changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
-    """Return the change that makes `target` the desired configuration; it is empty for a `new` VM.
-    Drives that cannot become the desired ones are in `drives.refused`.
+    """Return the change from `target` to the desired configuration; `target` is empty for a `new`
+    VM. Drives that cannot be changed as desired are in `drives.refused`.
     """
     update = _Update(desired, target, new)
     update.set_scalars()
@@ -106,7 +106,7 @@ class _Update(Update):
             self.sets["agent"] = "1"
 
     def set_drives(self) -> None:
-        """Take over the changes of the drives."""
+        """Add the changes of the drives."""
         self.drives = change_drives(self.desired, self.target)
         self.sets.update(self.drives.sets)
         self.deletes |= self.drives.detached
@@ -131,7 +131,7 @@ class _Update(Update):
     def _boot_values(self, wanted: SubKeys, _existing: Mapping[str, str]) -> dict[str, str | None]:
         """Return the sub-keys of the boot order; none if the VM has no bootable device.
 
-        An order and the old form of one replace each other.
+        The order and its old form replace each other.
         """
         if "legacy" in wanted:
             return {"order": None, **wanted}
@@ -143,7 +143,7 @@ class _Update(Update):
         return {"order": order, "legacy": None}
 
     def _memory_values(self, wanted: SubKeys, existing: Mapping[str, str]) -> dict[str, str | None]:
-        """Return the memory that a VM gets, which can be more if it is hotplugged in modules."""
+        """Return the memory of the VM; hotplugged modules can make it more than requested."""
         values = dict(wanted)
         config = self.config
         features = hotplug_features(config.get("hotplug"))
@@ -161,7 +161,7 @@ class _Update(Update):
     ) -> dict[str, str | None]:
         """Return the machine type with the version that PVE added to the type of a Windows guest.
 
-        PVE adds it at creation and when the kind of guest changes (Machine.pm,
+        PVE adds it at creation and if the guest OS type changes (Machine.pm,
         check_and_pin_machine_string).
         """
         values = dict(wanted)
@@ -183,7 +183,7 @@ class _Update(Update):
             self.set_or_delete("boot", order)
 
     def predict_boot(self) -> None:
-        """Predict how PVE changes the boot order of a VM that has one."""
+        """Predict how PVE changes an existing boot order."""
         if "boot" in self.sets:
             return
         predicted = order_after(self.target, self.sets, self.gone)
@@ -217,7 +217,7 @@ class _Update(Update):
             self.set_or_delete("sshkeys", quote("\n".join(wanted), safe=""))
 
     def set_password(self) -> None:
-        """Set the password as O(update_password) asks for: it cannot be read back."""
+        """Set the password as O(update_password) requires: PVE does not return a password."""
         password = self.desired.hardware.password
         if not password:
             return

@@ -38,8 +38,8 @@ RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
 def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     """Return the change that makes the drives of `target` the desired ones.
 
-    In `refused` are a disk that would shrink, a new disk without a size, a drive of another kind,
-    and the slot of a cloud-init drive that is in use.
+    `refused` contains disks that would shrink, new disks without a size, drives of another kind,
+    and a cloud-init drive whose slot is in use.
     """
     _notes, marker = split_notes(target.get("description"))
     is_replaced = marker.settled == desired.guest.replacement
@@ -61,7 +61,7 @@ class _DriveUpdate(VolumeUpdate):
     def desired_options(self, disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
         """Return the sub-keys of a drive, with the desired ones over the existing ones.
 
-        A volume that does not exist has no name yet.
+        A volume that does not exist yet has no name.
         """
         after = _with_options(disk, existing)
         storage = disk.storage or storage_of(existing)
@@ -74,7 +74,7 @@ class _DriveUpdate(VolumeUpdate):
         return after
 
     def detach_unlisted(self) -> None:
-        """Detach the disks that an exact list does not have; it does not cover firmware."""
+        """Detach the disks that are missing from an exact list; firmware disks stay."""
         unlisted = self.existing.keys() - self.desired.hardware.slots - _FIRMWARE_OPTIONS.keys()
         for slot in unlisted:
             if is_disk(self.existing[slot]):
@@ -124,7 +124,7 @@ class _DriveUpdate(VolumeUpdate):
         )
 
     def _main_storage(self) -> str:
-        """Return the storage of the first disk, for drives that belong to the VM as a whole."""
+        """Return the storage of the first disk, for drives that the task does not list."""
         storages: list[str | None] = []
         for disk in self.desired.hardware.disks:
             is_present = disk.state == "present"
@@ -193,7 +193,7 @@ class _DriveUpdate(VolumeUpdate):
             self.change.formats[disk.slot] = storage, disk.format
 
     def _allocation_of(self, disk: Disk) -> str:
-        """Return how much PVE allocates: 0 for an image, GiB for a disk; firmware is always 1."""
+        """Return the size in the request: 0 for an image, GiB for a disk, 1 for firmware."""
         if disk.import_from:
             return "0"
         if disk.slot in _FIRMWARE_OPTIONS:
@@ -240,7 +240,7 @@ class _DriveUpdate(VolumeUpdate):
 def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
     """Raise ValidationFailed if a drive would replace a drive of another kind.
 
-    A drive is only removed by a task that asks for that.
+    Only a task that explicitly removes a drive may remove it.
     """
     found = kind_of(existing)
     wanted = found
@@ -271,9 +271,8 @@ def _with_options(disk: Disk, existing: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_enrolled(value: str, existing: Mapping[str, str]) -> bool:
-    """Return whether the firmware disk has the certificates of 2023 that are asked for.
+    """Return whether the firmware disk has the requested certificates of 2023.
 
-    PVE notes all of them as C(2023k), whichever of the three values was written (qemu-server,
-    OVMF.pm).
+    PVE stores C(2023k) for each of the three values that can be written (qemu-server, OVMF.pm).
     """
     return existing.get("ms-cert") == "2023k" and value.startswith("2023")

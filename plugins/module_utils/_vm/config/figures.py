@@ -31,7 +31,7 @@ def memory_of(config: Mapping[str, str]) -> int:
 
 
 def cpus_of(config: Mapping[str, str]) -> int:
-    """Return the most CPUs that a VM can have, with CPUs to be plugged in later."""
+    """Return the maximum number of CPUs of a VM, including CPUs that can be plugged in later."""
     return int(config.get("cores") or 1) * int(config.get("sockets") or 1)
 
 
@@ -43,7 +43,7 @@ def cores_of(config: Mapping[str, str]) -> int:
 def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) -> tuple[str, int]:
     """Return the storage and the bytes of the volume for the memory of a VM.
 
-    PVE makes it for a snapshot with memory and for hibernation, twice as large as the memory
+    PVE creates it for a snapshot with memory and for hibernation, twice as large as the memory
     (qemu-server: QemuConfig.pm, __snapshot_save_vmstate and find_vmstate_storage).
     """
     size = 2 * memory_of(config) + _DEVICES
@@ -54,7 +54,7 @@ def state_volume(config: Mapping[str, str], cluster: ClusterState, node: str) ->
 
 
 def _usual_storage(config: Mapping[str, str], cluster: ClusterState, node: str) -> str:
-    """Return a shared storage of the disks, else a local one; of several, one with files."""
+    """Return a shared storage of the disks, else a local storage; storages of files first."""
     chosen: dict[bool, str] = {}
     for name in _storages_of_disks(config):
         row = cluster.storage_on(name, node)

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which changes of a running VM are live at once and which wait for a stop (pure).
+"""Predicts which changes of a running VM are live at once and which wait for a stop (pure).
 
 The rules come from qemu-server, QemuServer.pm: $fast_plug_option, vmconfig_hotplug_pending,
-vmconfig_update_net, vmconfig_update_disk. A prediction for check mode; after a change the answer is
-read from PVE.
+vmconfig_update_net, vmconfig_update_disk. Check mode uses the prediction; after a change the
+pending options are read from PVE.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from ..._schema.formats import parse_option
 from ..._schema.values import changed_sub_keys, hotplug_features
 
-# Options of cloud-init: in the configuration at once, in the guest's drive after it is regenerated.
+# Options of cloud-init: they change in the configuration at once, and on the cloud-init drive when
+# it is regenerated.
 _CLOUD_INIT = frozenset(
     "citype ciuser cipassword ciupgrade cicustom ipconfig searchdomain nameserver sshkeys".split()
 )
@@ -31,7 +32,7 @@ _REPLUGGED_NIC = frozenset("model macaddr queues mtu".split())
 _FIXED_DRIVE = frozenset("aio discard iothread queues product cache ssd vendor ro".split())
 # The hotplug feature that an option needs to change while the VM runs.
 _FEATURE_OF = {"vcpus": "cpu", "memory": "memory", "tablet": "usb"}
-# The hotplug feature with which a device is added or removed; others PVE cannot plug.
+# The hotplug feature with which a device is added or removed; PVE cannot plug other devices.
 _PLUGGED_WITH = {"net": "network", "scsi": "disk", "virtio": "disk"}
 _WINDOWS = re.compile(r"^win(\d+)$")
 _MOST_DIMMS = 256
@@ -66,7 +67,7 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
 
 
 def _balloon_waits(old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
-    """Return whether the balloon device itself comes or goes, which a running VM cannot do."""
+    """Return whether the balloon device is added or removed, which a running VM cannot do."""
     had_device = old != "0"
     has_device = new != "0"
     return had_device != has_device
@@ -81,7 +82,7 @@ def _hotplug_waits(_old: str | None, new: str | None, live: Mapping[str, str]) -
 
 
 def _usb_waits(_old: str | None, _new: str | None, live: Mapping[str, str]) -> bool:
-    """Return whether PVE cannot plug USB devices: it does so for Linux, and Windows 8 and newer."""
+    """Return whether PVE cannot plug USB devices: it can for Linux, and Windows 8 and newer."""
     features = hotplug_features(live.get("hotplug"))
     if "usb" not in features:
         return True
@@ -121,7 +122,7 @@ def _agent_waits(edit: _Edit) -> bool:
 
 
 def _nic_waits(edit: _Edit) -> bool:
-    """Return whether a NIC needs to be plugged again, and cannot be."""
+    """Return whether a NIC must be unplugged and plugged in again, but cannot be."""
     if "network" in edit.features:
         return False
     is_replaced = not edit.changed.isdisjoint(_REPLUGGED_NIC)
@@ -141,7 +142,7 @@ def _drive_waits(edit: _Edit) -> bool:
     return not edit.changed.isdisjoint(_FIXED_DRIVE)
 
 
-# Rules for sub-keys that change. All others wait.
+# Rules for options with sub-keys. Changes of all other options wait.
 _SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
     "agent": _agent_waits,
     "ide": _drive_waits,
@@ -155,8 +156,8 @@ _SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
 def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
     """Return the MiB of memory that a VM with memory hotplug gets when `wanted` are requested.
 
-    It has a fixed part, and modules of growing size, 32 of each (Memory.pm, foreach_dimm). Less
-    than the fixed part is returned unchanged.
+    The memory is a fixed part, and modules of growing size, 32 of each size (Memory.pm,
+    foreach_dimm). A value below the fixed part is returned unchanged.
     """
     total = 1024
     size = 512

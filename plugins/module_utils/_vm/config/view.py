@@ -4,8 +4,9 @@
 
 """The form of a configuration in results and in diffs, with the same keys everywhere (pure).
 
-Keys are PVE's own. Property strings become dictionaries, tags and keys lists, a volume its storage
-and size; values that PVE generates (volume names, uuids) are not shown, and no secret is.
+Keys are PVE's own. Property strings become dictionaries, tags and keys become lists, a volume
+becomes its storage and size. Secrets, and values that PVE generates (volume names, uuids), are not
+shown.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _show_nameservers(text: str) -> list[str]:
     return spaced.split()
 
 
-# How options are shown that are more than a text, a number or a property string.
+# The form of options that are more than a text, a number or a property string.
 _SHOWN: Mapping[str, Callable[[str], Any]] = {
     "boot": _show_boot,
     "memory": _show_memory,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Disks and NICs as a task lists them become PVE's device keys and sub-keys (pure).
+"""Converts the lists of disks and NICs of a task into PVE's device keys and sub-keys (pure).
 
 Each item has its name, and its values are already checked one by one; this module checks their
 combinations.
@@ -40,7 +40,7 @@ def read_disks(items: Sequence[Mapping[str, Any]]) -> tuple[Disk, ...]:
 
 
 def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a name of no drive, and for options that exclude each other."""
+    """Raise ValidationFailed for an invalid drive name, and for options that exclude each other."""
     is_drive = _SLOT.match(slot) is not None
     if not is_drive or not rule_of(slot):
         raise validate.refused(
@@ -58,7 +58,7 @@ def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
 
 
 def _require_content(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a size or an ISO beside an option that excludes it."""
+    """Raise ValidationFailed for a size or an ISO with an option that excludes it."""
     has_size = item.get("size") is not None
     if has_size and slot in _OF_FIXED_SIZE:
         raise validate.refused(

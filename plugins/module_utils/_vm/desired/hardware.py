@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hardware that the options ask for, in PVE's keys, disks apart (pure).
+"""The hardware that the options describe, in PVE's keys, without the disks (pure).
 
 The options are gathered under PVE's keys first; then each value gets its canonical form.
 """
@@ -25,7 +25,7 @@ from ..._schema.formats import QEMU
 from .devices import read_nics
 from .values import TABLES
 
-# Options of the module itself, which cannot be set in `options` too.
+# PVE's names of options that the module has itself: they cannot be set in `options`.
 _OWN = {
     "name": "name",
     "tags": "tags",
@@ -60,7 +60,7 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
 
 
 def _add_rest(options: Mapping[str, Any], hardware: Gathered) -> None:
-    """Add the options that have a rule of their own."""
+    """Add the options with their own rules."""
     if options["cores"] is not None:
         hardware.scalars["cores"] = options["cores"]
     if options["boot"]:
@@ -77,7 +77,7 @@ def _add_rest(options: Mapping[str, Any], hardware: Gathered) -> None:
 
 
 def _add_memory(options: Mapping[str, Any], hardware: Gathered) -> None:
-    """Add memory and balloon, which must not be larger."""
+    """Add memory and balloon, which must not be larger than the memory."""
     maximum = 1 << 32
     if options["memory"] is not None:
         floor = parse_memory(options["memory_floor"], what="memory_floor", minimum=16)

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parses the options of a module into values, once, and nowhere behind it (pure).
+"""Parses the options of a module into values; no later code parses them again (pure).
 
-Names of the estate are replaced, each value is checked, and the rest is put into `DesiredVm` and
-`Settings`. Every refusal is a ValidationFailed.
+Names of the estate are replaced, each value is checked, and the results are put into `DesiredVm`
+and `Settings`. Every refusal is a ValidationFailed.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
     options.
 
     The VM's own options win over its class, the options of a NIC or disk over its network or
-    storage class. Raises ConfigurationError for a name that no map has, ValidationFailed for a map
-    of the wrong shape.
+    storage class. Raises ConfigurationError for a name that no map contains, ValidationFailed for a
+    map of the wrong shape.
     """
     options = _with_class(without_left_out(params))
     name_presets(options, "disks")
@@ -81,7 +81,7 @@ def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_class(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options over their class; defaults within cloud_init do not count as given."""
+    """Return the options merged over their class; defaults within cloud_init count as not given."""
     label = options.get("class")
     if not label:
         return options

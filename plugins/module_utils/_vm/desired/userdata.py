@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Full user data as the options give it, checked as far as cloud-init would refuse it (pure)."""
+"""Full user data from the options; content that cloud-init would refuse is refused (pure)."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def read_snippet(cloud_init: Mapping[str, Any]) -> Snippet | None:
 
 
 def _require_cloud_config(content: str) -> None:
-    """Refuse user data that cloud-init would not take: not YAML, or without its first line."""
+    """Refuse user data that cloud-init would not accept: not YAML, or without its first line."""
     if content.startswith(("#!", "Content-Type: multipart")):
-        return  # a script or several parts: not ours to judge
+        return  # a script or several parts: not checked
     if not content.startswith("#cloud-config"):
         raise ValidationFailed(
             attempted="cloud_init.user_data was refused",
@@ -71,7 +71,7 @@ def _require_cloud_config(content: str) -> None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        # The text around a mistake may hold a secret, so only the line is reported.
+        # The text around a mistake may contain a secret, so only the line number is reported.
         raise ValidationFailed(
             attempted="cloud_init.user_data was refused",
             answer=f"it is not valid YAML{where}",

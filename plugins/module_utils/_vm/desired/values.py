@@ -5,9 +5,9 @@
 """The values of a VM's options, one by one (pure): the meaning of an empty text, and the check that
 the declaration of an option names.
 
-An empty text removes an option, so that PVE's default holds, if PVE can do without it. An option
-that a VM always has (a name, memory, a disk's storage) cannot be removed: there an empty text
-counts as left out.
+An empty text removes an option that PVE can do without; PVE's default then applies. An option that
+a VM always has (a name, memory, a disk's storage) cannot be removed: an empty text there means that
+the option is left out.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a VM, each value in the form that its check gives it.
+    """Return all options of a VM, each value in the form that its check returns.
 
-    Options that are not given have their defaults, each disk and NIC its name. Raises
+    Options that are not given have their defaults; each disk and NIC has a name. Raises
     ValidationFailed for the first value that a check refuses.
     """
     options = checked_at(TABLES, "", with_defaults(_SPEC, dict(given)), "")
@@ -69,7 +69,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _agent(given: Any, _what: str) -> Any:
-    """Return a dictionary of sub-keys, or PVE's own text, for a switch too."""
+    """Return a dictionary of sub-keys, or PVE's own text; a boolean becomes such a dictionary."""
     if isinstance(given, Mapping):
         return given
     return canonical(given, {"type": "boolean"})
@@ -78,7 +78,7 @@ def _agent(given: Any, _what: str) -> Any:
 def _balloon(size: Any, what: str) -> Any:
     """Return a size, 0 for a word of YAML such as `off`: no balloon device.
 
-    Raises ValidationFailed for a word such as `on`, which does not say how much.
+    Raises ValidationFailed for a word such as `on`, which is not a size.
     """
     word = canonical(size, {"type": "boolean"})
     if word == "0":

@@ -57,7 +57,7 @@ def _drive(slot: str, text: str) -> SettingGroup:
 
 
 def _settings(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
-    """Yield the options of cloud-init that are one value of PVE."""
+    """Yield the options of cloud-init that are scalars in PVE."""
     for option, key in SCALARS["cloud_init"].items():
         if key not in config or is_default(key, config[key]):
             continue
@@ -72,7 +72,7 @@ def _settings(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
 def _either(
     key: str, text: str, own: Mapping[str, Any], raw: Mapping[str, Any], *, has_drive: bool
 ) -> SettingGroup:
-    """Return a setting as an option of cloud-init, without a drive under PVE's own name alone."""
+    """Return a setting as an option of cloud-init; without a drive only under PVE's own name."""
     if has_drive:
         return piece(key, text, {"cloud_init": own}, raw)
     return piece(key, text, raw)

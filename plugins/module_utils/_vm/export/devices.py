@@ -30,7 +30,7 @@ _NIC = re.compile(r"^net\d+$")
 _UNUSED = re.compile(r"^unused\d+$")
 _ADDRESSES = re.compile(r"^ipconfig\d+$")
 _FILE = re.compile(r"\.(raw|qcow2|vmdk)$")
-# Sub-keys that the volume itself decides.
+# Sub-keys that follow from the volume.
 _OF_VOLUME = frozenset(("file", "volume", "size", "format", "import-from", "media"))
 # Defaults of a new firmware disk, and the defaults of missing sub-keys (QemuServer.pm, OVMF.pm).
 _NEW_FIRMWARE = {"efitype": "4m", "pre-enrolled-keys": "1", "version": "v2.0"}
@@ -71,14 +71,14 @@ def _by_number(key: str) -> tuple[str, int]:
 
 
 def _firmware(config: Config) -> Iterator[SettingGroup]:
-    """Yield that a VM with UEFI has no EFI disk, if it has none: otherwise a run would add one."""
+    """Yield a setting for a VM with UEFI but without an EFI disk: otherwise a run would add one."""
     if config.get("bios") != "ovmf" or "efidisk0" in config:
         return
     yield piece("efidisk0", "", {"disks": [_NO_EFI_DISK]})
 
 
 def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
-    """Return a drive, by its name alone if its options cannot be kept."""
+    """Return a drive; only its name if its options cannot be expressed."""
     left_out = (Lost(slot, text),)
     name_alone = Alternative({"disks": [{"name": slot}]}, left_out)
     if is_cd(drive):
@@ -89,7 +89,7 @@ def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
 
 
 def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
-    """Return a CD drive. A drive of the host and a file outside of a storage have no option."""
+    """Return a CD drive. No option exists for a drive of the host or a file outside a storage."""
     volume = drive.get("file", "none")
     item = {"name": slot, **_options(slot, drive)}
     if volume == "none" or is_valid(validate.volume, volume):
@@ -149,7 +149,7 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _nic(key: str, config: Config) -> SettingGroup:
-    """Return a NIC with its addresses, or without them if they cannot be kept."""
+    """Return a NIC with its addresses, or without them if they cannot be expressed."""
     nic = {"name": key, **_nic_options(key, config[key])}
     left_out = Lost(key, config[key])
     alone = Alternative({"nics": [nic]})
@@ -171,7 +171,7 @@ def _nic(key: str, config: Config) -> SettingGroup:
 
 
 def _nic_options(key: str, text: str) -> dict[str, Any]:
-    """Return the options of a NIC that differ from a new NIC's."""
+    """Return the options of a NIC that differ from those of a new NIC."""
     values = differing(key, parsed(key, text))
     if values.get("model") == "virtio":
         del values["model"]

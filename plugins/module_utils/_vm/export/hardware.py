@@ -5,8 +5,8 @@
 """The settings of a VM as options of module vms, without disks, NICs and cloud-init (pure).
 
 The tables that turn an option into a key of PVE are read backwards. Values that equal PVE's
-default, or the default of a new VM, are left out. A value that cannot be parsed needs no case of
-its own: the plan of the VM refuses the option made of it.
+default, or the default of a new VM, are left out. A value that cannot be parsed needs no special
+case: the plan of the VM refuses the option with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..config.boot import first_boot_order
 from ..config.changes import NEW_VM
 from ..model import Hardware
 
-# Keys that PVE itself keeps in a configuration; they are not settings.
+# Keys that PVE itself writes into a configuration; they are not settings.
 _OF_PVE = frozenset(
     "digest meta vmgenid lock snapstate parent template vmstate runningmachine runningcpu"
     " running-nets-host-mtu snaptime".split()
@@ -59,7 +59,7 @@ def hardware_pieces(config: Config) -> Iterator[SettingGroup]:
 
 
 def is_default(key: str, text: str) -> bool:
-    """Return whether PVE does the same without the option."""
+    """Return whether PVE behaves the same without the option."""
     if format_of(key) is None:
         rule = rule_of(key) or {}
         value = canonical(text, rule)
@@ -101,7 +101,7 @@ def _memory(config: Config) -> SettingGroup:
 
 
 def _balloon(config: Config) -> Iterator[SettingGroup]:
-    """Yield the least memory of a VM; more than its memory has no option."""
+    """Yield the minimum memory of a VM, under PVE's own name if the option would be refused."""
     if "balloon" not in config:
         return
     text = config["balloon"]
@@ -119,7 +119,7 @@ def _mebibytes(size: int) -> Any:
 
 
 def _scalars(config: Config) -> Iterator[SettingGroup]:
-    """Yield the options that are one value of PVE."""
+    """Yield the options that are scalars in PVE."""
     for option, key in SCALARS[""].items():
         if not _is_needed(key, config):
             continue
@@ -130,7 +130,7 @@ def _scalars(config: Config) -> Iterator[SettingGroup]:
 
 
 def _is_needed(key: str, config: Config) -> bool:
-    """Return whether a new VM with the same options, but without this one, would be different."""
+    """Return whether a new VM with the same options except this one would be different."""
     if key in NEW_VM:
         return _effective(key, config) != NEW_VM[key]
     if key not in config:
@@ -148,7 +148,7 @@ def _property_strings(config: Config) -> Iterator[SettingGroup]:
 
 
 def _agent(config: Config) -> SettingGroup:
-    """Return the guest agent, which a new VM has switched on."""
+    """Return the guest agent; a new VM has it switched on."""
     text = config.get("agent", "0")
     fmt = sub_keys_of("agent")
     values = {"enabled": "0", **parsed("agent", text)}
@@ -191,7 +191,7 @@ def _boot(config: Config) -> Iterator[SettingGroup]:
 
 
 def _open(config: Config) -> Iterator[SettingGroup]:
-    """Yield the options that have none of their own here, under PVE's names."""
+    """Yield settings for which the module has no option, under PVE's names."""
     for key in sorted(config.keys() - _KNOWN):
         text = config[key]
         if _DEVICE.match(key) or is_default(key, text):
@@ -202,7 +202,7 @@ def _open(config: Config) -> Iterator[SettingGroup]:
 
 
 def _is_generated(key: str, text: str) -> bool:
-    """Return whether PVE made the value itself: the UUID of a VM without other facts about it."""
+    """Return whether PVE generated the value: smbios1 contains only a UUID."""
     return key == "smbios1" and parsed(key, text).keys() <= {"uuid"}
 
 

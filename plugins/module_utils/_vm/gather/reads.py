@@ -39,7 +39,7 @@ class Reads(GuestReads):
         """
         found: dict[str, Image] = {}
         for disk, volume in volumes_used(desired):
-            if disk.image_size:  # the disk of a template, which a storage need not show
+            if disk.image_size:  # the disk of a template, which a storage may not list
                 found[volume] = Image(volume, exists=True, size=disk.image_size)
                 continue
             image = found.get(volume) or self._image(volume, node)
@@ -83,7 +83,7 @@ class Reads(GuestReads):
     def snippets(
         self, volumes: Collection[str], node: str, known: Collection[str], snippet: Snippet | None
     ) -> tuple[SeenSnippet, ...]:
-        """Return how a node sees snippets; one request for each, on a storage that is `known`.
+        """Return which snippets a node sees; one request for each on a `known` storage.
 
         `snippet` is the user data that the task writes to one of them.
         """
@@ -102,5 +102,5 @@ class Reads(GuestReads):
 
 
 def release_for_names(client: Client, desired: DesiredVm) -> Release | None:
-    """Return the version of PVE if the schema lacks a name of the options, else None."""
+    """Return the version of PVE if an option or sub-key is missing from the schema, else None."""
     return client.release() if any(unknown_names(desired)) else None

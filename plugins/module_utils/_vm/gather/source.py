@@ -72,7 +72,7 @@ def _of_archive(reads: Reads, desired: DesiredVm, volume: str, cluster: ClusterS
 
 def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterState) -> FoundSource:
     seen = cluster
-    if source.name:  # the listing may have it under a removed VM's name
+    if source.name:  # the listing may show the source under the name of a removed VM
         seen = with_names(reads.client, cluster)
     rows = rows_of(source, desired, seen)
     if rows:
@@ -125,7 +125,7 @@ def clone_origin(
 def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
     """Return the LVM storages that have disks in format qcow2; one request if that matters.
 
-    A user who may not read the configuration of storages gets all of them: PVE then decides.
+    If the user may not read the configuration of storages, all of them are returned: PVE decides.
     """
     lvm = storages_that_may_chain(desired, cluster)
     if not lvm:
@@ -139,7 +139,7 @@ def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> f
 def _of_copies(
     reads: Reads, desired: DesiredVm, copies: Sequence[Actual], cluster: ClusterState
 ) -> Origin:
-    """Return the origin for copies of one template: the nearest to a given node, else of all."""
+    """Return the origin of a clone of one of these copies, with the nodes for a clone."""
     copy, nodes = choose_copy(
         copies,
         desired.guest,
@@ -154,9 +154,9 @@ def _of_copies(
 def with_newer_image(
     reads: Reads, desired: DesiredVm, actual: Actual, cluster: ClusterState
 ) -> DesiredVm:
-    """Return the desired VM with the system disk of the image that its source means now.
+    """Return the desired VM with the system disk of the present image of its source.
 
-    Unchanged if the task does not ask for it, or if the VM comes from that image.
+    Unchanged if the task does not request that, or if the VM already comes from that image.
     """
     source = desired.guest.source
     if not desired.guest.replace_image or source is None or not source.name:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the guest's own reports: its agent, its addresses; and waits for them."""
+"""Reads the reports of a guest, from its agent or about its addresses, and waits for them."""
 
 from __future__ import annotations
 
@@ -45,15 +45,14 @@ def read_addresses(
 ) -> tuple[list[Address], str]:
     """Return the guest's addresses and why its agent did not report them, an empty text if it did.
 
-    Without an answer of the agent they come from cloud-init: the addresses with which the guest is
-    configured. Raises PermissionDenied for a caller who may not ask the agent and must be allowed
-    to.
+    Without an answer of the agent, the addresses are those configured for cloud-init. Raises
+    PermissionDenied for a caller who needs the right to query the agent and lacks it.
     """
     fallback = cloud_init_addresses(actual.target)
     if actual.status != "running":
         return fallback, f"the VM is {actual.status}"
     if not agent_is_on(actual.live.get("agent", "")):
-        # PVE says so only if the option is missing entirely
+        # PVE reports this only if the option is missing entirely
         return fallback, _NO_AGENT
     try:
         answer = client.get(*actual.path, "agent", "network-get-interfaces", tries=1, timeout=_CALL)
@@ -116,7 +115,7 @@ def _require_awaited(
 
 
 def _is_awaited(request: GuestRequest, answer: Mapping[str, Any], why: str) -> bool:
-    """Return whether the guest is as far as the request says; `why` its agent does not answer."""
+    """Return whether the guest is in the requested state; `why` its agent does not answer."""
     if request.wait_for == "agent":
         return not why
     if request.wait_for == "address":

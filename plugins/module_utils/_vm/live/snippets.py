@@ -51,7 +51,7 @@ def files_beside(snippet: Snippet | None) -> frozenset[str]:
 
 
 def write_snippet(client: Client, snippet: Snippet | None, now: str | None, node: str) -> list[str]:
-    """Write the file unless it already has the content, and return the finished step, in words."""
+    """Write the file unless it already has the content, and return the summary of the step."""
     if snippet is None or snippet.content == now:
         return []
     step = write_step(snippet, now, node)

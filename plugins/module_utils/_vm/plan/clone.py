@@ -22,7 +22,7 @@ from ..kind import VM
 from ..model import DesiredVm
 
 _NIC = re.compile(r"^net\d+$")
-# Options that a clone does not take over from its source (qemu-server, clone_vm).
+# Options that a clone does not inherit from its source (qemu-server, clone_vm).
 _NOT_CLONED = frozenset(
     "template lock digest parent vmgenid smbios1 meta snapstate cipassword".split()
 )
@@ -46,7 +46,7 @@ def clone_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -
 
 
 def drives_on(storage: str, config: Mapping[str, str]) -> dict[str, str]:
-    """Return the drives that a full clone to one storage puts there."""
+    """Return the drives of a full clone to one storage."""
     moved = {}
     for slot, drive in drives(config).items():
         if not storage_of(drive):
@@ -66,7 +66,7 @@ def without_mac(key: str, text: str) -> str:
     return render_option(key, values)
 
 
-# Options that the restored VM does not take over; with `unique` it gets another uuid.
+# Options that the restored VM does not inherit; with `unique` it gets another uuid.
 _NOT_RESTORED = frozenset("lock digest parent snapstate vmgenid".split())
 
 
@@ -103,7 +103,7 @@ def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]
 
 
 def _new_drives(config: Mapping[str, str], storage: str | None) -> dict[str, str]:
-    """Return the drives as the restore makes them: on one storage, or each on its own."""
+    """Return the drives as the restore creates them: on one storage, or each on its own storage."""
     if storage:
         return drives_on(storage, config)
     made: dict[str, str] = {}

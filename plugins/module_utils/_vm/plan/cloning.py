@@ -21,7 +21,7 @@ from ..model import DesiredVm
 _LINKS_BASE = frozenset("lvmthin zfspool zfs rbd btrfs dir nfs cifs cephfs".split())
 _LINKS_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
 _COPIES_SNAPSHOT = frozenset("lvmthin rbd btrfs".split())
-# A linked clone on these needs nothing of its template on the node it moves to.
+# A linked clone on these storages can move to a node without its template.
 _MOVES_LINKED = frozenset(("lvmthin",))
 
 
@@ -39,7 +39,7 @@ def require_unlocked(source: Actual) -> None:
 
 
 def nodes_for(desired: DesiredVm, source: Actual, cluster: ClusterState) -> frozenset[str] | None:
-    """Return the nodes that a clone can be made on when no node is asked for, or None for any."""
+    """Return the nodes on which a clone can be made if the task names no node, or None for any."""
     if desired.guest.node:
         return None
     storages = {storage_of(drive) for drive in drives(source.target).values()}
@@ -51,7 +51,7 @@ def nodes_for(desired: DesiredVm, source: Actual, cluster: ClusterState) -> froz
 
 
 def storages_that_may_chain(desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
-    """Return the LVM storages if the clone must be in format qcow2, which some of them take."""
+    """Return the LVM storages if the clone must be in format qcow2, which some of them accept."""
     if _source_of(desired).format != "qcow2":
         return frozenset()
     return frozenset(row.storage for row in cluster.storages if row.kind == "lvm")
@@ -188,7 +188,7 @@ def _require_storage_of_clone(
 
 
 def _require_move(desired: DesiredVm, source: Actual, cluster: ClusterState) -> None:
-    """Raise if local disks cannot be moved to the node after they are cloned on their own."""
+    """Raise if local disks, which are cloned on their own node, cannot be moved to the new node."""
     node = desired.guest.node
     if node is None or node == source.node:
         return

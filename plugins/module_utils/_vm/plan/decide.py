@@ -137,7 +137,7 @@ def require_creatable(desired: DesiredVm, cluster: ClusterState) -> None:
 def aim_of(origin: Origin) -> Aim:
     """Return the configuration that a VM of this origin will have.
 
-    Raises FleetError for options that no change can bring about.
+    Raises FleetError for options that no change can set.
     """
     start = _start_of(origin)
     change = changes(origin.desired, start, new=not start)
@@ -145,7 +145,7 @@ def aim_of(origin: Origin) -> Aim:
 
 
 def _start_of(origin: Origin) -> Mapping[str, str]:
-    """Return the configuration that PVE makes from the source, empty without one."""
+    """Return the configuration that PVE creates from the source; empty without a source."""
     template = origin.template
     data = {"description": "", "name": origin.desired.guest.name}
     if origin.archived is not None:
@@ -213,7 +213,7 @@ def require_possible(intent: Intent, cluster: ClusterState, connection: Connecti
 
 
 def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
-    """Return the plan that makes the VM the desired one. Raises FleetError for each refusal."""
+    """Return the plan from the VM to the desired VM. Raises FleetError for each refusal."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_version(actual.label, change.sets, facts.release)
     require_rights_of_root(actual.label, change, actual.target, connection)
@@ -258,7 +258,7 @@ def plan_create(desired: DesiredVm, change: Change, creation: Creation) -> Plan:
 
 
 def _with_uuid(smbios: str, identity: str) -> str:
-    """Return the option smbios1 with that uuid; a desired one is written when the VM is made."""
+    """Return smbios1 with that uuid; a desired uuid is written after the creation."""
     values = parse_option("smbios1", smbios)
     values["uuid"] = identity
     return render_option("smbios1", values)
@@ -284,7 +284,7 @@ def _plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Pla
 
 
 def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
-    """Return the plan that makes a new VM which has its node and its number."""
+    """Return the plan that creates a new VM with its node and its VMID."""
     desired, origin = placed.aim.desired, placed.aim.origin
     if origin.archived is not None:
         return _plan_restore(desired, origin, creation)

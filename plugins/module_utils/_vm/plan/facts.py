@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts of a plan beside the VM itself: the answers of the cluster, read before any decision.
+"""The facts of a plan besides the VM itself: the answers of the cluster, read before any decision.
 
 Data only. A fact that the desired VM does not need is not read, and is None or empty.
 """
@@ -19,7 +19,7 @@ from ..model import Snippet
 
 @dataclass(frozen=True)
 class Image:
-    """An ISO or image that a disk uses, as its node lists it."""
+    """An ISO or image of a disk, as its node lists it."""
 
     volume: str
     exists: bool

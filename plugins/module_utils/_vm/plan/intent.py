@@ -34,7 +34,7 @@ class Intent(GuestIntent[DesiredVm]):
 
     @property
     def asks_for_move(self) -> bool:
-        """Whether PVE must say if it can migrate the VM; the plan refuses a hibernated one."""
+        """Whether PVE is asked if it can migrate the VM; the plan refuses a hibernated VM."""
         return self.moves and may_migrate(self.desired.guest, self.actual)
 
     @property
@@ -47,7 +47,7 @@ class Intent(GuestIntent[DesiredVm]):
 
     @property
     def snippets(self) -> frozenset[str]:
-        """The volumes of the snippets to check: if they change, or a file of them is written."""
+        """The volumes of the snippets to check: snippets that change, or whose file is written."""
         snippet = self.desired.hardware.snippet
         is_written = snippet is not None and snippet.content != self.snippet_now
         if "cicustom" not in self.change.keys and not is_written:
@@ -65,13 +65,13 @@ class Intent(GuestIntent[DesiredVm]):
 def intent_of(
     desired: DesiredVm, actual: Actual, snippet_now: str | None, cluster: ClusterState
 ) -> Intent:
-    """Return the changes that make the VM the desired one.
+    """Return the changes from the VM to the desired VM.
 
-    Raises FleetError for options that no change can bring about, and for a VM of other origin.
+    Raises FleetError for options that no change can set, and for a VM of other origin.
     """
     require_origin(desired.guest, actual, cluster)
     if actual.marker.building:
-        # It still has its source's password.
+        # The VM still has the password of its source.
         desired = desired.with_hardware(update_password="always")
     change = changes(desired, actual.target)
     after = applied(change, actual.target, VM)
@@ -82,7 +82,7 @@ def intent_of(
 
 
 def may_migrate(desired: Guest, actual: Actual) -> bool:
-    """Return whether a VM is migrated if it moves; the plan refuses a hibernated one."""
+    """Return whether a VM is migrated if it moves; the plan refuses a hibernated VM."""
     return desired.migrate and actual.status != "hibernated"
 
 

@@ -26,7 +26,7 @@ from ..model import DesiredVm
 from .clone import restore_storage
 from .cloning import decide_full, nodes_for, require_unlocked
 
-# The contents of a storage that a VM can be made from.
+# The contents of a storage from which a VM can be created.
 IMAGES = frozenset(("iso", "import"))
 _ISO_ENDINGS = (".iso", ".img.iso")
 
@@ -35,7 +35,7 @@ _ISO_ENDINGS = (".iso", ".img.iso")
 class Origin(GuestOrigin[DesiredVm]):
     """The source of a new VM. In `desired`, an image or ISO has become one of the disks."""
 
-    storage: str | None = None  # where an archive is restored to, None: each disk to its own
+    storage: str | None = None  # the storage of a restore, None: each disk keeps its storage
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class FoundSource:
 
 
 def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:
-    """Return the templates of the source's name that can be cloned, or the one VM that is meant.
+    """Return the templates of the source's name that can be cloned, or the one VM of the source.
 
-    The tenant may clone each of several templates, and their nodes are online. Raises NotFound for
-    a version that none has.
+    The tenant may clone each of several templates, and their nodes are online. Raises NotFound if
+    no template has the version.
     """
     if source.name:
         same = cloneable(desired.guest, source, cluster)
@@ -64,12 +64,12 @@ def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[
 def require_source(
     source: Source, found: FoundSource, desired: DesiredVm, cluster: ClusterState
 ) -> str | None:
-    """Return the volume that the VM is made from, None for a clone.
+    """Return the volume from which the VM is created, None for a clone.
 
     Raises NotFound or Conflict if the source is not clear, or if the tenant may not clone it.
     """
     for row in found.rows:
-        # a new template is none in the listing yet
+        # the listing may not show yet that it is a template
         require_own(desired.guest, replace(row, template=True), row.tags)
         require_node(cluster, row.node)
     if found.rows:
@@ -117,7 +117,7 @@ def require_own_templates(
 def of_template(
     desired: DesiredVm, template: Actual, cluster: ClusterState, chained: Collection[str]
 ) -> Origin:
-    """Return the origin of a clone; `chained` are LVM storages that take format qcow2."""
+    """Return the origin of a clone; `chained` are LVM storages that accept format qcow2."""
     desired = spread_storage(desired, template)
     return Origin(
         desired,
@@ -138,7 +138,7 @@ def of_archive(
 
 
 def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
-    """Return the origin of a VM that is made from an ISO or a disk image.
+    """Return the origin of a VM that is created from an ISO or a disk image.
 
     Raises ConfigurationError for an unknown storage, Conflict if the first disk has another image.
     """

@@ -23,7 +23,7 @@ def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
 
     The new disk has the size in the task, or else the size of the image. Raises ValidationFailed
     unless the task stops the VM, and if the disk would become smaller and the task does not set its
-    size; Conflict for a template whose disks are not one disk of the VM.
+    size; Conflict unless the template has exactly one disk, in a slot that the VM has too.
     """
     image = image_of_clone(template)
     if image is None:
@@ -54,7 +54,7 @@ def replaced(desired: DesiredVm, actual: Actual, template: Actual) -> DesiredVm:
 
 
 def without_replaced(desired: DesiredVm, first: Actual, current: Actual) -> DesiredVm:
-    """Return the desired VM for the rest of a plan, without the replacement that is done."""
+    """Return the desired VM for the rest of a plan, without a replacement that is finished."""
     if desired.guest.replacement is None:
         return desired
     before, now = drives(first.target), drives(current.target)
@@ -68,8 +68,8 @@ def without_replaced(desired: DesiredVm, first: Actual, current: Actual) -> Desi
 def _require_size(actual: Actual, slot: str, old: str | None, new: str | None) -> None:
     """Raise ValidationFailed if a disk without a size in the task would become smaller.
 
-    The size must be in the task: a run that is interrupted before the new disk grows would leave
-    no trace of it.
+    The size must be in the task: if a run is interrupted before the new disk grows, nothing else
+    shows the old size.
     """
     if old is None or new is None:
         return

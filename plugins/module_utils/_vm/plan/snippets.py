@@ -34,8 +34,8 @@ def with_snippet(
     is_renewed = "cloudinit" in actions or bool(renewed_first)
     runs = actual is not None and actual.running
     if actual is not None and runs and not is_renewed:
-        # The mark is there before the file changes: a run that ends in between is made up for by
-        # the next one.
+        # The mark is written before the file: if this run ends in between, the next run writes the
+        # drive.
         steps = [
             mark(actual),
             *steps,
@@ -51,7 +51,7 @@ def with_snippet(
 
 
 def fingerprint(content: str | None) -> str | None:
-    """Return user data as a diff shows it: a fingerprint, because it may hold secrets."""
+    """Return user data in the form of a diff: a fingerprint, because it may contain secrets."""
     if content is None:
         return None
     digest = hashlib.sha256(content.encode())
@@ -59,7 +59,7 @@ def fingerprint(content: str | None) -> str | None:
 
 
 def write_step(snippet: Snippet, now: str | None, node: str) -> Step:
-    """Return the step that writes the file; `now` is its present content, None if there is none."""
+    """Return the step that writes the file; `now` is its present content, None without a file."""
     data = {"content": snippet.content, "volume": snippet.volume, "node": node, "new": now is None}
     return Step(
         "snippet",

@@ -40,7 +40,7 @@ class VmUpdate(Update[DesiredVm]):
 
     @property
     def renews_drive(self) -> bool:
-        """Whether the cloud-init drive of a running VM must be written; a start does it itself."""
+        """Whether the cloud-init drive of a running VM must be written; a start writes it too."""
         if not self.running:
             return False
         has_drive = any(map(is_cloud_init, drives(self.after).values()))
@@ -51,9 +51,9 @@ class VmUpdate(Update[DesiredVm]):
         return any(map(self._is_on_drive, self.change.keys))
 
     def _is_on_drive(self, key: str) -> bool:
-        """Return whether the cloud-init drive holds the value of an option.
+        """Return whether the cloud-init drive contains the value of an option.
 
-        That is also the name, and the MAC of a card that has addresses (qemu-server:
+        It also contains the name, and the MAC of a NIC with addresses (qemu-server:
         cloudinit_pending_properties; Cloudinit.pm, nocloud_network).
         """
         card = _CARD.match(key)
@@ -78,7 +78,7 @@ class VmUpdate(Update[DesiredVm]):
 
 
 def _mac(card: str | None) -> str:
-    """Return the MAC of a network card, an empty text if PVE has not made it yet."""
+    """Return the MAC of a NIC, an empty text if PVE has not generated it yet."""
     return parse_option("net0", card or "").get("macaddr", "").upper()
 
 
@@ -90,7 +90,7 @@ def update_steps(update: VmUpdate) -> list[Step]:
     rest = update.without("protection")
     switch = switch_protection(update.actual, protection)
     if protection == "0":
-        # It goes off before the drives go, and on after them.
+        # Protection is switched off before drives are removed, and on after that.
         return [switch, *_written(rest, first=False), *_drive_steps(rest)]
     return [*_written(rest, first=True), switch, *_drive_steps(rest)]
 
@@ -98,7 +98,7 @@ def update_steps(update: VmUpdate) -> list[Step]:
 def _written(update: VmUpdate, *, first: bool) -> list[Step]:
     """Return the steps that write options and remove drives, and then set the boot order.
 
-    `first` is whether nothing of the plan is written before them: only then does the digest hold.
+    `first` is set for the first write of the plan: the digest is valid only for it.
     """
     actual, change = update.actual, update.change
     steps: list[Step] = []
@@ -106,7 +106,7 @@ def _written(update: VmUpdate, *, first: bool) -> list[Step]:
     if change.sets or change.deletes:
         step = update.write_options(first=first)
         if _allocates(change):
-            # A PUT waits inside the request; allocating a volume can outlast it, so a task does it.
+            # A PUT allocates a volume within the request, which can time out; a POST is a task.
             step = replace(step, method="POST", is_task=True)
         if _reorders(change, actual):
             data = dict(step.data)
@@ -143,7 +143,7 @@ def _drive_steps(update: VmUpdate) -> list[Step]:
 
 
 def _allocates(change: Change) -> bool:
-    """Return whether a drive of the change is a new volume, given as storage and size."""
+    """Return whether a drive of the change is a new volume, written as storage and size."""
     for text in change.drives.sets.values():
         volume, _comma, _options = text.partition(",")
         size = volume.rpartition(":")[2]
@@ -182,7 +182,7 @@ def unmark(actual: Actual, notes: str | None = None) -> Step:
 def regenerate(actual: Actual) -> Step:
     """Return the step that writes the cloud-init drive of a running VM again.
 
-    A start does that by itself.
+    At a start PVE writes it anyway.
     """
     return Step(
         "cloudinit",
@@ -194,9 +194,9 @@ def regenerate(actual: Actual) -> Step:
 
 
 def _reorders(change: Change, actual: Actual) -> bool:
-    """Return whether PVE itself changes the boot order: the desired one is then written after that.
+    """Return whether PVE itself changes the boot order: the desired order is then written later.
 
-    It appends a CD drive, and takes a drive out that is removed.
+    PVE appends a CD drive, and takes out a removed drive.
     """
     removed = change.drives.removed
     if not removed.isdisjoint(boot_devices(actual.live)):
@@ -250,7 +250,7 @@ def migrate(update: VmUpdate, shared: Collection[str]) -> Step:
 
 
 def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[str]:
-    """Return the storages of a VM's drives that only its own node has."""
+    """Return the storages of a VM's drives that are not shared."""
     local: set[str] = set()
     for drive in drives(config).values():
         storage = storage_of(drive)

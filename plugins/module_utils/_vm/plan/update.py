@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the plan of a VM differs from a container's: drives, hotplug, hibernation (pure)."""
+"""The rules that only plans of VMs have: drives, hotplug, hibernation (pure)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _waits(key: str, update: VmUpdate) -> bool:
         return True  # a disk that the VM boots from cannot be unplugged
     old = live.get(key)
     if key in {*change.drives.grown, *change.drives.moved}:
-        # Growing and moving is live; the sub-keys written beside it are judged without them.
+        # Growing and moving is live; only the other sub-keys that are written can wait.
         written = change.drives.sets.get(key)
         if written is None:
             return False
@@ -151,7 +151,7 @@ def _waits(key: str, update: VmUpdate) -> bool:
 
 
 def _with_new_hotplug(live: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the options that run when volumes are destroyed, by a request after the update."""
+    """Return the running options when volumes are destroyed, by a request after the update."""
     old, new = live.get("hotplug"), after.get("hotplug")
     if old == new or waits_for_stop("hotplug", old, new, live):
         return live

@@ -22,7 +22,7 @@ from ..facts import Image, SeenSnippet
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
-    """Raise Conflict for a disk that is, or comes from, the disk of a VM of another tenant."""
+    """Raise Conflict for a disk that is a disk of another tenant's VM, or a copy of one."""
     volumes: set[str | None] = set()
     for disk in desired.hardware.disks:
         if disk.state == "present":
@@ -64,7 +64,7 @@ def _require_own_volume(desired: DesiredVm, volume: str, cluster: ClusterState) 
 
 
 def with_new_volumes(desired: DesiredVm, target: Mapping[str, str]) -> DesiredVm:
-    """Return the desired VM with those disks only that use an image or ISO new to the VM."""
+    """Return the desired VM with only the disks whose image or ISO is new to the VM."""
     existing = drives(target)
     disks: list[Disk] = []
     for disk in desired.hardware.disks:
@@ -148,8 +148,8 @@ def require_no_snapshots(
 ) -> None:
     """Raise Conflict for changes that PVE refuses for a VM with snapshots.
 
-    It converts no such VM into a template, and neither removes nor moves a disk of a snapshot.
-    `snapshots` are the volumes of each snapshot, None if no such change is planned.
+    PVE does not convert such a VM into a template, and does not remove or move a disk of a
+    snapshot. `snapshots` are the volumes of each snapshot, None if no such change is planned.
     """
     if snapshots is None:
         return
@@ -183,8 +183,7 @@ def _held_by_snapshot(actual: Actual, slot: str, snapshot: str, *, moves: bool) 
 def require_snippets(snippets: Iterable[SeenSnippet], node: str) -> tuple[str, ...]:
     """Return warnings about snippets that could not be checked.
 
-    Raises ConfigurationError for a snippet that the node would not see: the VM would not start any
-    more.
+    Raises ConfigurationError for a snippet that the node would not see: the VM could not start.
     """
     unknown: list[str] = []
     for snippet in snippets:

@@ -16,10 +16,10 @@ from ...config.actual import drives, is_disk
 
 # A volume that depends on a base volume, such as base-9000-disk-0/vm-101-disk-0.
 _LINKED = re.compile(r"(?:^|/)base-\d+-[^/]+/")
-# Storages of which PVE sends volumes to another node, but without their snapshots.
+# Storages whose volumes PVE sends to another node without their snapshots.
 _KEEPS_NO_SNAPSHOTS = frozenset(("lvm", "lvmthin"))
-# The storage kind whose volumes may already be on the other node, and then also move while the VM
-# runs.
+# The storage kind whose volumes can be replicated to the other node: then they also move while the
+# VM runs.
 _REPLICATES = "zfspool"
 
 
@@ -30,10 +30,10 @@ def require_movable(
     answer: Mapping[str, Any] | None,
     after: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise NotSupported with PVE's own reason if it could not migrate the VM.
+    """Raise NotSupported, with PVE's reason, if PVE could not migrate the VM.
 
     `answer` is the answer to C(GET .../migrate), None if the VM does not move; `kinds` are the
-    types of the storages; `after` is the configuration that the VM is given before it moves.
+    types of the storages; `after` is the configuration that is written before the VM moves.
     """
     if answer is None:
         return
@@ -58,7 +58,8 @@ def without(
 ) -> dict[str, Any]:
     """Return the answer without volumes and devices that the update before the move removes (pure).
 
-    A CD is ejected at once; anything else is gone before the move only if the VM does not run.
+    A CD is ejected at once; other volumes and devices are removed before the move only if the VM is
+    off.
     """
     rest = dict(answer)
     if after is None:
@@ -80,7 +81,7 @@ def _listed(answer: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _removed_volumes(actual: Actual, after: Mapping[str, str]) -> set[str | None]:
-    """Return the volumes that the VM has lost before it moves."""
+    """Return the volumes that are removed from the VM before it moves."""
     gone: set[str | None] = set()
     for drive in drives(actual.target).values():
         stays_for_now = actual.running and is_disk(drive)

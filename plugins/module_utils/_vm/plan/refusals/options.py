@@ -34,7 +34,7 @@ from ...model import DesiredVm
 
 
 def doubtful_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that some versions of PVE take and others do not; mostly there is none."""
+    """Return the options that only some versions of PVE accept; usually there are none."""
     doubtful: dict[str, str] = {}
     for key in disputed(options):
         text = options[key]
@@ -45,8 +45,8 @@ def doubtful_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_version(label: str, options: Mapping[str, str], release: Release | None) -> None:
-    """Raise NotSupported for options that the server's version of PVE does not take, but another
-    version does.
+    """Raise NotSupported for options that the server's version of PVE does not accept, although
+    another version does.
 
     `release` is None if no option is in doubt, see `doubtful_options`.
     """
@@ -65,10 +65,10 @@ def require_version(label: str, options: Mapping[str, str], release: Release | N
 
 
 def require_names(desired: DesiredVm, release: Release | None) -> tuple[str, ...]:
-    """Return the doubts about options that only the server can judge.
+    """Return warnings about options that only the server can judge.
 
-    Options, sub-keys and words that the schema does not have are left to a server that is newer
-    than the schema. Raises ValidationFailed for any other server, which would refuse them.
+    Options, sub-keys and words that are missing from the schema may be valid on a server that is
+    newer than the schema. Raises ValidationFailed for any other server, which would refuse them.
     `release` is None if the schema has all names, see `unknown_names`.
     """
     unverified: list[str] = []
@@ -99,7 +99,7 @@ class UnknownName:
 
     @property
     def shown(self) -> str:
-        """How messages call it."""
+        """The name in messages."""
         if not self.part:
             return self.key
         return f"{self.key}.{self.part}"
@@ -129,7 +129,7 @@ def unknown_names(desired: DesiredVm) -> Iterator[UnknownName]:
 
 
 def _unknown_name(name: UnknownName, number: str) -> ValidationFailed:
-    """Return the error of a name that the server, of that version, does not have."""
+    """Return the error of a name that a server of that version does not have."""
     refusal = name.refusal
     if refusal.answer:
         return refusal_error(name.shown, name.text, refusal)
@@ -142,7 +142,7 @@ def _unknown_name(name: UnknownName, number: str) -> ValidationFailed:
 
 
 def _correction(name: UnknownName) -> str:
-    """Return the next step for a name that PVE does not have: near ones, or all of them."""
+    """Return the next step for a name that PVE does not have: similar names, or all names."""
     near: list[str] = []
     others = "Write it as PVE does"
     if not name.part:
@@ -164,7 +164,7 @@ def _correction(name: UnknownName) -> str:
 def require_rights_of_root(
     label: str, change: Change, target: Mapping[str, str], connection: Connection
 ) -> None:
-    """Raise PermissionDenied for options that PVE lets root@pam alone change, without a token."""
+    """Raise PermissionDenied for options that only root@pam, without a token, can change."""
     written = {*change.sets, *change.deletes}
     refused: dict[str, str] = {}
     for key in sorted(written - change.drives.keys):
@@ -178,7 +178,7 @@ def require_rights_of_root(
 
 
 def _takers(key: str, value: str, server: Version) -> str:
-    """Return which version takes an option: the next one after the server's, or the last one."""
+    """Return which version accepts an option: the next after the server's, or the last version."""
     takers = taken_by(key, value)
     for version in takers:
         if version > server:

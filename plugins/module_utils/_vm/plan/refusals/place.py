@@ -36,7 +36,7 @@ def require_storages(
     for volume, content in sorted(change.drives.volumes.items()):
         is_of_vm = volume_owner(volume) is not None
         if content == "import" and is_of_vm:
-            content = "images"  # the disk of a VM, and no file
+            content = "images"  # the disk of a VM, not a file
         if content == "import":
             _require_importable(cluster, volume, node)
         require_storage(cluster, _storage_of(volume), node, content)
@@ -85,8 +85,8 @@ def _require_importable(cluster: ClusterState, volume: str, node: str) -> None:
 
 
 def require_cpus(label: str, config: Mapping[str, str], node: str, cluster: ClusterState) -> None:
-    """Raise ConfigurationError for more CPUs than the node has, ValidationFailed for more in use
-    than there are.
+    """Raise ConfigurationError for more CPUs than the node has, ValidationFailed for more `vcpus`
+    than CPUs, or for hugepages without NUMA.
 
     Such a VM does not start (qemu-server: config_to_command).
     """

@@ -42,7 +42,7 @@ def require_preconditions(
 
 
 def taken_drives(change: Change) -> set[str]:
-    """Return the drives that the change takes away, kept as unused disks or not."""
+    """Return the drives that the change removes or detaches."""
     detached = filter(DRIVE.match, change.deletes)
     return {*change.drives.removed, *detached}
 
@@ -111,7 +111,7 @@ def _tpm_version(config: Mapping[str, str]) -> str | None:
 
 
 def _require_no_waiting_disks(actual: Actual, change: Change) -> None:
-    """Raise Conflict for a disk that waits for a stop: PVE would change the one it replaces."""
+    """Raise Conflict for a disk that waits for a stop: PVE would change the disk it replaces."""
     live = drives(actual.live)
     target = drives(actual.target)
     for slot in sorted({*change.drives.grown, *change.drives.moved}):
