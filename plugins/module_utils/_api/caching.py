@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layer that asks each question once, and the client for planning many things from one look."""
+"""The layer that sends each read once, and the client to plan many things from the same answers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Caching:
 
 
 class CachingReader(Client):
-    """A client of the same Proxmox VE that asks each question once and cannot write."""
+    """A client of the same Proxmox VE that sends each read once and cannot write."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -64,11 +64,11 @@ class CachingReader(Client):
 
     @classmethod
     def around(cls, client: Client) -> CachingReader:
-        """Return the client itself if it caches already, else a caching client around it."""
+        """Return the client itself if it already caches, else a caching client around it."""
         if isinstance(client, cls):
             return client
         return cls(client)
 
     def direct(self) -> Client:
-        """Return the client that asks again each time."""
+        """Return the client without the cache."""
         return self._client

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The client: reads, writes under the rules for writes, waits, and records its requests.
 
-A client is composed of layers, each around the one below it:
+A client is composed of layers, each around the layer below it:
 
 - requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Typed` <- `Retrying` <- `Caching`
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
-It is not changed afterwards: another composition is another client over the same connections.
+A client does not change: another composition is another client over the same connections.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .upid import TaskResult
 
 @dataclass
 class ServerFacts:
-    """Facts about a Proxmox VE that do not change while a task runs, each read once."""
+    """Facts about a Proxmox VE that do not change during an Ansible task, each read once."""
 
     release: tuple[int, ...] | None = None
 
@@ -44,9 +44,9 @@ class ServerFacts:
 class ClientLayers:
     """The components of a client.
 
-    `above` makes the layer above the retries, if there is one. `progress` is called while a task
-    runs, `upload_progress` while a file is sent. `task_poller` is set if several threads wait for
-    tasks. `notes` are kept of tasks and steps. `known` is shared by all clients of one transport.
+    `above` makes the layer above the retries, if any. `progress` is called while a task runs,
+    `upload_progress` while a file is sent. `task_poller` is set if several threads wait for tasks.
+    `notes` records tasks and steps. `known` is shared by all clients of one transport.
     """
 
     connection: Connection
@@ -65,7 +65,7 @@ class ClientLayers:
 class Client:
     """One Proxmox VE.
 
-    Safe to use from several threads; makes no request before it is asked for something.
+    Safe to use from several threads; creating a client sends no request.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Client:
         self.close()
 
     def direct(self) -> Client:
-        """Return a client that asks each question again: this one."""
+        """Return a client without a cache: this client."""
         return self
 
     def watched(self, progress: Progress, upload_progress: UploadProgress) -> Client:
@@ -108,13 +108,13 @@ class Client:
         return self._with(progress=progress, upload_progress=upload_progress)
 
     def noted(self, notes: Notes) -> Client:
-        """Return a client that keeps notes of its tasks and of the steps reported to it."""
+        """Return a client that records its tasks and the steps reported to it."""
         return self._with(notes=notes)
 
     def for_threads(self, clock: Clock) -> Client:
-        """Return a client for work in several threads, by this clock.
+        """Return a client for work in several threads, with this clock.
 
-        It polls the tasks of a node together, and asks each question again.
+        It polls the tasks of a node together, and does not cache.
         """
         alone = self._with(clock=clock, above=None)
         return alone._with(task_poller=TaskPoller(alone))
@@ -143,12 +143,12 @@ class Client:
         return self._layers.notes
 
     def note(self, summary: str) -> None:
-        """Keep a note of a step that was carried out."""
+        """Record a step that was carried out."""
         self._layers.notes.step(summary)
 
     @property
     def login(self) -> str:
-        """The user, or the whole name of the token, that this client logs in as."""
+        """The user, or the full name of the token, of this client."""
         return self.connection.login
 
     @property
@@ -158,17 +158,17 @@ class Client:
 
     @property
     def default_node(self) -> str:
-        """The node that the settings name for when none is chosen, or an empty text."""
+        """The default node in the settings, or an empty text."""
         return self.connection.node
 
     @property
     def preferred_nodes(self) -> tuple[str, ...]:
-        """The nodes that the settings prefer if they name no default node."""
+        """The preferred nodes in the settings, used without a default node."""
         return self.connection.preferred_nodes
 
     @property
     def node_preference(self) -> tuple[str, ...]:
-        """The default node, or the preferred ones; empty if the settings name none."""
+        """The default node, or else the preferred nodes; empty if the settings name none."""
         return (self.default_node,) if self.default_node else self.preferred_nodes
 
     def get(
@@ -194,8 +194,9 @@ class Client:
     def get_beside(
         self, attribute: str, *segments: str | int, tries: int | None = None, attempted: str = ""
     ) -> tuple[Any, Any]:
-        """Return `data` of a GET and the value of an attribute that PVE's answer has beside it, or
-        None. Raises FleetError.
+        """Return `data` of a GET, and the value of an attribute beside it in PVE's answer, or None.
+
+        Raises FleetError.
         """
         answer = self._sender.send(
             Request("GET", segments, {}, attempted=attempted, tries=tries, beside=attribute)
@@ -214,8 +215,8 @@ class Client:
     ) -> Any:
         """Return `data` of a POST, PUT or DELETE, or the result of `confirm` after a lost answer.
 
-        `data` is sent as the form of a POST or PUT, and as the query of a DELETE.
-        See `Retrying` for when it is sent again. Otherwise a lost answer is a NetworkError whose
+        `data` is sent as the form of a POST or PUT, and as the query of a DELETE. `Retrying`
+        describes when the request is sent again. Otherwise a lost answer is a NetworkError whose
         next step says that the state is unknown. Raises FleetError.
         """
         values = encode(data or {})
@@ -239,7 +240,7 @@ class Client:
         attempted: str = "",
         progress: Progress | None = None,
     ) -> TaskResult:
-        """Return how a task ended, see `TaskWaiter`. `timeout` is in seconds."""
+        """Wait for a task and return its result, see `TaskWaiter`. `timeout` is in seconds."""
         return self._waiter.wait(upid, timeout, attempted, progress)
 
     def task(
@@ -252,9 +253,9 @@ class Client:
         confirm: Confirm | None = None,
         upload: Upload | None = None,
     ) -> TaskResult:
-        """Return how the task ended that a write started, see `Tasks`. `timeout` is in seconds.
+        """Start a task with a write, and return its result, see `Tasks`. `timeout` is in seconds.
 
-        A file that is uploaded is also given this time until the answer.
+        The answer to an upload may take this time too.
         """
         values = encode(data or {})
         request = Request(method, segments, values, attempted=attempted, confirm=confirm)
@@ -264,14 +265,14 @@ class Client:
         return self._tasks.run(request, timeout)
 
     def version(self) -> tuple[int, int]:
-        """Return major and minor number of PVE, for example (9, 2); asked once."""
+        """Return major and minor number of PVE, for example (9, 2); read once."""
         release = self.release()
         return release[0], release[1]
 
     def release(self) -> tuple[int, ...]:
-        """Return all numbers of the version of PVE, for example (9, 2, 11), and at least two.
+        """Return all numbers of the version of PVE, for example (9, 2, 11), at least two.
 
-        Asked once.
+        Read once.
         """
         known = self._layers.known
         if known.release is None:
@@ -284,8 +285,8 @@ class Client:
         return dict(Counter(row[0] for row in list(self.requests)))
 
     def record(self) -> list[dict[str, Any]]:
-        """Return the requests sent so far, for a person: method, path, status, milliseconds and
-        try, no secret.
+        """Return the requests sent so far, for people: method, path, status, milliseconds and try;
+        no secrets.
         """
         names = ("method", "path", "status", "ms", "try")
         return [dict(zip(names, row, strict=True)) for row in list(self.requests)]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address of a Proxmox VE: every way to write an endpoint, read into one form (pure)."""
+"""The address of a Proxmox VE: converts every notation of an endpoint into one form (pure)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The base of every request, without a slash at its end."""
+        """The base URL of every request, without a slash at its end."""
         return f"{self.web}/api2/json"
 
     @property
@@ -125,7 +125,7 @@ def credentials_in(text: str) -> set[str]:
 
 
 def _without_credentials(text: str) -> str:
-    """Return a URL with stars for the text before its host."""
+    """Return a URL with stars in place of the text before its host."""
     before, _at, host = text.rpartition("@")
     scheme, separator, rest = before.partition("://")
     if separator and rest:

@@ -13,14 +13,14 @@ Below = TypeVar("Below", bound=Connected)
 
 
 class Layer(Generic[Below]):
-    """A layer around the one below it, whose connections it has. A subclass adds `send`."""
+    """A layer around the layer below, with its connections. A subclass adds `send`."""
 
     def __init__(self, below: Below) -> None:
         self._below = below
 
     @property
     def has_answered(self) -> bool:
-        """Whether anything ever answered at the endpoint."""
+        """Whether the endpoint has ever answered."""
         return self._below.has_answered
 
     @property

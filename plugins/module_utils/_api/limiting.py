@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layers that limit concurrent tasks and report trouble to the limit."""
+"""The layers that limit concurrent tasks and report failures to the limit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LimitedWaiter:
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
     ) -> TaskResult:
-        """Return how a task ended. Raises the error of its exit status, or TaskTimeout."""
+        """Return the result of a task. Raises the error of its exit status, or TaskTimeout."""
         try:
             return self._below.wait(upid, timeout, attempted, progress)
         except Locked as error:
@@ -57,7 +57,7 @@ class LimitedTasks:
         self._limit = limit
 
     def run(self, request: Request, timeout: float) -> TaskResult:
-        """Return how the task ended that a write started. Raises FleetError."""
+        """Start a task with a write, and return its result. Raises FleetError."""
         with self._limit.admit(request.segments, request.values):
             return self._below.run(request, timeout)
 

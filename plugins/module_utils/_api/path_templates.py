@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Paths of requests as the API's documentation writes them, and how often each was called (pure).
+"""Paths of requests as in the API's documentation, and how often each was called (pure).
 
-This file limits the number of templates; names of VMs, nodes and users do not add any.
+The number of templates is bounded by this file: names of VMs, nodes and users add none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from .generated.guests import GUEST_TYPES
 from .protocols import Row
 
-# The placeholder that follows a word of a path, named as in the API's schema.
+# The placeholder after each word of a path, named as in the API's schema.
 _NAMED = {
     "nodes": "{node}",
     "account": "{name}",
@@ -65,7 +65,7 @@ _OF_FIREWALL = {
     "ipset": "{name}/{cidr}",
     "rules": "{pos}",
 }
-# A name that may hold slashes, so that it is all the rest of a path.
+# A name that may contain slashes: it is the whole rest of a path.
 _LONG_NAMES = ("{volume}",)
 _WORDS = frozenset(
     "access account acl acme agent aliases all aplinfo apt backup ceph certificate"
@@ -88,7 +88,7 @@ OTHER = "other"
 def template_of(path: str) -> str:
     """Return a path with placeholders for names, such as C(/nodes/{node}/qemu/{vmid}/config).
 
-    From the first unknown word on it is V(other), so that no name gets into a template.
+    The first unknown word and everything after it become V(other), so no template contains a name.
     """
     found: list[str] = []
     named = _NAMED
@@ -120,7 +120,7 @@ def status_of(row: Row) -> str:
 
 
 def count_requests(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return how often each method and template was called with which status, sorted."""
+    """Return the number of calls by method, template and status, sorted."""
     counts = Counter((row[0], template_of(row[1]), status_of(row)) for row in list(rows))
     found: list[dict[str, Any]] = []
     for method, endpoint, status in sorted(counts):

@@ -1,8 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The protocols between the layers of a client: a layer uses the layer below it only through
-these.
+"""The protocols between the layers of a client: a layer uses the layer below only through them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Row = tuple[str, str, int, float, int]
 """Method, path, status (0 without an answer), milliseconds, number of the try."""
 
 Progress = Callable[[str, float, str], None]
-"""Called as `progress(upid, seconds waited, last known status)` after each look at a running
+"""Called as `progress(upid, seconds waited, last known status)` after each poll of a running
 task.
 """
 
@@ -40,7 +39,7 @@ class Notes(Protocol):
         """Note a step that was carried out."""
 
     def about(self, label: str) -> Notes:
-        """Return the notes on one of several VMs."""
+        """Return the notes about one of several VMs."""
 
     def complete(self) -> None:
         """Note that the work on this VM is complete."""
@@ -51,7 +50,7 @@ class Reader(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The clock to wait by."""
+        """The clock for waiting."""
 
     def get(self, *segments: str | int, tries: int | None = None, **query: Any) -> Any:
         """Return `data` of a GET on the path of these segments. Raises FleetError."""
@@ -69,7 +68,7 @@ class Connected(Protocol):
 
     @property
     def has_answered(self) -> bool:
-        """Whether anything ever answered at the endpoint."""
+        """Whether the endpoint has ever answered."""
 
     @property
     def rows(self) -> list[Row]:
@@ -89,14 +88,14 @@ class Waiter(Protocol):
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
     ) -> TaskResult:
-        """Return how a task ended. Raises the error of its exit status, or TaskTimeout."""
+        """Return the result of a task. Raises the error of its exit status, or TaskTimeout."""
 
 
 class TaskRunner(Protocol):
     """A layer that starts tasks and waits for them."""
 
     def run(self, request: Request, timeout: float) -> TaskResult:
-        """Return how the task ended that a write started. Raises FleetError."""
+        """Start a task with a write, and return its result. Raises FleetError."""
 
 
 class Limit(Protocol):
@@ -107,8 +106,8 @@ class Limit(Protocol):
     ) -> AbstractContextManager[Any]:
         """Hold a task back until there is room for it.
 
-        `path` and `data` are of its first request.
+        `path` and `data` belong to its first request.
         """
 
     def trouble(self, error: FleetError) -> None:
-        """Take note of a lock or a failure of the server."""
+        """Note a lock or a failure of the server."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A request on its way through the layers of a client (pure)."""
+"""A request that passes through the layers of a client (pure)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .._core.errors import FleetError, ValidationFailed
 from .._core.retry import TimeBudget
 
 Confirm = Callable[[], Any]
-"""A check of the server after a lost answer: None if the write did not happen, else the answer that
-it would have had.
+"""A check of the server after a lost answer: None if the write did not happen, else the lost
+answer.
 """
 
 Again = Callable[[], None]
-"""A check before a write is sent again: raises if it must not be."""
+"""A check before a write is sent again: raises if it must not be sent."""
 
 
 UploadProgress = Callable[["Upload", int, int, float], None]
@@ -28,7 +28,7 @@ UploadProgress = Callable[["Upload", int, int, float], None]
 
 @dataclass(frozen=True)
 class Upload:
-    """A local file that goes with a request, its name there, and the place for people.
+    """A local file in a request, its name in the request, and its place in messages.
 
     `progress` is called before each piece of the file.
     """
@@ -45,8 +45,8 @@ class Request:
 
     `values` are the query or the form, encoded. `timeout` (seconds for one answer) and `tries`
     replace the connection's. `lock_budget` is shared by all requests of one operation. `attempted`
-    begins the message of a failure. `beside` is an attribute that PVE's answer has beside its
-    data: with it the answer is an object with both.
+    begins the message of a failure. `beside` is an attribute of PVE's answer beside its data: if it
+    is set, the returned answer is an object with both.
     """
 
     method: str
@@ -55,7 +55,7 @@ class Request:
     attempted: str = ""
     timeout: float | None = None
     tries: int | None = None
-    number: int = 1  # of this try
+    number: int = 1  # number of this try
     confirm: Confirm | None = None
     lock_budget: TimeBudget | None = None
     again: Again | None = None
@@ -68,24 +68,22 @@ class Request:
         return tuple(str(part) for part in self.segments)
 
     def of_try(self, number: int) -> Request:
-        """Return the request for this try; the first one is the request itself."""
+        """Return the request for this try; for the first try the request itself."""
         if number == self.number:
             return self
         return replace(self, number=number)
 
     def failure(self, error: FleetError) -> FleetError:
-        """Return the error with the number of the try and, unless it has one, the attempted
-        action.
-        """
+        """Return the error with the number of the try and, if it has none, the attempted action."""
         attempted = error.attempted or self.attempted or _plain_attempt(error)
         return error.on(attempted=attempted, tries=self.number)
 
 
 def encode(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a query or form as PVE reads it: booleans as 1 and 0, numbers as text, None left out.
-    A list of texts repeats its key.
 
-    Raises ValidationFailed for another type: property strings are rendered by the caller.
+    A list of texts repeats its key. Raises ValidationFailed for another type: the caller renders
+    property strings.
     """
     encoded: dict[str, Any] = {}
     for key, value in values.items():
@@ -111,7 +109,7 @@ def encode(values: Mapping[str, Any]) -> dict[str, Any]:
 def quoted(part: str | int) -> str:
     """Return one segment of a path, percent-encoded.
 
-    Raises ValidationFailed for an empty or dotted one, which would lead to another path.
+    Raises ValidationFailed for an empty or dotted segment, which would change the path.
     """
     text = str(part)
     if text in ("", ".", ".."):

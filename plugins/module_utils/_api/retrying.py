@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layer that tries again, under the rules for reads and for writes."""
+"""The layer that repeats requests, with different rules for reads and for writes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .protocols import Transport
 from .request import Request
 from .settings import Connection
 
-# If nothing has answered yet, a wrong address is more likely than a busy server; and a node that
-# PVE cannot reach is down.
+# Tries if no connection is possible. If the endpoint has never answered, a wrong address is more
+# likely than a busy server; a node that PVE cannot reach is probably down.
 CONNECT_TRIES = 3
-# Failures of a look that did not see the state.
+# Failures of a check that could not read the state.
 _NO_LOOK = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
@@ -34,7 +34,7 @@ _UNKNOWN = "Whether it happened is unknown: look at the state before it is done 
 class Retrying:
     """Repeats reads freely, and a write only when it certainly did not happen.
 
-    A write is sent again when it was not dispatched, when PVE refused it because of a lock, or when
+    A write is sent again if it was not dispatched, if PVE refused it because of a lock, or if
     `confirm` found that it did not happen.
     """
 
@@ -71,7 +71,7 @@ class Retrying:
             try:
                 return self._below.send(attempt)
             except FleetError as error:
-                # A caller that limits the tries wants an answer soon, a wait for a lock included.
+                # A caller that allows one try wants an answer soon: it does not wait for a lock.
                 is_final = request.tries == 1 or not error.retryable
                 if is_final or not self._wait(error, budgets):
                     raise attempt.failure(error) from error
@@ -96,9 +96,8 @@ class Retrying:
                 raise attempt.failure(error) from error
 
     def _after_lost_answer(self, request: Request, error: NetworkError, budgets: _Budgets) -> Any:
-        """Return the result of the write, or None if it must be sent again.
-
-        Raises the failure otherwise.
+        """Return the result of the write, or None if it must be sent again; otherwise raise the
+        failure.
         """
         again = error.retryable and self._wait(error, budgets)
         if error.dispatched is not False:
@@ -110,7 +109,7 @@ class Retrying:
         return None
 
     def _wait(self, error: FleetError, budgets: _Budgets) -> bool:
-        """Pause and return True while the budget for this failure lasts."""
+        """Pause and return True, or return False if the budget for this failure is used up."""
         if isinstance(error, Locked):
             return budgets.locked.again()
         if not isinstance(error, NetworkError):
@@ -124,7 +123,7 @@ class Retrying:
 
 @dataclass(frozen=True)
 class _Budgets:
-    """The remaining tries and times of one request."""
+    """The remaining tries and the remaining time of one request."""
 
     network: NetworkBudget
     locked: TimeBudget
@@ -136,10 +135,10 @@ class _Budgets:
 
 
 def _look(request: Request, failure: FleetError) -> Any:
-    """Return the result of a look at the state after a lost answer, or None if the write did not
+    """Check the state after a lost answer: return the result of the write, or None if it did not
     happen.
 
-    Raises the failure if there is no such look or it fails too: the state is unknown.
+    Raises the failure if no check exists or the check fails too: the state is unknown.
     """
     unknown = request.failure(failure).on(next_step=_UNKNOWN, retryable=False)
     if request.confirm is None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The refusal of requests that PVE accepts from root@pam with a password only (pure)."""
+"""The refusal of requests that PVE accepts only from root@pam with a password (pure)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROOT = "root@pam"
 def require_root(
     login: str, attempted: str, remedy: str = "", causes: Mapping[str, str] | None = None
 ) -> None:
-    """Raise PermissionDenied for another login than root@pam, also for a token of root@pam.
+    """Raise PermissionDenied for any login but root@pam, also for a token of root@pam.
 
-    `causes` has the reasons by option, if options are the cause. `remedy` is a next step that needs
-    no other login.
+    `causes` are the reasons by option, if options are the cause. `remedy` is a next step that does
+    not need another login.
     """
     if login == ROOT:
         return

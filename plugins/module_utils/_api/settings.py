@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options, sites and environment, read into one connection (pure).
+"""Builds one connection from options, sites and environment (pure).
 
 A value comes from the task's own options, else from the chosen site, else from the environment. An
-empty value means unset at every level. This is the only place that names environment variables of
-the connection.
+empty value counts as unset in each of them. Only this file names environment variables of the
+connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .._core.errors import ConfigurationError
 from .._core.shown import formatted
 from .endpoint import Endpoint, parse_endpoint
 
-# Option -> names in the environment; the first that is set and not empty counts.
+# Option -> names in the environment; the first variable that is set and not empty counts.
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "host": ("PROXMOX_HOST", "PROXMOX_URL", "PROXMOX_ENDPOINT", "PVE_ENDPOINT"),
     "port": ("PROXMOX_PORT",),
@@ -42,12 +42,11 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "node": ("PROXMOX_NODE",),
     "preferred_nodes": ("PVE_NODE_SELECTOR",),
 }
-# Of other systems, which set it whether there are sites or not: without sites it counts for
-# nothing.
+# Other software sets this variable even if there are no sites: without sites it is ignored.
 _ONLY_WITH_SITES = ("PROXMOX_DEFAULT_CLUSTER",)
 # Variables with the opposite meaning of their option.
 INVERTED = ("PVE_INSECURE_SKIP_VERIFY",)
-# Other spellings, as the argument specification has them; a site may use them too.
+# Aliases of options, as in the argument specification; a site may use them too.
 ALIASES: Mapping[str, str] = {
     "api_host": "host",
     "endpoint": "host",
@@ -81,7 +80,7 @@ _TOKEN_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9.\-_]+$")
 _VISIBLE = re.compile(r"^[\x21-\x7e]+$")
 # The form of a token's secret (pve-access-control: PVE/API2/User.pm, generate_token: a UUID).
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-# A token as the header of a request has it (pve-http-server: PVEAPIToken=USER@REALM!ID=SECRET).
+# A token in the form of a request header (pve-http-server: PVEAPIToken=USER@REALM!ID=SECRET).
 _WHOLE_TOKEN = re.compile(rf"(?:PVEAPIToken=)?(?P<id>.*)={_UUID.pattern}")
 _STARS = "********"
 
@@ -90,10 +89,10 @@ ReadFile = Callable[[str], Any]
 
 @dataclass(frozen=True)
 class Connection:
-    """Everything a session needs. Secrets are not part of its text form.
+    """The settings of a session. Secrets are not part of its text form.
 
-    `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are seconds,
-    `retries` counts tries or is None. A new VM goes to `node`; without it, to one of the
+    `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are in seconds,
+    `retries` is a number of tries or None. A new VM is placed on `node`; without it, on one of the
     `preferred_nodes` if one of them fits.
     """
 
@@ -118,11 +117,11 @@ class Connection:
     own_storages: tuple[str, ...] = ()
     own_bridges: tuple[str, ...] = ()
     require_tenant: bool = False  # a task that writes needs a tenant
-    max_vms_per_node: Any = field(default=None, hash=False)  # of the site, unless the task sets it
+    max_vms_per_node: Any = field(default=None, hash=False)  # the site's, unless the task sets it
 
     @property
     def login(self) -> str:
-        """The user, or the whole name of the token."""
+        """The user, or the full name of the token."""
         return self.token_id or self.user
 
     @property
@@ -150,10 +149,11 @@ class Connection:
 def resolve(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
 ) -> Connection:
-    """Return the connection that a task's options, a site and the environment describe together.
+    """Return the connection from a task's options, a site and the environment.
 
-    `read_file` returns the data of a sites file. Raises ConfigurationError, with a text of its own
-    for a missing or malformed endpoint, missing credentials, an unknown site and a malformed value.
+    `read_file` returns the data of a sites file. Raises ConfigurationError for a missing or
+    malformed endpoint, missing credentials, an unknown site and a malformed value, each with its
+    own message.
     """
     own = _Layer("option", _known(options))
     environment = _Layer("", {}, environ)
@@ -194,7 +194,7 @@ def resolve(
 
 
 def named_site(options: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """Return the name of the site that options or environment choose, or an empty text."""
+    """Return the name of the site in options or environment, or an empty text."""
     return _text([_Layer("option", _known(options)), _Layer("", {}, environ)], "site")
 
 
@@ -218,7 +218,7 @@ def unchosen_sites(
 
 
 class _Layer:
-    """One source of values, with the name under which a person knows it."""
+    """One source of values, with its name for people."""
 
     def __init__(
         self, label: str, values: Mapping[str, Any], environ: Mapping[str, str] | None = None
@@ -248,7 +248,7 @@ def _is_unset(value: Any) -> bool:
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options under their main names; a main name that is set wins over its aliases."""
+    """Return the options by their main names; a main name that is set wins over its aliases."""
     known = {key: value for key, value in options.items() if key not in ALIASES}
     for alias, name in ALIASES.items():
         # A module's `node` is the node of a VM, not a setting of the connection.
@@ -349,7 +349,7 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
         raise error.on(answer=f"{error.answer} (from {given_in})") from None
     if with_port == endpoint:
         return endpoint
-    # The port in the host differs from the option: the nearer source counts.
+    # If the port in the host differs from the option, the source with higher priority counts.
     for layer in sources:
         has_host, has_port = bool(layer.get("host")[1]), bool(layer.get("port")[1])
         if has_host and has_port:
@@ -364,7 +364,7 @@ def _endpoint(layers: Sequence[_Layer]) -> Endpoint:
 
 
 def misplaced_secrets(options: Mapping[str, Any]) -> set[str]:
-    """Return secrets of tokens that are in an option whose value is shown: the ID of a token."""
+    """Return secrets of tokens in an option whose value is shown: the ID of a token."""
     found: set[str] = set()
     for name, value in options.items():
         if ALIASES.get(name, name) == "token_id":
@@ -380,7 +380,7 @@ def _masked(text: str) -> str:
 def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]:
     """Return user, password, token_id and token_secret.
 
-    A token wins, unless a source that comes before the token's names a password.
+    A token wins, unless a source with higher priority than the token's names a password.
     """
     user = _text(layers, "user")
     token_id = _text(layers, "token_id")
@@ -406,7 +406,7 @@ def _credentials(layers: Sequence[_Layer], endpoint: Endpoint) -> dict[str, str]
 
 
 def _nearest_credentials(layers: Sequence[_Layer]) -> str:
-    """Return "token" or "password", whichever the first source with credentials names, or ""."""
+    """Return "token" or "password": the credentials in the first source that has any, or ""."""
     for layer in layers:
         if layer.get("token_id")[1] or layer.get("token_secret")[1]:
             return "token"
@@ -416,8 +416,8 @@ def _nearest_credentials(layers: Sequence[_Layer]) -> str:
 
 
 def _require_one_user(layers: Sequence[_Layer], attempted: str) -> None:
-    """Raise ConfigurationError if a source names a user, without a password, and the token of
-    another user.
+    """Raise ConfigurationError if a source names a user without a password, and a token of another
+    user.
     """
     for layer in layers:
         token_id, where = layer.get("token_id")
@@ -470,7 +470,7 @@ def _token(attempted: str, user: str, token_id: str, token_secret: str) -> dict[
 
 
 def _require_token_id(attempted: str, token_id: str, token_secret: str) -> None:
-    """Raise ConfigurationError if the ID has a secret in it, which must not be shown."""
+    """Raise ConfigurationError if the ID contains a secret, which must not be shown."""
     if _UUID.fullmatch(token_id) and not _UUID.fullmatch(token_secret):
         raise _wrong(
             "token_id and token_secret are swapped",
@@ -490,7 +490,7 @@ def _require_token_id(attempted: str, token_id: str, token_secret: str) -> None:
 
 
 def _require_not_swapped(attempted: str, user: str, password: str) -> None:
-    """Raise ConfigurationError if the password is a user and the user is not: neither is shown."""
+    """Raise ConfigurationError if only the password looks like a user; neither is shown."""
     if user and not _USER.match(user) and _USER.match(password):
         raise _wrong(
             "user and password are swapped",
@@ -528,9 +528,9 @@ def _require_user(attempted: str, user: str, purpose: str) -> None:
 
 
 def _chosen_site(own: _Layer, environ: _Layer, read_file: ReadFile | None) -> dict[str, Any] | None:
-    """Return the site that the task names, or the default one.
+    """Return the site that the task names, or the default site.
 
-    None when the task names its own host.
+    None if the task names its own host.
     """
     own_site, _unused = own.get("site")
     if own.get("host")[1]:
@@ -564,9 +564,9 @@ def _named(sites: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
 
 
 def _default_site(sites: list[dict[str, Any]], environ: _Layer) -> dict[str, Any] | None:
-    """Return the site that is marked, or named `default`, or the only one.
+    """Return the site that is marked as default, or is named `default`, or is the only one.
 
-    Returns None without such a site, if there are no sites, or if the environment names a host.
+    Returns None if there is no such site, or if the environment names a host.
     """
     marked = [site for site in sites if str(site.get("default", "")).strip().lower() in _TRUE]
     if len(marked) > 1:
@@ -679,7 +679,7 @@ def _site(given: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _own_list(value: Any, what: str) -> list[str]:
     """Return a list of names.
 
-    An empty one would mean nothing at all, or everything, so it is refused.
+    An empty list is refused, because it could mean nothing or everything.
     """
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):

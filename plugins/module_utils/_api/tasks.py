@@ -20,18 +20,18 @@ from .request import Request
 from .task_poller import TaskPoller
 from .upid import TaskResult, Upid, is_upid, parse_upid
 
-# Seconds between two looks: a twentieth of the wait so far, so that an end is seen late by no
-# more than that.
+# Seconds between two polls: a twentieth of the wait so far, so an end is noticed with at most that
+# delay.
 SHORTEST_PAUSE, LONGEST_PAUSE, PAUSE_SHARE = 0.08, 2.0, 0.05
-# Seconds without an answer that a wait tolerates at least: to give up would abandon a running task.
+# Minimum seconds without an answer that a wait tolerates: giving up would abandon a running task.
 OUTAGE = 120.0
-# Lines that begin something else: the end of the task, the next guest of a bulk action, progress.
+# Lines that end a warning: the end of the task, the next guest of a bulk action, progress.
 _NOT_OF_A_WARNING = re.compile(
     r"TASK |(?:\w+ ){1,2}(?:guests|VM|CT)\b|drive-|transferred |\d", re.IGNORECASE
 )
-# Every other line can be the next message of the task, so that only these certainly continue one.
+# Lines that certainly continue a warning; any other line can be the next message of the task.
 _MIDDLE_OF_A_TEXT = re.compile(r"\s|https?://")
-# The warning with sentences of their own below it, how to enroll certificates (QemuServer.pm,
+# The warning that is followed by sentences on how to enroll certificates (QemuServer.pm,
 # check_efi_vars).
 _EXPLAINED = re.compile(r"EFI disk without 'ms-cert")
 _LOG_PAGE, _LOG_PAGES = 500, 20
@@ -39,7 +39,7 @@ _WELL = "OK"  # the exit status of a task without errors and warnings
 
 
 class NoNotes:
-    """Keeps no notes."""
+    """Records nothing."""
 
     def began(self, upid: str) -> None:
         """Keep no note."""
@@ -51,7 +51,7 @@ class NoNotes:
         """Keep no note."""
 
     def about(self, label: str) -> Notes:
-        """Return notes on one of several VMs, which are not kept either."""
+        """Return the notes about one of several VMs, which record nothing either."""
         return self
 
     def complete(self) -> None:
@@ -61,7 +61,7 @@ class NoNotes:
 class TaskWaiter:
     """Waits for tasks by polling them.
 
-    A broken network is tolerated for `outage` seconds; the request that started the task is never
+    A network failure is tolerated for `outage` seconds; the request that started the task is never
     sent again. If several tasks are awaited, `task_poller` is asked first.
     """
 
@@ -83,7 +83,7 @@ class TaskWaiter:
     def wait(
         self, upid: str, timeout: float, attempted: str, progress: Progress | None = None
     ) -> TaskResult:
-        """Return how the task ended, as soon as it has ended well.
+        """Return the result of the task once it has succeeded.
 
         Raises the error of its exit status (TaskFailed, Locked, Conflict ...) with the end of the
         log, or TaskTimeout after `timeout` seconds.
@@ -132,7 +132,7 @@ class TaskWaiter:
             clock.sleep(min(_pause(waited), max(0.0, one.timeout - waited)))
 
     def _status(self, task: Upid) -> dict[str, Any]:
-        """Return the status of a task as PVE has it, or as running if its node lists it so."""
+        """Return the status of a task from PVE, or as running if its node lists it as running."""
         if self._task_poller is not None and self._task_poller.still_runs(task):
             return {"status": "running"}
         path = ("nodes", task.node, "tasks", task.text, "status")
@@ -153,7 +153,7 @@ class Tasks:
         self._lock_timeout = lock_timeout
 
     def run(self, request: Request, timeout: float) -> TaskResult:
-        """Return how the task ended; without a task (some versions answer null) it is over at once.
+        """Return the result of the task; if there is no task (some versions answer null), at once.
 
         `timeout` is in seconds. Raises FleetError.
         """
@@ -181,7 +181,7 @@ class _Wait:
 
 
 def _pause(waited: float) -> float:
-    """Return the seconds until the next look at a task that was waited for this long."""
+    """Return the seconds until the next poll of a task that was awaited for `waited` seconds."""
     return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, waited * PAUSE_SHARE))
 
 
@@ -190,8 +190,8 @@ def find_task(
 ) -> str | None:
     """Return the UPID of the newest task of that type for that VM which began at `since` or later.
 
-    `since` is in seconds since the epoch, by the clock of the server: allow some seconds. For a
-    look after a lost answer.
+    Used to check the state after a lost answer. `since` is in seconds since the epoch, by the
+    clock of the server: allow some seconds.
     """
     types = {type} if isinstance(type, str) else set(type)
     rows = client.get("nodes", node, "tasks", vmid=vmid, source="all", limit=50) or []
@@ -219,8 +219,8 @@ def _newest(rows: Sequence[Mapping[str, Any]], since: float) -> str | None:
 
 
 def task_log(client: Reader, upid: str) -> list[str]:
-    """Return the lines of a task's log, as far as they can be read: an error here never hides the
-    task's own.
+    """Return the lines of a task's log that can be read: an error here must not hide the error of
+    the task.
     """
     lines: list[str] = []
     with suppress(FleetError):
@@ -248,7 +248,7 @@ def _log_lines(client: Reader, upid: str) -> Iterator[str]:
 
 
 def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskResult:
-    """Return how a task ended, with its warnings. Raises the error of its exit status (pure).
+    """Return the result of a task, with its warnings. Raises the error of its exit status (pure).
 
     `log` is needed for every exit status but OK.
     """
@@ -271,10 +271,10 @@ def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskR
 
 
 def task_warnings(log: Iterable[str]) -> tuple[str, ...]:
-    """Return the warnings in the log of a task, each on one line with the lines that PVE prints
-    below it (pure).
+    """Return the warnings in the log of a task, each joined with the lines below that belong to it
+    (pure).
 
-    PVE marks the first line only (RESTEnvironment.pm, warn).
+    PVE marks only the first line of a warning (RESTEnvironment.pm, warn).
     """
     found: list[list[str]] = []
     is_open = False
@@ -291,8 +291,8 @@ def task_warnings(log: Iterable[str]) -> tuple[str, ...]:
 
 
 def _continues(warning: list[str], line: str) -> bool:
-    """Return whether a line of a log still belongs to a warning: its text continues, or it is
-    explained (pure).
+    """Return whether a line of a log still belongs to a warning, as its text or an explanation
+    (pure).
     """
     if _NOT_OF_A_WARNING.match(line):
         return False

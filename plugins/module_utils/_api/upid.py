@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A task of Proxmox VE: its identity and how it ended (pure)."""
+"""A task of Proxmox VE: its identity and its result (pure)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Upid:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """A task that ended well.
+    """The result of a task that succeeded.
 
-    `warnings` are the lines PVE marked so, `log` its last lines (only with warnings).
+    `warnings` are the warnings in its log, `log` the last lines of the log (only with warnings).
     """
 
     upid: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bridges of nodes, which the cluster's listing lacks: read for a node when needed."""
+"""The bridges of nodes: the cluster's listing lacks them, so a node is asked for them if needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class KnownBridges:
-    """Bridges by node, each node asked once."""
+    """Bridges by node; each node is asked once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -27,7 +27,7 @@ class KnownBridges:
 
     @property
     def connection(self) -> Connection:
-        """The connection that the bridges are read over."""
+        """The connection of the requests for bridges."""
         return self._client.connection
 
     def on(self, node: str) -> frozenset[str]:
@@ -52,7 +52,7 @@ class KnownBridges:
 def choose_with_bridges(
     cluster: ClusterState, needs: Needs, rules: Rules, bridges: KnownBridges
 ) -> Choice:
-    """Return the choice of a node with the bridges; the best candidate is asked first."""
+    """Return the choice of a node that has the bridges; the best candidate is asked first."""
     while True:
         choice = choose_node(cluster, needs, rules, bridges.seen)
         if not needs.bridges or choice.node in bridges.seen:

@@ -26,10 +26,10 @@ def locate(
     tenant_tag: str | None = None,
     prefix: str = PREFIX,
 ) -> tuple[VmRow | None, ClusterState]:
-    """Return the row of a VM, or None if there is none, and the cluster state that shows it.
+    """Return the row of a VM, None if it does not exist, and the cluster state that was searched.
 
-    If the listing does not have a name, or has it more than once, the nodes are asked: the listing
-    can show a VM under the name of a removed one. Raises Conflict if several VMs have the name.
+    If the listing lacks the name, or shows it more than once, the nodes are asked: the listing can
+    show a VM under the name of a removed VM. Raises Conflict if several VMs have the name.
     """
 
     def search(seen: ClusterState) -> VmRow | None:
@@ -50,8 +50,8 @@ def locate_by_name(
 ) -> tuple[VmRow | None, ClusterState]:
     """Return the same for a name, after the node of the VM has confirmed it.
 
-    For callers that do not read the configuration of the VM before they act. A VM that belongs to
-    another tenant since the listing is returned, and the caller refuses it.
+    For callers that do not read the configuration of the VM before they act. If the VM belongs to
+    another tenant by now, its row is returned, and the caller refuses it.
     """
     chosen: dict[str, Any] = {"name": name, "tenant_tag": tenant_tag, "prefix": prefix}
     row, cluster = locate(client, cluster, **chosen)

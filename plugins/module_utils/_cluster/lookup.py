@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the VM that a name or VMID means, and check that the caller may touch it (pure)."""
+"""Find the VM of a name or VMID, and check that the caller may touch it (pure)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def find_vm(
     tenant_tag: str | None = None,
     prefix: str = "tenant_",
 ) -> VmRow | None:
-    """Return the VM with that VMID, or else with that exact name; None if there is none.
+    """Return the VM with that VMID, or else with that exact name; None if it does not exist.
 
-    With a tenant, a name means its own VM, or else a VM that has no other tenant: other tenants'
-    VMs neither match nor conflict. A VM wins over a template. Raises Conflict if several VMs have
-    the name.
+    With a tenant, a name matches the tenant's own VM first, then a VM without another tenant. VMs
+    of other tenants neither match nor conflict. A VM wins over a template. Raises Conflict if
+    several VMs have the name.
     """
     if vmid is not None:
         return cluster.vms.get(vmid)
@@ -57,7 +57,7 @@ def find_vm(
 def namesakes(
     cluster: ClusterState, name: str | None, tenant_tag: str | None, prefix: str
 ) -> list[VmRow]:
-    """Return the VMs that a name can mean, for a tenant or, without one, for all (pure)."""
+    """Return the VMs that a name can mean, for a tenant or, without a tenant, for all (pure)."""
     named = [row for row in cluster.vms.values() if row.name == name]
     if tenant_tag is not None:
         named = _within_reach(named, tenant_tag, prefix)
@@ -86,10 +86,10 @@ def require_own_guest(
     unnamed: str,
     adopt: bool = False,
 ) -> None:
-    """Raise Conflict unless the guest's tags say that it belongs to this tenant alone.
+    """Raise Conflict unless the guest's tags show that it belongs to this tenant alone.
 
     Without a tenant the caller acts for all, and nothing is refused. `adopt` accepts a guest
-    without a tenant. The error about another tenant's guest calls it `unnamed`, such as C(VM 100).
+    without a tenant. The error about another tenant's guest uses `unnamed`, such as C(VM 100).
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -115,7 +115,7 @@ def require_own_guest(
 
 
 def require_unowned(label: str, tags: Iterable[str], prefix: str) -> None:
-    """Raise Conflict for a VM of a tenant: the task has none, and one is required for such a VM."""
+    """Raise Conflict if a VM belongs to a tenant: the task must then name the tenant."""
     if not tenants_of(tags, prefix):
         return
     raise Conflict(
@@ -135,9 +135,9 @@ def require_own_source(
 ) -> None:
     """Raise Conflict unless a tenant may clone this guest.
 
-    It may clone its own guests, templates without a tenant, and the guests in `shared`, which has
-    names and VMIDs as text. `tags` are the guest's tags, read just now. Without a tenant nothing
-    is refused. The error about another tenant's guest names only its VMID.
+    It may clone its own guests, templates without a tenant, and the guests in `shared`, a set of
+    names and VMIDs as text. `tags` are the guest's current tags. Without a tenant nothing is
+    refused. The error about another tenant's guest contains only its VMID.
     """
     owners = tenants_of(tags, prefix)
     if owns(tenant_tag, owners, prefix):
@@ -184,7 +184,7 @@ def require_own_volume(
 
 
 def volume_owner(volume: str) -> int | None:
-    """Return the VMID in a volume's name, or None for an image, an ISO and the like."""
+    """Return the VMID in a volume's name, or None if it has none, such as an image or an ISO."""
     path = volume.partition(":")[2]
     if path.startswith(_WITHOUT_OWNER):
         return None
@@ -199,8 +199,8 @@ def find_template(
 ) -> VmRow | None:
     """Return the template with that VMID or exact name, or None.
 
-    Of copies on several nodes, the copy with the lowest VMID is returned. Raises Conflict if a node
-    has several templates of that name and version.
+    If several nodes have copies, the copy with the lowest VMID is returned. Raises Conflict if a
+    node has several templates of that name and version.
     """
     if vmid is not None:
         return cluster.vms.get(vmid)
@@ -225,8 +225,8 @@ def templates_named(cluster: ClusterState, name: str | None) -> list[VmRow]:
 
 
 def templates_for(cluster: ClusterState, tenant_tag: str | None, prefix: str) -> list[str]:
-    """Return the templates that a message may show to a tenant: its own, and templates that have no
-    tenant (pure).
+    """Return the templates that a message may show to a tenant: its own templates, and templates
+    without a tenant (pure).
     """
     shown: list[str] = []
     for row in cluster.vms.values():
@@ -260,10 +260,9 @@ def _places(rows: Iterable[VmRow]) -> str:
 
 
 def require_known_tenant(cluster: ClusterState, tenant_tag: str, prefix: str) -> None:
-    """Raise NotFound for a tenant of which the caller sees neither a VM nor the pool.
+    """Raise NotFound for a tenant if the caller sees neither a VM nor the pool of the tenant.
 
-    The message names the tenants whose VMs the caller sees, so that a tenant does not learn of
-    others.
+    The message names only tenants whose VMs the caller sees, so a tenant does not learn of others.
     """
     known: set[str] = set()
     for row in cluster.vms.values():

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Choose the node of a VM (pure), with the reasons why each other node was not chosen."""
+"""Choose the node of a VM (pure), with the reason why each other node was not chosen."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Needs:
     only: frozenset[str] | None = None
     memory: int = 0  # bytes
     cores: int = 0
-    cpus: int = 0  # CPUs that a VM must be allowed to have; 0 if it need not run
+    cpus: int = 0  # CPUs that the node must have; 0 if the VM need not run
     running_memory: int = 0  # bytes of memory to start the VM; 0 if it need not run
     room: Mapping[str, int] = field(default_factory=dict)  # bytes that are allocated, by storage
     bridges: frozenset[str] = frozenset()
     vmid: int | None = None  # the VM itself if it exists: it does not count on its node
-    tenant_tag: str | None = None  # affinity is about VMs of this tenant only
+    tenant_tag: str | None = None  # affinity considers VMs of this tenant only
     prefix: str = PREFIX
     label: str = ""  # the seed of the strategy `random`
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The node, why it was taken, and why each other node was not."""
+    """The chosen node, the reasons, and why each other node was not chosen."""
 
     node: str
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Choice:
 
 @dataclass
 class Load:
-    """The guests of a node without templates and the VM itself, running or not; memory in bytes."""
+    """The guests of a node, running or not, except templates and the VM itself; memory in bytes."""
 
     vms: int = 0
     cores: int = 0
@@ -104,12 +104,12 @@ def choose_node(
     """Return the node that the strategy prefers among the nodes that meet every constraint.
 
     The default takes the node with the smallest share of its memory allocated to VMs, in steps of 5
-    %, then the node with fewer VMs. Ties go by the order of O(placement.nodes), or else are drawn
-    by the VM's name: the same cluster state gives the same answer for the same VM. A node whose
-    bridges are unknown passes that check. Raises NodeUnhealthy with each node's reason if none
-    fits, QuotaExceeded if only its room keeps a node from fitting, and ConfigurationError for a
-    node or storage that the cluster does not have and for a bridge that is missing on every
-    possible node.
+    %, then the node with fewer VMs. The order of O(placement.nodes) decides ties, or else numbers
+    drawn from the VM's name: the same cluster state gives the same answer for the same VM. A node
+    whose bridges are unknown passes that check. If no node fits, raises QuotaExceeded if at least
+    one node only lacks room, ConfigurationError if at least one only lacks a bridge, otherwise
+    NodeUnhealthy, with the reason of each node. Raises ConfigurationError for a node or storage
+    that the cluster does not have.
     """
     _require_known(cluster, needs, rules)
     loads = loads_of(cluster, needs, rules)
@@ -124,7 +124,7 @@ def choose_node(
             refused[name] = reason
             continue
         if node.maintenance:
-            # A VM that is already there stays, a new one goes elsewhere.
+            # An existing VM stays there, a new VM is placed elsewhere.
             refused[name] = "in maintenance"
             continue
         reason = why_no_room(cluster, name, needs, rules)
@@ -156,7 +156,7 @@ def choose_node(
 def loads_of(cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES) -> dict[str, Load]:
     """Return the load of each node.
 
-    A VM that is too new for the listing's figures counts with the figures of the VM itself.
+    A guest without figures in the listing yet counts with the figures in `needs`.
     """
     loads = {name: Load() for name in cluster.nodes}
     for vm in cluster.guests:
@@ -277,7 +277,7 @@ def _why_no_memory_left(row: NodeRow, load: Load, needs: Needs, rules: Rules) ->
 
 
 def why_no_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
-    """Return why a node can never start the VM, or a storage has no room for its disks, or None.
+    """Return why a node can never start the VM or a storage has no room for its disks, or None.
 
     Figures that the caller may not see are not checked.
     """
@@ -312,9 +312,9 @@ def _why_too_full(free: int, factor: float, size: int, planned: int) -> str:
 
 
 def _why_no_memory(row: NodeRow, needs: Needs, rules: Rules) -> str | None:
-    """Return why the node has not enough free memory now, or None.
+    """Return why the node does not have enough free memory now, or None.
 
-    It is not checked if the rules limit how much of the memory may be allocated.
+    Free memory is not checked if the rules limit how much of the memory may be allocated.
     """
     if not row.memory or rules.memory_overcommit is not None:
         return None
@@ -341,9 +341,9 @@ def require_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules, l
 
 
 def _why_apart(node: str, loads: Mapping[str, Load], rules: Rules) -> str | None:
-    """Return why required affinity or anti-affinity rules a node out, or None.
+    """Return why required affinity or anti-affinity excludes a node, or None.
 
-    The first VM of a group goes anywhere.
+    The first VM of a group can be placed on any node.
     """
     if not rules.required:
         return None
@@ -381,7 +381,7 @@ def why_no_bridge(node: str, needs: Needs, bridges: Bridges) -> str | None:
 
 
 class _Comparison:
-    """Compares nodes that fit: which is best, and why."""
+    """Compares the nodes that fit, and gives the reasons."""
 
     def __init__(
         self, cluster: ClusterState, needs: Needs, rules: Rules, loads: Mapping[str, Load]
@@ -395,7 +395,7 @@ class _Comparison:
         self._order = {name: float(place) for place, name in enumerate(ordered)}
 
     def rank(self, name: str) -> tuple[float, ...]:
-        """Return the key to sort nodes by: the best one has the lowest."""
+        """Return the sort key of a node: the best node has the lowest."""
         load = self._loads[name]
         is_other = bool(self._rules.nodes) and name not in self._rules.nodes
         preferred = (float(is_other), len(load.apart), -len(load.together))
@@ -409,7 +409,7 @@ class _Comparison:
             return ()
         if strategy == "random":
             return (_drawn(f"{self._rules.seed}/{label}/{name}"),)
-        # Runs that start at the same time would all choose one node: ties differ by VM.
+        # Ties are decided by VM: otherwise all runs that start at the same time choose one node.
         tie = self._order[name]
         if not self._rules.nodes:
             tie = _drawn(f"{label}/{name}")
@@ -441,7 +441,7 @@ class _Comparison:
         return f"{strategy}: {reason}"
 
     def why_behind(self, name: str, best: str) -> str:
-        """Return why a node that fits was not taken."""
+        """Return why a node that fits was not chosen."""
         preferred = self._rules.nodes
         if name not in preferred and best in preferred:
             return "it fits, but is none of the preferred nodes"
@@ -480,7 +480,7 @@ def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
 
 
 def _storages_instead(cluster: ClusterState, needs: Needs, refused: Mapping[str, str]) -> str:
-    """Return the advice to name another storage if wrong content is the only fault of each node."""
+    """Return the advice to name another storage if each node is refused for wrong content alone."""
     for storage, content in needs.storages.items():
         if set(refused.values()) != {_wrong_content(storage, content)}:
             continue
@@ -526,7 +526,7 @@ def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
 
 
 def unknown_storage(attempted: str, place: str, known: Collection[str]) -> ConfigurationError:
-    """Return the error of a storage that a place does not have; it has the `known` ones."""
+    """Return the error of a storage that a place does not have; `known` are its storages."""
     listed = ", ".join(sorted(known)) or "no storage this token may see"
     return ConfigurationError(
         attempted=attempted,

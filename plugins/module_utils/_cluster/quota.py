@@ -92,9 +92,9 @@ def _limits(given: Any, what: str) -> Limits:
 def figures_by_vm(
     cluster: ClusterState, tag: str, prefix: str, volumes: Mapping[int, int] | None = None
 ) -> dict[int, Figures]:
-    """Return the figures of each VM of a tenant, by VMID. A template counts for its disks only.
+    """Return the figures of each VM of a tenant, by VMID. Of a template only the disks count.
 
-    `volumes` are the bytes of all disks by VMID; the listing itself has the boot disk only.
+    `volumes` are the bytes of all disks by VMID; the listing contains only the boot disk.
     """
     sizes = volumes or {}
     found: dict[int, Figures] = {}
@@ -115,9 +115,9 @@ def total(figures: Iterable[Figures]) -> Figures:
 
 
 def excess(limits: Limits, used: Figures, more: Figures) -> dict[str, dict[str, int]]:
-    """Return used, wanted and limit of each kind in which `more` does not fit beside `used`.
+    """Return used, wanted and limit of each kind for which `used` and `more` exceed the limit.
 
-    A kind of which nothing more is wanted never counts.
+    Kinds for which `more` is 0 are not checked.
     """
     over: dict[str, dict[str, int]] = {}
     for kind in KINDS:
@@ -159,7 +159,7 @@ def beyond(
 
 
 def shown_figures(kind: str, *values: int) -> tuple[str, ...]:
-    """Return figures of one kind for a message: sizes in bytes with their unit, else numbers."""
+    """Return figures of one kind for a message: sizes with their unit, else plain numbers."""
     if kind in _UNITS:
         return readable_sizes(*values)
     return tuple(map(str, values))

@@ -4,9 +4,9 @@
 
 """VMs that a restore is writing: they have neither name nor tags until it ends.
 
-While Proxmox VE restores a backup, the configuration of the VM is C(memory: 128) alone. It has a
-lock only if the backup is on a backup server. A restore that fails leaves it like that, or empty if
-it failed early (qemu-server: PVE/QemuServer.pm, restore_vma_archive and
+While Proxmox VE restores a backup, the configuration of the VM contains only C(memory: 128), and a
+lock if the backup is on a backup server. A failed restore leaves this configuration, or an empty
+one if it failed early (qemu-server: PVE/QemuServer.pm, restore_vma_archive and
 restore_proxmox_backup_archive; PVE/API2/Qemu.pm, create_vm). Only the task shows the restore. It is
 visible to the user who started it, and with Sys.Audit on the node (pve-manager: PVE/API2/Tasks.pm).
 """
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _MIB = 1024**2
 _WRITTEN = ({"memory": "128"}, {"memory": "128", "lock": "create"})
-# The locks of a bare configuration by the memory that a node lists for it: an empty one has the
-# default.
+# The locks of a bare configuration by the memory that a node lists for it; for an empty
+# configuration that is PVE's default.
 _LOCKS: Mapping[int, tuple[str | None, ...]] = {128 * _MIB: (None, "create"), 512 * _MIB: (None,)}
 RESTORE_TASK = "qmrestore"
 _AUDIT = "Sys.Audit"
@@ -37,9 +37,9 @@ _LONGEST_PAUSE = 1.0
 
 
 def is_bare(config: Mapping[str, Any] | None) -> bool:
-    """Return whether a restore writes the VM of this configuration, or has failed to (pure).
+    """Return whether this is the configuration of a VM during or after a failed restore (pure).
 
-    None is the configuration of a VM that is gone.
+    None stands for a VM that is gone.
     """
     return config is not None and _settings(config) in (*_WRITTEN, {})
 
@@ -67,10 +67,11 @@ def seems_bare(row: VmRow) -> bool:
 def suspects(
     cluster: ClusterState, tag: str | None, prefix: str, known: Collection[int] = ()
 ) -> list[VmRow]:
-    """Return the VMs that seem bare and may be of that tenant, sorted by VMID (pure).
+    """Return the VMs that seem bare and may belong to that tenant, sorted by VMID (pure).
 
-    VMs whose VMIDs are `known` are left out. A VM keeps its pool during a restore. It is not the
-    tenant's if only other tenants have VMs in that pool. Without a tenant any VM may be meant.
+    VMs whose VMIDs are `known` are left out. A VM keeps its pool during a restore: it does not
+    belong to the tenant if only other tenants have VMs in that pool. Without a tenant, all VMs that
+    seem bare are returned.
     """
     bare = {row.vmid: row for row in filter(seems_bare, cluster.vms.values())}
     if not bare:
@@ -83,12 +84,12 @@ def suspects(
 def with_doubtful(
     client: Client, cluster: ClusterState, tag: str | None, prefix: str
 ) -> ClusterState:
-    """Return the cluster state with the VMs that may be bare as their nodes list them; one request
+    """Return the cluster state with the rows of VMs that may be bare from their nodes; one request
     for each node of such a VM.
 
-    The listing has the current lock and tags of a VM, but its name and memory are some seconds old
-    (pve-manager: PVE/API2/Cluster.pm, resources). So it shows a new restore as a VM without tags
-    that keeps its name. A VM that runs is not restored.
+    The listing shows the current lock and tags of a VM, but its name and memory are some seconds
+    old (pve-manager: PVE/API2/Cluster.pm, resources). So a new restore is listed as a VM without
+    tags that still has its name. A running VM is not being restored.
     """
     others = _pools_of_others(cluster, tag, prefix)
     nodes: set[str] = set()
@@ -125,9 +126,8 @@ def await_restored(
 ) -> dict[str, Any] | None:
     """Return the configuration of a VM once no restore writes it; None if the VM is gone.
 
-    `path` is the VM's path in the API.
-    A configuration that is still bare was left by a failed restore. Raises BeingRestored after
-    `seconds`, at least after one look.
+    `path` is the VM's path in the API. A returned configuration that is bare was left by a failed
+    restore. Raises BeingRestored after `seconds`, and at least one reading.
     """
     config, restore = _watch_restore(client.direct(), path, seconds)
     node, vmid = str(path[1]), int(path[3])
@@ -166,7 +166,9 @@ def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> N
 
 
 def first_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> BeingRestored | None:
-    """Return the error about the first VM that a restore writes; requests as `require_restored`."""
+    """Return the error about the first VM that a restore writes; as many requests as
+    `require_restored`.
+    """
     try:
         require_restored(client, rows, attempted)
     except BeingRestored as error:
@@ -175,7 +177,7 @@ def first_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> Bei
 
 
 def find_restored(client: Client, rows: Iterable[VmRow]) -> dict[int, str]:
-    """Return a sentence about each of these VMs that a restore writes, by VMID; requests as for
+    """Return a sentence about each of these VMs that a restore writes, by VMID; as many requests as
     `require_restored`. VMs that cannot be read are left out.
     """
     found: dict[int, str] = {}
@@ -205,7 +207,7 @@ def require_no_restore(config: Mapping[str, Any], attempted: str, vmid: int, nod
 def require_restore_succeeded(
     config: Mapping[str, Any] | None, attempted: str, vmid: int, node: str
 ) -> None:
-    """Raise RestoreFailed for a VM that a failed restore has left without name and disks (pure)."""
+    """Raise RestoreFailed for a VM that a failed restore left without name and disks (pure)."""
     if not is_bare(config):
         return
     raise RestoreFailed(
@@ -222,7 +224,7 @@ def require_restore_succeeded(
 
 @dataclass(frozen=True)
 class _Restore:
-    """The state of a restore in the tasks of a node. A caller may not see the task."""
+    """The state of a restore in the tasks of a node. The task can be hidden from the caller."""
 
     upid: str = ""
     has_ended: bool = False

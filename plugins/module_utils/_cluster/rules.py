@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The option O(placement): which nodes are eligible, and how one of them is chosen (pure)."""
+"""The option O(placement): the eligible nodes, and the rules to choose one of them (pure)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .._api.settings import Connection
 
 _BY_NAME = "name:"
-# How often the free bytes of a thin storage may be given to new disks.
+# How many times its free bytes a thin storage may allocate to new disks.
 STORAGE_OVERCOMMIT = 10.0
 
 
@@ -57,7 +57,7 @@ class Rules:
     storage_overcommit: float = STORAGE_OVERCOMMIT
     affinity: tuple[VmSelector, ...] = ()
     anti_affinity: tuple[VmSelector, ...] = ()
-    required: bool = True  # whether affinity and anti-affinity must hold, or are only preferred
+    required: bool = True  # whether affinity and anti-affinity are required or only preferred
     keep: bool | None = None  # whether HA rules keep affinity and anti-affinity
     given: bool = False  # whether the task has any rule
     own: tuple[str, ...] = ()  # the nodes that the site uses; empty for all
@@ -149,7 +149,7 @@ def with_site(rules: Rules, connection: Connection) -> Rules:
 
 
 def read_max_vms(value: Any, what: str) -> tuple[int | None, dict[str, int]]:
-    """Return the maximum of VMs on any node, or by node; a node that the map lacks has no limit."""
+    """Return the maximum of VMs on any node, or by node; other nodes have no limit."""
     if value is None or value == {}:
         return None, {}
     if not isinstance(value, Mapping):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes, storages and bridges that a site may use of its cluster, without a list all (pure)."""
+"""The nodes, storages and bridges that a site may use; without a list, all of them (pure)."""
 
 from __future__ import annotations
 

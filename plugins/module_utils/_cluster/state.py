@@ -23,10 +23,10 @@ from .tenant import parse_tags
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Seconds after which a cluster state is read again before a write that rests on it.
+# Seconds after which a cluster state is read again before a write that depends on it.
 FRESH = 5.0
 NODES_AT_ONCE = 8
-# How often VMs are looked for that move while the nodes list theirs.
+# How often VMs are searched for that move while the nodes list their VMs.
 _LOOKS = 3
 
 
@@ -50,12 +50,12 @@ class VmRow:
     memory: int
     disk: int
     uptime: int
-    fresh: bool = False  # whether its node itself reported it just now, with the full power state
-    planned: bool = False  # whether this run will make or change it, so that it is not there yet
+    fresh: bool = False  # whether its node has just reported it, with the full power state
+    planned: bool = False  # whether the row shows a guest that this run has yet to create or change
 
     @property
     def own_name(self) -> str:
-        """Its name, empty if it has none."""
+        """The name of the guest, empty if it has none."""
         return own_name(self.name, self.vmid)
 
     @property
@@ -89,7 +89,7 @@ class StorageRow:
     used: int
     total: int
     planned: int = 0  # bytes that VMs of the same run will allocate
-    thick: bool | None = None  # whether it allocates whole volumes; None until it is asked
+    thick: bool | None = None  # whether it allocates whole volumes; None until it is read
 
     @property
     def place(self) -> str:
@@ -103,8 +103,8 @@ class StorageRow:
 class ClusterState:
     """The cluster as the caller may see it; hidden entries are missing.
 
-    `types` are PVE's words for the kinds of guests that the caller works on. `vms` has the guests
-    of these kinds, `taken` the VMIDs of all guests.
+    `types` are PVE's words for the kinds of guests that the caller works on. `vms` contains the
+    guests of these kinds, `taken` the VMIDs of all guests.
     """
 
     vms: Mapping[int, VmRow]
@@ -113,11 +113,11 @@ class ClusterState:
     pools: frozenset[str]
     taken: AbstractSet[int]
     read_at: float = 0.0  # by the client's monotonic clock
-    asked_nodes: frozenset[str] = frozenset()  # nodes that gave the names of their VMs themselves
+    asked_nodes: frozenset[str] = frozenset()  # nodes that returned the names of their VMs
     types: frozenset[str] = frozenset()
     # guests of other kinds, as the listing has them
     others: Mapping[int, VmRow] = field(default_factory=dict)
-    asked_others: frozenset[str] = frozenset()  # nodes that gave the names of these as well
+    asked_others: frozenset[str] = frozenset()  # nodes that returned the names of these guests
     freed: frozenset[int] = frozenset()  # VMIDs of empty guests that this run removes first
 
     def is_of_other_kind(self, vmid: int | None) -> bool:
@@ -172,7 +172,7 @@ def fetch_cluster_state(client: Client, types: Collection[str]) -> ClusterState:
 
 
 def read_members(client: Client) -> list[Mapping[str, Any]]:
-    """Return the nodes of the cluster as its status has them, offline ones too; one request."""
+    """Return the nodes of the cluster from its status, also offline nodes; one request."""
     rows = client.get("cluster", "status") or ()
     return [row for row in rows if row["type"] == "node"]
 
@@ -186,7 +186,7 @@ def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
 
 
 def node_of(client: Client, vmid: int) -> str | None:
-    """Return the node a VM is on now, or None; one request."""
+    """Return the present node of a VM, or None; one request."""
     node: str | None = guest_row(client, vmid).get("node")
     return node
 
@@ -208,9 +208,9 @@ def read_config(client: Client, path: tuple[str | int, ...]) -> dict[str, Any] |
 
 
 def pool_of(client: Client, vmid: int) -> str | None:
-    """Return the pool a VM is in now, or None; one request.
+    """Return the present pool of a VM, or None; one request.
 
-    The listing does not lag in this: PVE takes it from user.cfg (pve-manager, API2/Cluster.pm).
+    The pool in the listing does not lag: PVE reads it from user.cfg (pve-manager, API2/Cluster.pm).
     """
     pool: str | None = guest_row(client, vmid).get("pool")
     return pool
@@ -227,10 +227,10 @@ def ask_nodes(
 ) -> ClusterState:
     """Return the cluster state with the VMs as these nodes list them, which does not lag.
 
-    One request for each node that is not offline, in parallel. `full` asks each machine for its
-    power state too, such as paused; containers have none that a list leaves out. The VMs of a node
-    that does not answer keep their rows of the listing. A VM that its node no longer has was moved
-    or removed since: one more request tells which, and its new node is asked.
+    One request for each node that is not offline, in parallel. `full` also requests the full power
+    state of VMs, such as paused; containers have no such states. The VMs of a node that does not
+    answer keep their rows of the listing. A VM that its node no longer lists was moved or removed:
+    one more request finds its new node, which is then asked.
     """
     cluster, missed = _ask(client, cluster, nodes, full)
     for _look in range(_LOOKS):
@@ -245,7 +245,7 @@ def ask_nodes(
 def _ask(
     client: Client, cluster: ClusterState, nodes: Iterable[str], full: bool
 ) -> tuple[ClusterState, set[int]]:
-    """Return the cluster state with the answers of the nodes, and the VMs that their nodes lack."""
+    """Return the cluster state with the answers of the nodes, and the VMs missing from them."""
 
     def ask(node: str) -> list[dict[str, Any]] | None:
         rows: list[dict[str, Any]] = []
@@ -281,8 +281,8 @@ def _ask(
 
 
 def _kinds_on(cluster: ClusterState, node: str) -> list[str]:
-    """Return the kinds of guests to request from a node: of several kinds, only the kinds of its
-    guests in the listing (pure).
+    """Return the kinds of guests to request from a node: if there are several kinds, only the kinds
+    of its guests in the listing (pure).
     """
     if len(cluster.types) == 1:
         return list(cluster.types)
@@ -290,7 +290,7 @@ def _kinds_on(cluster: ClusterState, node: str) -> list[str]:
 
 
 def _as_its_node_says(row: Mapping[str, Any], listed: VmRow, full: bool) -> VmRow:
-    """Return a VM from the list of its node; that list has no pools (pure)."""
+    """Return a VM from the list of its node; that list does not contain pools (pure)."""
     fresh = row_of_listing(
         {**row, "type": listed.type, "node": listed.node, "maxcpu": row.get("cpus")}
     )
@@ -319,9 +319,9 @@ def _on_state(of_node: str, of_cluster: str) -> str:
     """Return the power state of a VM from its states in the list of its node and in the cluster's
     list.
 
-    The node has C(running) for every VM with a process, also a paused one (qemu-server:
-    PVE/QemuServer.pm, vmstatus). The cluster has QEMU's own state, a few seconds old (pve-manager:
-    PVE/Service/pvestatd.pm, update_qemu_status).
+    The node lists every VM with a process as C(running), also a paused VM (qemu-server:
+    PVE/QemuServer.pm, vmstatus). The cluster lists QEMU's own state, a few seconds old
+    (pve-manager: PVE/Service/pvestatd.pm, update_qemu_status).
     """
     if of_node != "running" or of_cluster in ("stopped", "unknown"):
         return of_node
@@ -331,12 +331,11 @@ def _on_state(of_node: str, of_cluster: str) -> str:
 def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) -> ClusterState:
     """Return the cluster state with the name of each VM from its node; one request for each node.
 
-    `missing`: only the nodes of VMs that have no name in the listing, so that usually no node is
-    asked.
+    `missing`: only the nodes of VMs that have no name in the listing; usually no node is asked.
 
-    The listing has the name of a guest from its last statistics, by its number alone: a VM that got
-    the number of a removed one is listed under that one's name until pvestatd has run, and a VM
-    with a new number has no name until then (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
+    The listing takes the name of a guest from the last statistics of its VMID. Until pvestatd has
+    run, a new VM has the name of a removed VM with the same VMID, or no name if the VMID was not
+    used before (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
     """
     vms = cluster.vms.values()
     nodes = {row.node for row in vms if not (missing and row.name)}
@@ -352,7 +351,7 @@ def with_other_names(
     client: Client, cluster: ClusterState, nodes: Iterable[str] | None = None
 ) -> ClusterState:
     """Return the cluster state with the guests of other kinds as these nodes list them; without
-    `nodes`, those are asked whose guests have no name in the listing, which are usually none.
+    `nodes`, the nodes of guests without a name in the listing are asked (usually none).
 
     One request for each node and kind.
     """
@@ -394,10 +393,10 @@ def power_of(row: Mapping[str, Any]) -> str:
 
 
 def cluster_state_of(rows: Iterable[Mapping[str, Any]], types: Collection[str]) -> ClusterState:
-    """Return the cluster state that the rows of C(/cluster/resources) give, for work on guests of
-    these kinds (pure).
+    """Return the cluster state from the rows of C(/cluster/resources), for work on guests of these
+    kinds (pure).
 
-    A row of a kind that this collection does not know only keeps its VMID from being free.
+    Of a guest of an unknown kind, only the VMID is kept, so it does not count as free.
     """
     vms: dict[int, VmRow] = {}
     nodes: dict[str, NodeRow] = {}

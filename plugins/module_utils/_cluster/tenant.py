@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tenant of a VM, which exactly one tag names, and the names of its network objects (pure)."""
+"""The tenant of a VM, named by exactly one tag, and the names of its network objects (pure)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tenant_tag(tenant: str, prefix: str = PREFIX) -> str:
 def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
     """Return the tenants' tags among `tags`, each once, sorted.
 
-    A VM belongs to a tenant if there is exactly one.
+    A VM belongs to a tenant if it has exactly one such tag.
     """
     start = prefix.lower()
     found: set[str] = set()
@@ -55,7 +55,7 @@ def tenants_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str, ...]:
 def owns(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREFIX) -> bool:
     """Return whether a guest with these tags belongs to that tenant alone.
 
-    Without a tenant the caller acts for all, and every guest is its own.
+    Without a tenant the caller acts for all, and the answer is always true.
     """
     if tenant_tag is None:
         return True
@@ -79,7 +79,7 @@ def is_of_others(tenant_tag: str | None, tags: Iterable[str], prefix: str = PREF
 def foreign_tag(tags: Iterable[str], own: str | None, prefix: str = PREFIX) -> str | None:
     """Return a tag of another tenant than `own`, or None.
 
-    Without `own`, several tags are in conflict with each other, and the first of them is returned.
+    Without `own`, several tags conflict with each other, and the first of them is returned.
     """
     owners = tenants_of(tags, prefix)
     if own is not None:
@@ -93,7 +93,7 @@ def foreign_tag(tags: Iterable[str], own: str | None, prefix: str = PREFIX) -> s
 def keep_owners(
     tags: Iterable[str], owners: Iterable[str], prefix: str = PREFIX
 ) -> tuple[str, ...] | None:
-    """Return `tags` with exactly these tenants' tags among them, or None if nothing changes."""
+    """Return `tags` with these tenants' tags in place of all others, or None if nothing changes."""
     listed = tuple(tags)
     kept = tuple(owners)
     present = set(tenants_of(listed, prefix))
@@ -116,9 +116,9 @@ def tenant_of(tags: Iterable[str], prefix: str = PREFIX) -> tuple[str | None, st
 def require_named_owners(params: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> None:
     """Raise ValidationFailed for a tenant or prefix without a value, also in an item of `vms`.
 
-    Without a tenant a task works on the VMs of all, so a variable that happens to be empty must not
-    mean that. `given` are the arguments as the user wrote them: only there null differs from an
-    option that is left out. In an item of `vms` null means the value for all VMs.
+    Without a tenant a task works on the VMs of all tenants: an empty variable must not cause that.
+    `given` are the arguments as the user wrote them: only there null differs from an option that is
+    left out. In an item of `vms` null means the value for all VMs.
     """
     raw = given or {}
     _require_owner(params, raw, "", is_given_for_all=False)
@@ -153,7 +153,7 @@ def blank_owner(option: str, place: str = "") -> ValidationFailed:
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a value is None or holds only blanks."""
+    """Return whether a value is None or contains only blanks."""
     if value is None:
         return True
     text = str(value)
@@ -173,7 +173,7 @@ def _require_owner(
 
 
 def _dictionaries(value: Any) -> list[Mapping[str, Any]]:
-    """Return a list of dictionaries; another value in their place counts as an empty one."""
+    """Return a list of dictionaries; any other item becomes an empty dictionary."""
     if not isinstance(value, list):
         return []
     found: list[Mapping[str, Any]] = []
@@ -193,8 +193,8 @@ def vnet_id(tag: str, network: str) -> str:
 def group_name(tag: str) -> str:
     """Return the name of the security group and of the IP set of a tenant.
 
-    It is the tag. A tag that is too long for a group, or has other characters, is shortened, and
-    ends with a hash.
+    The name is the tag. If the tag is too long for a group, or has characters that a group cannot
+    have, it is shortened and ends with a hash.
     """
     if _GROUP.fullmatch(tag):
         return tag

@@ -6,7 +6,7 @@
 
 The listing has neither name nor figures of a VM whose node has reported no statistics for five
 minutes (pve-manager: PVE/API2Tools.pm, extract_vm_stats; pve-cluster: status.c, cfs_rrd_dump). The
-node, which has it in the configuration, is down or does not answer.
+configuration has the name, but the node is down or does not answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def remark_on_unread(cluster: ClusterState) -> str:
 
 
 def _unread(cluster: ClusterState) -> list[VmRow]:
-    """Return the VMs whose names neither the listing nor their node has."""
+    """Return the VMs without a name in the listing and in the answer of their node."""
     found: list[VmRow] = []
     for row in cluster.vms.values():
         is_named = row.name or row.node in cluster.asked_nodes or row.planned

@@ -14,12 +14,12 @@ from .state import ClusterState, fetch_cluster_state, refreshed
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Seconds that a run waits, for all its VMs together, until it can read whose a new VM is.
+# Seconds that a run waits, for all its VMs together, for the names and owners of new VMs.
 PATIENCE = 30.0
 
 
 class ClusterView:
-    """The cluster as a run sees it that works on one guest alone; `types` as in `ClusterState`."""
+    """The cluster as seen by a run that works on one guest; `types` as in `ClusterState`."""
 
     def __init__(self, client: Client, types: Collection[str]) -> None:
         self.client = client
@@ -27,7 +27,7 @@ class ClusterView:
         self._names_until: float | None = None
 
     def now(self) -> ClusterState:
-        """Return a cluster state that is read now."""
+        """Return a newly read cluster state."""
         return fetch_cluster_state(self.client, self.types)
 
     def fresh(self, cluster: ClusterState) -> ClusterState:
@@ -35,7 +35,7 @@ class ClusterView:
         return refreshed(self.client, cluster)
 
     def seconds_for_names(self) -> float:
-        """Return how long the run still waits for the names of VMs that others are creating."""
+        """Return how long the run may still wait for the names of VMs that others are creating."""
         now = self.client.clock.monotonic()
         if self._names_until is None:
             self._names_until = now + PATIENCE

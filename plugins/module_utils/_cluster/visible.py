@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds out whether a VMID that the listing does not have is free, or only hidden from the caller.
+"""Finds out whether a VMID missing from the listing is free, or only hidden from the caller.
 
-The listing leaves out guests that the caller may not see. C(GET /cluster/nextid) with a VMID says
-to every caller whether that number is in use (pve-manager: API2/Cluster.pm). Whether a storage is
-missing or hidden follows from the privileges of the caller.
+The listing leaves out guests that the caller may not see. C(GET /cluster/nextid) with a VMID tells
+every caller whether that VMID is in use (pve-manager: API2/Cluster.pm). The privileges of the
+caller show whether a missing storage could be hidden.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def is_in_use(client: Reader, vmid: int) -> bool:
-    """Return whether any VM or container has that number, visible or not; one request."""
+    """Return whether any VM or container has that VMID, visible or not; one request."""
     try:
         client.get("cluster", "nextid", vmid=vmid)
     except VmidTaken:
@@ -35,8 +35,8 @@ def is_in_use(client: Reader, vmid: int) -> bool:
 def hidden_storages(client: Reader, names: Iterable[str]) -> list[str]:
     """Return the storages that the caller could not see; one request for each.
 
-    The listing has only storages on which the caller has Datastore.Audit (pve-manager:
-    PVE/API2/Cluster.pm, resources), so that a missing one may exist.
+    The listing contains only storages on which the caller has Datastore.Audit (pve-manager:
+    PVE/API2/Cluster.pm, resources), so a missing storage may exist.
     """
     hidden: list[str] = []
     for name in names:
@@ -86,13 +86,13 @@ class Sight:
     """PVE's answer about a VMID that the listing lacks."""
 
     in_use: bool = False
-    created: bool = False  # whether a VM or container got it since the listing was read
+    created: bool = False  # whether a VM or container got the VMID after the listing was read
 
 
 def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> Sight:
     """Return PVE's answer about a VMID.
 
-    One request if the listing lacks the number, and a second if it is in use.
+    One request if the listing lacks the VMID, and a second one if the VMID is in use.
     """
     if vmid is None or vmid in cluster.taken | cluster.freed or not is_in_use(client, vmid):
         return Sight()
@@ -102,7 +102,7 @@ def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> Sight:
 def require_visible(sight: Sight, vmid: int | None, attempted: str) -> None:
     """Raise PermissionDenied for a VMID that is in use, but hidden from the caller (pure).
 
-    Raises Conflict for a VM that was created since the listing was read.
+    Raises Conflict for a VM that was created after the listing was read.
     """
     if not sight.in_use:
         return

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Chooses the VMID of a new VM (pure). PVE reserves nothing: the first creation gets the number."""
+"""Chooses the VMID of a new VM (pure). PVE reserves nothing: the first creation gets the VMID."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .._core.errors import QuotaExceeded
 
 VmidRange = tuple[int, int]
 
-# Free VMIDs to choose from after a race was lost; the number doubles with each further loss.
+# Number of free VMIDs to choose from after a lost race; it doubles with each further loss.
 _FIRST_SPREAD = 4
 _WIDEST_SPREAD = 4096
 
@@ -84,9 +84,9 @@ def _inside(vmid: int, vmid_range: VmidRange) -> bool:
 class VmidAllocator:
     """The VMIDs a new VM may get, in the order in which they are tried.
 
-    `by_name`: a fixed order that follows from tenant and name alone, so that every run that wants
-    this VM tries the same numbers and Proxmox VE decides between them
-    (docs/decisions/0014-one-number-for-one-name.md). Otherwise the lowest free number comes first.
+    `by_name`: a fixed order that follows from tenant and name alone, so every run that creates this
+    VM tries the same VMIDs, and Proxmox VE decides between the runs
+    (docs/decisions/0014-one-number-for-one-name.md). Otherwise the lowest free VMID is first.
     """
 
     vmid_range: VmidRange
@@ -117,10 +117,11 @@ class VmidAllocator:
         raise _range_is_full(self.vmid_range)
 
     def free_after(self, taken: Collection[int], losses: int, rng: random.Random) -> int:
-        """Return a free VMID after `losses` (1 or more) numbers went to other VMs.
+        """Return a free VMID after other VMs got `losses` (1 or more) VMIDs first.
 
-        Every run asks for the lowest numbers first: after a loss, each of the losers takes one of
-        the lowest free numbers at random, out of more of them with each loss. Raises QuotaExceeded.
+        Every run first tries the lowest VMID. After a loss it takes one of the lowest free VMIDs at
+        random, out of more VMIDs with each loss. With `by_name` the order is kept. Raises
+        QuotaExceeded.
         """
         if self.by_name:
             return self.free(taken)
@@ -145,7 +146,7 @@ class VmidAllocator:
 
 @lru_cache(maxsize=1 << 16)
 def comes_early(vmid: int, vmid_range: VmidRange, tenant_tag: str, name: str, count: int) -> bool:
-    """Return whether a VMID is among the first `count` of the order for that VM."""
+    """Return whether a VMID is among the first `count` VMIDs in the order for that VM."""
     first, last = vmid_range
     if not first <= vmid <= last:
         return False

@@ -4,7 +4,7 @@
 """The form of each call's answer (pure).
 
 The forms are generated from `returns` in the API's schema, see tests/tools/facts/make_answers.py.
-Without its needed keys, a row does not identify an object or its kind.
+The needed keys of a row identify an object or its kind.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Forms of values in answers: each returns a value in the type that the rest of the code reads, or
-raises `Unfit` (pure).
+"""Forms of values in answers: each returns a value with the type that the rest of the code expects,
+or raises `Unfit` (pure).
 
-PVE is written in Perl, whose JSON has the same figure as a number in one answer and as a text in
-the next. A form returns one of the two. It returns None for a value that counts as missing, and
-keeps unknown keys: a newer version may have more.
+PVE is written in Perl, whose JSON can contain the same figure as a number in one answer and as a
+text in the next. A form always returns one of the two. It returns None for a value that counts as
+missing, and keeps unknown keys: a newer version may have more keys.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ _WORDS = {
 
 
 class Unfit(ValueError):
-    """A value that has not the form it must have; `place` are the keys and indices that lead to
-    it.
-    """
+    """A value in the wrong form; `place` are the keys and indices that lead to the value."""
 
     def __init__(self, problem: str, place: tuple[str | int, ...] = ()) -> None:
         self.problem = problem
@@ -106,7 +104,7 @@ def scalar(value: Any) -> Any:
 
 
 def number(value: Any) -> int | float | None:
-    """Return a number within the range that PVE has."""
+    """Return a number within PVE's range."""
     if value.__class__ is int and -_BITS <= value < _BITS:
         return value
     if value.__class__ is str:
@@ -136,7 +134,7 @@ def _read_number(value: str) -> int | float | None:
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number: a figure in bytes or seconds, a count."""
+    """Return a whole number, such as bytes, seconds or a count."""
     if value.__class__ is int and -_BITS <= value < _BITS:
         return value
     found = number(value)
@@ -144,7 +142,7 @@ def whole(value: Any) -> int | None:
 
 
 def vmid(value: Any) -> int:
-    """Return the number of a guest."""
+    """Return a VMID."""
     found = number(value)
     if found is None or found != int(found) or found < 1:
         raise Unfit("is not the number of a guest")
@@ -196,7 +194,7 @@ def address(value: Any) -> str:
 
 
 def subnet(value: Any) -> str:
-    """Return the ID of a subnet of SDN: its zone, address and length of prefix with dashes."""
+    """Return the ID of an SDN subnet: zone, address and prefix length, joined by dashes."""
     found = text(value)
     parts = found.split("-", 2)
     if len(parts) < 3:
@@ -206,9 +204,9 @@ def subnet(value: Any) -> str:
 
 
 class Record:
-    """The form of an object whose keys have forms of their own; the `needed` ones must be there.
+    """The form of an object whose keys have their own forms; the `needed` keys are required.
 
-    A null stands for a missing key.
+    A key with null counts as missing.
     """
 
     def __init__(self, needed: Mapping[str, Form], fields: Mapping[str, Form]) -> None:
@@ -240,7 +238,7 @@ class Record:
 
 
 class Option(Record):
-    """The form of a row with an option in `key`; its values have the form of that option."""
+    """The form of a row that names an option in `key`; its values have the form of that option."""
 
     def __init__(
         self, key: Form, known: Mapping[str, Form], form: Form, kept_in: tuple[str, ...]
@@ -255,7 +253,7 @@ class Option(Record):
 
 
 class ByType:
-    """The form of rows whose key `type` names their kind."""
+    """The form of rows whose `type` names their kind."""
 
     def __init__(self, **records: Record) -> None:
         self._records = records
@@ -273,7 +271,7 @@ def each(form: Form, names: str) -> dict[str, Form]:
 
 
 def rows(form: Form) -> Form:
-    """Return the form of a list; a null is not taken for an empty one."""
+    """Return the form of a list; null does not count as an empty list."""
 
     def read(value: Any) -> list[Any]:
         if value.__class__ is not list:
@@ -290,10 +288,10 @@ def rows(form: Form) -> Form:
 
 
 def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unchanged) -> Form:
-    """Return the form of an object whose values, except the `known` ones, and whose keys are each
-    of one form.
+    """Return the form of an object whose values all have one form, except the `known` ones, and
+    whose keys all have one form.
 
-    Perl's JSON has an empty list for an object without keys that was not yet used as an object.
+    Perl's JSON can contain an empty list in place of an object without keys.
     """
     forms = known or {}
 
@@ -317,8 +315,8 @@ def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unch
 
 
 def either(form: Form, other: Form, kind: type = list) -> Form:
-    """Return the form of an answer that is a list (or another `kind`) in one call and has the form
-    `other` in another call.
+    """Return the form of an answer that has `form` if it is a list (or another `kind`), otherwise
+    `other`.
     """
 
     def read(value: Any) -> Any:

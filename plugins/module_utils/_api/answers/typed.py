@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layer that gives each answer the form of its call."""
+"""The layer that converts each answer into the form of its call."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _STEP = (
 class Typed(Layer[Transport]):
     """Returns each answer in its form.
 
-    An answer to a read that has another form is an ApiError. One to a write is lost, which leaves
-    open whether the write happened.
+    If the answer to a read has another form, that is an ApiError. If the answer to a write has
+    another form, it counts as lost: it is unknown whether the write happened.
     """
 
     def send(self, request: Request) -> Any:
@@ -42,7 +42,7 @@ class Typed(Layer[Transport]):
 
 
 def _with_data(answer: Any, form: Form) -> dict[str, Any]:
-    """Return an answer with an attribute beside its data, the data in its form. Raises Unfit."""
+    """Return an answer with an attribute beside its data; the data have their form. Raises Unfit."""
     if not isinstance(answer, dict) or "data" not in answer:
         raise Unfit("has no data")
     return {**answer, "data": form(answer["data"])}

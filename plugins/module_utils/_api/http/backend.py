@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lowest layer: one try of a request, by proxmoxer.
 
-proxmoxer joins the URL, and decides between query and form. HTTP itself is done by `session`,
-because proxmoxer drops the message of an error, and requests obeys the environment.
+proxmoxer joins the URL, and decides between query and form. `session` sends the HTTP request,
+because proxmoxer drops the message of an error, and requests reads the environment.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ProxmoxerTransport(Layer[Session]):
 
 
 class _Sender:
-    """Stands in for the session of requests through which proxmoxer sends one request."""
+    """Replaces the `requests` session through which proxmoxer sends one request."""
 
     def __init__(self, session: Session, request: Request) -> None:
         self._session = session
@@ -76,7 +76,7 @@ class _Sender:
         data: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Return the answer to the request that proxmoxer has built. Raises FleetError."""
+        """Return the answer to the request that proxmoxer built. Raises FleetError."""
         path = url[len(self._session.base_url) :]
         request = self._request
         return self._session.send(

@@ -22,7 +22,7 @@ _PIECE = 1 << 18  # bytes of the file that are in memory at once
 class MultipartBody:
     """A body of type multipart/form-data that is read once, in pieces.
 
-    Proxmox VE takes the fields before the file only (pve-http-server: AnyEvent.pm).
+    Proxmox VE accepts fields only before the file (pve-http-server: AnyEvent.pm).
     """
 
     def __init__(self, fields: Mapping[str, str], upload: Upload, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class MultipartBody:
     def read(self, size: int = _PIECE) -> bytes:
         """Return the next bytes of the body, none at its end.
 
-        The file is sent in the size that it had when it was opened. Raises OSError if it shrank.
+        As many bytes are sent as the file had when it was opened. Raises OSError if it shrank.
         """
         if len(self._parts) == 2:
             return self._parts.pop(0)

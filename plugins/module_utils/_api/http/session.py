@@ -25,7 +25,7 @@ from ..settings import Connection
 from . import transport
 from .multipart import MultipartBody
 
-RENEW_AFTER = 6600.0  # seconds; PVE lets a ticket live for two hours
+RENEW_AFTER = 6600.0  # seconds; a ticket of PVE is valid for two hours
 _TICKET_PATH = "/access/ticket"
 _CSRF = "CSRFPreventionToken"
 _HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
@@ -61,7 +61,7 @@ class Answer:
 
 
 def read_data(answer: Answer) -> Any:
-    """Return `data` of an answer. Raises NetworkError when the answer is not PVE's."""
+    """Return `data` of an answer. Raises NetworkError if the answer is not from PVE."""
     try:
         return _read_json(answer.body)["data"]
     except (ValueError, KeyError, TypeError):
@@ -71,7 +71,7 @@ def read_data(answer: Answer) -> Any:
 def read_beside(answer: Answer, attribute: str) -> dict[str, Any]:
     """Return `data` of an answer and an attribute beside it, null if the answer lacks it.
 
-    Raises NetworkError when the answer is not PVE's.
+    Raises NetworkError if the answer is not from PVE.
     """
     data = read_data(answer)
     return {"data": data, attribute: _read_json(answer.body).get(attribute)}
@@ -88,7 +88,7 @@ def _not_the_api(answer: Answer, problem: str) -> NetworkError:
 
 
 def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
-    """Return the data of a login's answer: a ticket, and whether there is a second factor."""
+    """Return the data of the answer to a login: a ticket, and whether a second factor is needed."""
     try:
         found: dict[str, Any] = _LOGIN(read_data(answer))
     except NetworkError as error:
@@ -103,7 +103,8 @@ def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
 def _read_json(body: bytes) -> Any:
     """Return the data of a body. Raises ValueError if it is not JSON or is nested too deep.
 
-    Half of a surrogate pair, which JSON can escape but no file can hold, becomes a question mark.
+    Half of a surrogate pair, which JSON can escape but files cannot contain, becomes a question
+    mark.
     """
     try:
         if _HALF_A_PAIR.search(body):
@@ -119,10 +120,10 @@ def _raise_for_constant(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request of HTTP.
+    """An HTTP request.
 
-    `path` is below the base URL and already quoted. `timeout` is in seconds. `number` is the number
-    of the try, for the record.
+    `path` is relative to the base URL and already quoted. `timeout` is in seconds. `number` is the
+    number of the try, for the record.
     """
 
     method: str
@@ -151,12 +152,12 @@ class Session:
         self._csrf = ""
         self._ticket_born = 0.0
         self._refusal: FleetError | None = None
-        self.has_answered = False  # whether anything ever answered at the endpoint
+        self.has_answered = False  # whether the endpoint has ever answered
         self.rows: list[Row] = []
 
     @property
     def base_url(self) -> str:
-        """The URL that every path is appended to."""
+        """The URL to which every path is appended."""
         return self._connection.endpoint.url
 
     def close(self) -> None:
@@ -167,7 +168,7 @@ class Session:
                 self._http = None
 
     def send(self, exchange: Exchange) -> Answer:
-        """Return the answer with status 200 to 299; everything else is raised as a FleetError."""
+        """Return the answer if its status is 200 to 299; otherwise raise a FleetError."""
         login = self._login()
         answer = self._exchange(exchange, login)
         if answer.status_code == 401 and self._ticket and self._is_stale_login(answer):
@@ -178,7 +179,7 @@ class Session:
         return answer
 
     def _exchange(self, exchange: Exchange, login: Mapping[str, str]) -> Answer:
-        """Make one HTTP exchange with these headers, and put it on record."""
+        """Make one HTTP exchange with these headers, and record it."""
         if exchange.upload is None:
             return self._request(exchange, dict(login), exchange.data or None)
         with MultipartBody(exchange.data or {}, exchange.upload, self._clock) as body:
@@ -207,7 +208,7 @@ class Session:
             status = response.status_code
             self.has_answered = True
             return Answer(status, response.reason or "", response.content)
-        except (OSError, ValueError) as error:  # every error of requests is one of the two
+        except (OSError, ValueError) as error:  # the base classes of all errors of requests
             failure = transport.transport_error(error, self._connection)
             failure = self.without_secrets(failure)
             raise failure.on(
@@ -220,7 +221,7 @@ class Session:
             )
 
     def _open(self) -> Any:
-        """Return the session of requests, which the first request opens."""
+        """Return the `requests` session; the first request opens it."""
         if self._http is not None:
             return self._http
         with self._lock:
@@ -252,7 +253,7 @@ class Session:
     def _get_ticket(self) -> None:
         """Log in with the password; the caller holds the lock."""
         connection = self._connection
-        # PVE delays each refusal by three seconds; one is enough for all threads.
+        # PVE delays each refusal by three seconds; one refusal is enough for all threads.
         if self._refusal is not None:
             raise self._refusal
         self._ticket = ""
@@ -286,9 +287,7 @@ class Session:
         return any(sign in text for sign in _STALE_LOGIN)
 
     def _failure(self, exchange: Exchange, answer: Answer) -> FleetError:
-        """Return the classified error of an answer, with the secrets of this connection blacked
-        out.
-        """
+        """Return the classified error of an answer, without the secrets of this connection."""
         method, plain = exchange.method, exchange.plain_path
         if answer.status_code < 400:
             return ConfigurationError(
@@ -313,7 +312,7 @@ class Session:
 
     @property
     def _identity(self) -> str:
-        """Who the requests are made as, for a person."""
+        """The login of the requests, for people."""
         if self._connection.token_id:
             return f"token {self._connection.token_id}"
         return f"user {self._connection.user}"
@@ -333,7 +332,7 @@ class Session:
 def _message(answer: Answer) -> tuple[str, dict[str, Any]]:
     """Return `message` and `errors` of an error's body.
 
-    Without a JSON body the reason phrase is all there is.
+    Without a JSON body, `message` is the reason phrase.
     """
     try:
         body = _read_json(answer.body)

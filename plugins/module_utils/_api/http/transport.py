@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTPS with exactly the trust that the connection names: the one place that touches requests and
+"""HTTPS with exactly the trust that the connection configures: the only file that uses requests and
 urllib3.
 """
 
@@ -36,8 +36,8 @@ _TLS_OPTIONS = ("ca_certs", "ca_cert_dir", "cert_file")
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter whose TLS is one context and nothing else: no bundle of requests, no environment
-    variable.
+    """An adapter that uses only the given TLS context: no CA bundle of requests, no environment
+    variables.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -54,7 +54,7 @@ class _Adapter(HTTPAdapter):
     def build_connection_pool_key_attributes(
         self, request: Any, verify: Any, cert: Any = None
     ) -> Any:
-        """Keep requests (2.32 and later) from building a context of its own."""
+        """Keep requests (2.32 and later) from building its own context."""
         host, pool = super().build_connection_pool_key_attributes(request, True, None)
         kept = {key: value for key, value in pool.items() if key not in _TLS_OPTIONS}
         kept["cert_reqs"] = self._requirement
@@ -71,7 +71,7 @@ class _Adapter(HTTPAdapter):
 def tls_context(connection: Connection) -> ssl.SSLContext:
     """Return the TLS context: the named CA, else the system's; verification unless switched off.
 
-    Raises ConfigurationError when a file cannot be read.
+    Raises ConfigurationError if a file cannot be read.
     """
     try:
         context = _verifying_context(connection)
@@ -83,8 +83,8 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     # also end at the server's own certificate if the user trusts that.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0x20)
     context.verify_flags |= getattr(ssl, "VERIFY_X509_PARTIAL_CHAIN", 0x80000)
-    # With TLS 1.2 a server can ask for another handshake, with another certificate, after a request
-    # was sent. pveproxy never does: pve-http-server, AnyEvent.pm, OP_NO_RENEGOTIATION.
+    # With TLS 1.2 a server can request another handshake, with another certificate, after a request
+    # was sent. pveproxy never does that: pve-http-server, AnyEvent.pm, OP_NO_RENEGOTIATION.
     context.options |= ssl.OP_NO_RENEGOTIATION
     if connection.client_cert:
         try:
@@ -138,8 +138,8 @@ def _unreadable(what: str, next_step: str, given: str, error: Exception) -> Conf
 
 
 def new_requests_session(connection: Connection) -> Any:
-    """Return a `requests.Session` with our TLS, without cookies, redirects by environment, proxies
-    or .netrc.
+    """Return a `requests.Session` with our TLS settings, without cookies, proxies, .netrc and
+    settings of the environment.
     """
     session = requests.Session()
     session.trust_env = False
@@ -156,13 +156,13 @@ def new_requests_session(connection: Connection) -> Any:
         }
     )
     if not connection.validate_certs:
-        # Switched off by the user for this connection: a warning with each request would repeat it.
+        # The user switched verification off for this connection: no warning with each request.
         warnings.filterwarnings("ignore", category=urllib3_errors.InsecureRequestWarning)
     return session
 
 
 def transport_error(error: Exception, connection: Connection) -> FleetError:
-    """Return the error for a failure below HTTP, and whether the request can have reached the
+    """Return the error for a failure below HTTP; it shows whether the request may have reached the
     server.
     """
     cause = _root(error)
@@ -228,8 +228,8 @@ def _unreachable(error: Exception, text: str, connection: Connection) -> FleetEr
 
 @dataclass(frozen=True)
 class _TlsFailure:
-    """The error to report if a TLS library's message has one of `signs` (lower case). `{}` is the
-    endpoint.
+    """The error to report if the message of a TLS library contains one of `signs` (lower case).
+    `{}` is the endpoint.
     """
 
     signs: tuple[str, ...]
@@ -258,7 +258,7 @@ _TLS_FAILURES = (
         "Compare the clocks of this machine and of the node",
         "certificate not valid yet",
     ),
-    # At the end of a chain, the certificate is a CA's: then the text has "in certificate chain".
+    # If the certificate is a CA at the end of a chain, the text contains "in certificate chain".
     _TlsFailure(
         ("self-signed certificate (", "self signed certificate ("),
         "the certificate of {} is signed by no CA, and not trusted by itself",
@@ -279,7 +279,7 @@ _TLS_FAILURES = (
         "no TLS",
     ),
 )
-# A server that gets our refusal of a second handshake ends the connection with this alert.
+# If we refuse a second handshake, the server ends the connection with this alert.
 _RENEGOTIATION = _TlsFailure(
     ("handshake_failure", "handshake failure"),
     "{} wants another TLS handshake in the middle of a connection, which is refused",
@@ -299,7 +299,7 @@ _WRONG_CA = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root
 def _tls_error(text: str, connection: Connection, *, while_connecting: bool) -> FleetError:
     """Return the error for a failure of TLS, with the option that corrects it.
 
-    `while_connecting` says that it was in the handshake, before any request was sent.
+    `while_connecting`: it failed in the handshake, before any request was sent.
     """
     failure = _tls_failure(text.lower(), while_connecting)
     if failure is None:
@@ -333,7 +333,7 @@ def _tls_failure(text: str, while_connecting: bool) -> _TlsFailure | None:
 
 
 def _in_handshake(error: BaseException) -> bool:
-    """Return whether an error of Python's `ssl` is of the handshake that begins a connection."""
+    """Return whether an error of Python's `ssl` is from the first handshake of a connection."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_code.co_name == "do_handshake" for frame, _line in frames)
 
@@ -356,7 +356,7 @@ def _network(
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return the error with everything it wraps, by `reason`, by its arguments or as its cause."""
+    """Return the error and all errors that it wraps: as `reason`, in its arguments or as cause."""
     found: list[BaseException] = []
     queue: list[Any] = [error]
     while queue and len(found) < 20:

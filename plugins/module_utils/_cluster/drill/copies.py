@@ -4,8 +4,8 @@
 
 """Copies of guests that a drill restores: how they are marked and recognized (pure).
 
-A copy has no tenant's tag, so that no quota and no tenant counts it. The tag is not a proof: a
-guest is only removed as a copy if its name, its notes and its marker say so as well.
+A copy has no tenant's tag, so it does not count for any quota or tenant. Its own tag is not enough:
+a guest is only removed as a copy if its name, its notes and its marker also show that it is one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class CopyNotes:
 
 
 def is_marked(tags: Iterable[str]) -> bool:
-    """Return whether a guest with these tags counts as a copy of a drill: it has no others, so
-    that a tenant's guest cannot hide behind the tag.
+    """Return whether a guest with these tags counts as a copy of a drill. A copy has no other tags,
+    so the tag cannot hide a tenant's guest.
     """
     lowered = {tag.lower() for tag in tags}
     rest = {tag for tag in lowered if not tag.startswith(OWNER_PREFIX)}
@@ -45,14 +45,14 @@ def is_marked(tags: Iterable[str]) -> bool:
 
 
 def copy_tags(tenant: str | None) -> list[str]:
-    """Return the tags of a copy; the second one names the tenant of the guest in the archive."""
+    """Return the tags of a copy; the second tag names the tenant of the guest in the archive."""
     if tenant is None:
         return [TAG]
     return [TAG, f"{OWNER_PREFIX}{tenant}".lower()]
 
 
 def tenant_tags(tags: Iterable[str], prefix: str) -> tuple[str, ...]:
-    """Return the tags of the tenants whose guest a copy is of, with that prefix."""
+    """Return the tags, with that prefix, of the tenants of the original guest of a copy."""
     owners = tenants_of(tags, OWNER_PREFIX)
     return tuple(f"{prefix}{owner[len(OWNER_PREFIX) :]}".lower() for owner in owners)
 
@@ -87,7 +87,7 @@ def read_notes(text: str) -> CopyNotes | None:
 def find_copy(
     config: Mapping[str, Any], name: str, notes: str, origin: int | None
 ) -> CopyNotes | None:
-    """Return the drill of a guest if all of its configuration says that it is a copy.
+    """Return the drill of a guest if its whole configuration shows that it is a copy.
 
     `notes` and `origin` are the notes without the marker, and the VMID of the archive in it.
     """

@@ -19,9 +19,9 @@ THIN, THICK = "thin", "thick"
 
 # By kind of storage (pve-storage: LVMPlugin.pm, LvmThinPlugin.pm, RBDPlugin.pm).
 ALWAYS: Mapping[str, str] = {"lvm": THICK, "lvmthin": THIN, "rbd": THIN}
-# Kinds that `sparse` decides about (ZFSPoolPlugin.pm, zfs_create_zvol; ZFSPlugin.pm).
+# Kinds for which `sparse` decides (ZFSPoolPlugin.pm, zfs_create_zvol; ZFSPlugin.pm).
 BY_SPARSE = frozenset(("zfspool", "zfs"))
-# Kinds of files, which `preallocation` decides about (Plugin.pm, preallocation_cmd_opt).
+# Kinds with files: `preallocation` decides (Plugin.pm, preallocation_cmd_opt).
 BY_PREALLOCATION = frozenset(("dir", "nfs", "cifs", "btrfs"))
 _PREALLOCATED_FORMATS = frozenset(("raw", "qcow2"))
 
@@ -66,10 +66,10 @@ def _by_preallocation(settings: Mapping[str, Any], disk_format: str) -> str:
 def with_allocations(
     client: Client, cluster: ClusterState, room: Mapping[str, int], content: str = "images"
 ) -> ClusterState:
-    """Return the cluster state with how storages allocate disks, if new bytes depend on that.
+    """Return the cluster state with the allocation of storages, if new bytes depend on that.
 
     `room` are the new bytes of this content by storage. One request if they exceed the free bytes
-    of a storage whose kind does not decide, and none otherwise.
+    of a storage whose kind does not decide, otherwise no request.
     """
     undecided = [row for row in cluster.storages if _is_undecided(row, room.get(row.storage, 0))]
     if not undecided:
@@ -87,7 +87,7 @@ def with_allocations(
 
 
 def _is_undecided(row: StorageRow, size: int) -> bool:
-    """Return whether a storage has room for new bytes only if it is thin, which is not known."""
+    """Return whether a storage has room for new bytes only if it is thin, and this is unknown."""
     is_known = row.thick is not None
     if is_known or not row.total:
         return False

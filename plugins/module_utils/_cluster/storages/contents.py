@@ -32,7 +32,8 @@ class Contents:
 def read_contents(client: Client, cluster: ClusterState, content: str) -> Contents:
     """Return the volumes of one kind of content that the caller may see.
 
-    One request for each storage that takes it, on each node where it is not shared, side by side.
+    One request for each storage with that content, and for each node if it is not shared; the
+    requests run in parallel.
     """
     places: dict[tuple[str, str], list[StorageRow]] = {}
     for row in cluster.storages:
@@ -59,7 +60,7 @@ def read_volumes(
     """Return the bytes of all disks by VMID, without the disks on nodes and storages that are down.
 
     `contents` are the kinds of content with disks: a storage lists the disks of VMs and of
-    containers separately (pve-storage: PVE/Storage/Plugin.pm, list_volumes). Each kind takes the
+    containers separately (pve-storage: PVE/Storage/Plugin.pm, list_volumes). Each kind needs the
     requests of `read_contents`. Raises FleetError if a read is not allowed.
     """
     sizes: dict[int, int] = {}
@@ -78,7 +79,7 @@ def require_allowed(found: Contents) -> None:
 
 
 def disk_sizes(found: Contents) -> dict[int, int]:
-    """Return the bytes of all disks by VMID, with detached ones and without cloud-init drives."""
+    """Return the bytes of all disks by VMID, with detached disks, without cloud-init drives."""
     sizes: dict[str, tuple[int, int]] = {}
     for row, volume in found.volumes:
         volid = volume["volid"]
@@ -93,7 +94,7 @@ def disk_sizes(found: Contents) -> dict[int, int]:
 def _read_one(
     client: Client, cluster: ClusterState, rows: list[StorageRow], content: str
 ) -> list[Mapping[str, Any]] | FleetError:
-    """Return the volumes of a storage from the first node that lists them, or why none does."""
+    """Return the volumes of a storage from the first node that lists them, or the last error."""
     failure: FleetError | None = None
     for row in rows:
         why = _why_unreadable(row, cluster)
@@ -135,7 +136,7 @@ def _down(row: StorageRow, why: str) -> NodeUnhealthy:
 
 
 def _bytes_of(volume: Mapping[str, Any]) -> int:
-    """Return the size of a volume; an inactive qcow2 volume on LVM has only an approximate one.
+    """Return the size of a volume; for an inactive qcow2 volume on LVM it is approximate.
 
     Source: pve-storage, LVMPlugin.pm, list_images.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Images: templates of one name with versions, each recorded in a tag of its template (pure).
+"""Images: templates of one name with versions. A tag of the template contains the version (pure).
 
 See docs/decisions/0029-the-version-of-an-image-is-a-tag.md.
 """
@@ -20,7 +20,7 @@ from ..state import VmRow
 _TAG = "version-"
 _VERSION = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
 _NUMBERS = re.compile(r"(\d+)")
-_LONGEST = 32  # so that the name of an unpublished image stays a DNS name
+_LONGEST = 32  # keeps the name of an unpublished image within the limit of a DNS name
 
 VersionKey = tuple[tuple[int, str], ...]
 
@@ -34,7 +34,7 @@ class Image:
 
     @property
     def label(self) -> str:
-        """How options and messages name it: `debian-13@2026.11.20`."""
+        """The image in options and messages: `debian-13@2026.11.20`."""
         if not self.version:
             return self.name
         return f"{self.name}@{self.version}"
@@ -43,7 +43,7 @@ class Image:
 def parse_image(text: str, what: str = "source") -> Image:
     """Return the image of a text such as `debian-13` or `debian-13@2026.11.20`.
 
-    Raises ValidationFailed for a version that no tag can hold.
+    Raises ValidationFailed for a version that cannot be a tag.
     """
     name, at, version = text.partition("@")
     if not at:
@@ -52,7 +52,7 @@ def parse_image(text: str, what: str = "source") -> Image:
 
 
 def parse_version(text: str, what: str) -> str:
-    """Return a version in lower case, as PVE keeps tags. Raises ValidationFailed."""
+    """Return a version in lower case, as PVE stores tags. Raises ValidationFailed."""
     version = text.lower()
     if _VERSION.fullmatch(version) and len(version) <= _LONGEST:
         return version
@@ -88,15 +88,15 @@ def _part_key(part: str) -> tuple[int, str]:
 
 
 def image_of(row: VmRow) -> Image:
-    """Return the image that a template of the listing is."""
+    """Return the image of a template in the listing."""
     return Image(row.name, version_of(row.tags))
 
 
 def with_version(rows: Sequence[VmRow], version: str | None, name: str) -> list[VmRow]:
     """Return the templates of one name with that version, or with any version.
 
-    Templates without a version count only if none has one. Raises NotFound, with the versions
-    that exist, if a version is asked for that no template has.
+    Templates without a version count only if no template has a version. Raises NotFound, with the
+    existing versions, if no template has the requested version.
     """
     versioned = [row for row in rows if image_of(row).version]
     if not version:
@@ -115,8 +115,8 @@ def with_version(rows: Sequence[VmRow], version: str | None, name: str) -> list[
 
 
 def newest_for(rows: Iterable[VmRow], node: str) -> Image | None:
-    """Return the newest image among templates on a node; among all of them if it has none, as it
-    then uses one on a shared storage. None if no template has a version.
+    """Return the newest image among the templates on a node. If it has no template, all templates
+    count: it then uses one on a shared storage. None if no template has a version.
     """
     versioned = [row for row in rows if image_of(row).version]
     own = [row for row in versioned if row.node == node]

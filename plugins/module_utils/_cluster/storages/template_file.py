@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The file of a container template: the names that mean it, and its version (pure)."""
+"""The file of a container template: its possible names, and its version (pure)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TemplateFile:
         return self.volume.rpartition("/")[2]
 
     def has_name(self, name: str) -> bool:
-        """Return whether a source of that name means this file: `debian-13-standard`, with or
+        """Return whether the name of a source matches this file: `debian-13-standard`, with or
         without the version, or the whole name of the file.
         """
         match = _FILE.match(self.name)
@@ -35,5 +35,5 @@ class TemplateFile:
 
     @property
     def version(self) -> VersionKey:
-        """The key by which the newest version comes last."""
+        """The sort key: the newest version is last."""
         return version_key(self.name)
