@@ -10,10 +10,10 @@ import time
 
 
 class Clock:
-    """The real clock. A test hands in its own with the same three methods."""
+    """The real clock. A test passes its own clock with the same three methods."""
 
     def monotonic(self) -> float:
-        """Return seconds that only ever grow."""
+        """Return seconds that never decrease."""
         return time.monotonic()
 
     def time(self) -> float:
@@ -27,7 +27,7 @@ class Clock:
 
 
 class Stoppable(Clock):
-    """A clock whose pauses end with an error once it is stopped: threads cannot be ended in another
+    """A clock whose pauses raise an error once it is stopped: threads cannot be ended in another
     way.
     """
 
@@ -37,7 +37,7 @@ class Stoppable(Clock):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let every pause from now on raise the error."""
+        """Make every pause from now on raise the error."""
         self._stopped.set()
 
     def monotonic(self) -> float:

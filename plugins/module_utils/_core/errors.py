@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The categories of failure, and the one shape in which every entry reports them."""
+"""The categories of failure, and the common form in which every entry reports them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .shown import as_sentence
 class FleetError(Exception):
     """A failure that a person can act on: the attempted action, the answer, and the next step.
 
-    `status`, `method` and `path` belong to the request, `upid` is the task. `retryable` left out
-    depends on the category. `dispatched` says whether a request reached Proxmox VE: False certainly
-    not, True certainly, None unknown. `log` is the end of the task's log. `parameters` has the
-    cause of each refused parameter. `details` carries figures or lists that explain the failure;
-    they appear under `error` in the result.
+    `status`, `method` and `path` belong to the request, `upid` is the task. By default the category
+    decides about `retryable`. `dispatched` is whether the request reached Proxmox VE: True, False,
+    or None if unknown. `log` is the end of the task's log. `parameters` contains the cause of each
+    refused parameter. `details` contains figures or lists that explain the failure; they appear
+    under `error` in the result.
     """
 
     category = "InternalError"
@@ -64,8 +64,8 @@ class FleetError(Exception):
 
     @property
     def came_after_changes(self) -> bool:
-        """Whether something was or may have been changed: a step in C(done) or C(unverified), or a
-        VM of several that changed.
+        """Whether something was or may have been changed: a step in C(done) or C(unverified), or
+        one of several VMs.
         """
         if self.details.get("done") or self.details.get("unverified"):
             return True
@@ -79,7 +79,7 @@ class FleetError(Exception):
         return _rebuild, (type(self), self._fields())
 
     def on(self, **more: Any) -> FleetError:
-        """Return a copy that knows more, for example `error.on(attempted="Could not start VM
+        """Return a copy with more fields, for example `error.on(attempted="Could not start VM
         'web1'")`.
         """
         return type(self)(**{**self._fields(), **more})
@@ -110,7 +110,7 @@ class FleetError(Exception):
 
 
 class ValidationFailed(FleetError):
-    """The input is refused, by us before any request or by PVE's parameter check."""
+    """The input was refused, by us before any request or by PVE's parameter check."""
 
     category = "ValidationFailed"
 
@@ -142,15 +142,15 @@ class NotFound(FleetError):
 
 
 class Conflict(FleetError):
-    """The state of the object does not allow it: a taken VMID, a changed digest, another tenant,
-    protection.
+    """The state of the object does not allow the action: a taken VMID, a changed digest, another
+    tenant, protection.
     """
 
     category = "Conflict"
 
 
 class QuotaExceeded(FleetError):
-    """A tenant's quota, a storage or a node has no room left."""
+    """A tenant's quota is used up, or a storage or a node has no room left."""
 
     category = "QuotaExceeded"
 
@@ -162,13 +162,13 @@ class NodeUnhealthy(FleetError):
 
 
 class NotSupported(FleetError):
-    """This version of PVE, this storage or this guest cannot do it."""
+    """This version of PVE, this storage or this guest does not support the action."""
 
     category = "NotSupported"
 
 
 class Locked(FleetError):
-    """PVE refused because of a lock and did nothing; worth another try within the lock budget."""
+    """PVE refused because of a lock and did nothing; retried within the lock budget."""
 
     category = "Locked"
     retryable_by_default = True
@@ -182,7 +182,7 @@ class NetworkError(FleetError):
 
 
 class TaskFailed(FleetError):
-    """A PVE task ended with an error; `log` holds its last lines."""
+    """A PVE task ended with an error; `log` contains its last lines."""
 
     category = "TaskFailed"
 
@@ -194,13 +194,13 @@ class TaskTimeout(FleetError):
 
 
 class ApiError(FleetError):
-    """PVE answered with an error whose text is not known."""
+    """PVE answered with an error whose text is unknown to this collection."""
 
     category = "ApiError"
 
 
-# Failures on which the code itself acts. A result shows the category of the parent, and `reason` is
-# for people: no code compares it.
+# Failures that code distinguishes. A result shows the category of the parent class. `reason` is for
+# people: no code compares it.
 
 
 class BeingRestored(Locked):
@@ -208,11 +208,11 @@ class BeingRestored(Locked):
 
 
 class RestoreFailed(Conflict):
-    """A failed restore has left the VM that is meant without name and disks."""
+    """A failed restore has left the task's VM without name and disks."""
 
 
 class VmidTaken(Conflict):
-    """Another VM or container has the number."""
+    """Another VM or container has the VMID."""
 
 
 class AlreadyExists(Conflict):
@@ -236,7 +236,7 @@ class PendingChanges(Conflict):
 
 
 class HotplugRefused(Conflict):
-    """The guest did not take the change while it runs; PVE keeps it for the next stop."""
+    """The running guest did not accept the change; PVE applies it at the next stop."""
 
 
 class AlreadyRunning(Conflict):
@@ -252,7 +252,7 @@ class AlreadyTemplate(Conflict):
 
 
 class ForeignTenant(Conflict):
-    """The VM is not the tenant's: it may be shown only as the task itself names it."""
+    """The VM belongs to another tenant: messages may only use the name in the task."""
 
 
 class PlaceTaken(Conflict):
@@ -264,11 +264,11 @@ class PowerChanged(Conflict):
 
 
 class StrayGuests(Conflict):
-    """A tenant has guests that the plan of its removal does not have."""
+    """A tenant has guests that are missing from the plan of its removal."""
 
 
 class UnknownVm(NotFound):
-    """There is no such VM, or it is not on the node that was asked."""
+    """The VM does not exist, or is not on the node that was asked."""
 
 
 class UnknownTask(NotFound):
@@ -280,7 +280,7 @@ class UnknownSnapshot(NotFound):
 
 
 class NodeUnreachable(NetworkError):
-    """The node that was asked passes the request on to a node that it does not reach."""
+    """The node that was asked cannot reach the node to which it forwards the request."""
 
 
 class DownloadFailed(TaskFailed):
@@ -288,17 +288,17 @@ class DownloadFailed(TaskFailed):
 
 
 class GuestNotReady(TaskTimeout):
-    """The guest had no address, or its agent no answer, when the wait ended."""
+    """When the wait ended, the guest had no address, or its agent had not answered."""
 
 
 def category_class(error: FleetError) -> type[FleetError]:
-    """Return the class that stands for the category of an error, such as Conflict."""
+    """Return the class of the category of an error, such as Conflict."""
     classes = (one for one in type(error).__mro__ if "category" in vars(one))
     return next(classes)
 
 
 def _bare(text: str) -> str:
-    """Return the text as one line without a closing full stop, ready to be joined."""
+    """Return the text as one line without a full stop at its end, to be joined with others."""
     return " ".join(text.split()).rstrip(".")
 
 
@@ -307,18 +307,18 @@ def _rebuild(cls: type[FleetError], fields: dict[str, Any]) -> FleetError:
 
 
 CONVERGES = "Run this again: it reads the state and does what is left"
-"""The next step after a read that failed when something had been written."""
+"""The next step if a read failed after a write."""
 
 
 def with_done(error: FleetError, done: Sequence[str], next_step: str = CONVERGES) -> FleetError:
-    """Return an error that includes the steps that were done before it, in `error.done`.
+    """Return the error with the steps that were done before it, in `error.done`.
 
-    The message of a failed read says that something was written: only the result is missing.
+    If a read failed, the message explains that the changes were made: only the result is missing.
     """
     if not done:
         return error
     own = error.details.get("done", ())
-    # A step that did not last was made again.
+    # A step whose effect another run undid was repeated.
     details = {**error.details, "done": list(dict.fromkeys((*done, *own)))}
     if error.method != "GET" or own or "unverified" in details:
         return error.on(details=details)
@@ -327,9 +327,7 @@ def with_done(error: FleetError, done: Sequence[str], next_step: str = CONVERGES
 
 
 def with_unverified(error: FleetError, step: str) -> FleetError:
-    """Return an error that includes the step that was sent and whose outcome is not known, in
-    `error.unverified`.
-    """
+    """Return the error with a step whose outcome is unknown, in `error.unverified`."""
     details = {**error.details, "unverified": [step]}
     if error.method != "GET" or error.upid:
         return error.on(details=details)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that are replaced as a whole, or not at all."""
+"""Files that are replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 _TEMPORARY = ".pve-fleet-"
-_MOST = 1 << 20  # bytes that are read of a file
+_MOST = 1 << 20  # maximum number of bytes that are read from a file
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a directory"),
@@ -35,7 +35,7 @@ class Content:
 
 
 def why_not_writable(path: str) -> str:
-    """Return why a file cannot be written, or an empty text. Nothing is written for that."""
+    """Return why a file cannot be written, or an empty text. The check writes nothing."""
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         return f"there is no directory {directory}"
@@ -48,7 +48,7 @@ def why_not_writable(path: str) -> str:
 
 def kind_of(path: str) -> str:
     """Return the kind of an object that is not a regular file, such as V(a FIFO); an empty text for
-    a regular file and for a path without anything. A link is not followed. Raises OSError.
+    a regular file, and if nothing exists at the path. Links are not followed. Raises OSError.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -61,14 +61,15 @@ def kind_of(path: str) -> str:
 
 
 def read_regular(path: str) -> Content | None:
-    """Return the content of a regular file, or None without a file.
+    """Return the content of a regular file, or None if the file does not exist.
 
     Raises OSError for anything else. A FIFO does not block, and a link is not followed.
     """
     kind = kind_of(path)
     if kind:
         raise OSError(f"it is {kind}, not a regular file")
-    # The object may have been replaced since: these flags neither wait nor follow.
+    # The object may have been replaced meanwhile: with these flags `open` neither waits nor follows
+    # links.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         number = os.open(path, flags)
@@ -82,9 +83,9 @@ def read_regular(path: str) -> Content | None:
 
 
 def replace_file(path: str, text: str | bytes, mode: int) -> None:
-    """Replace a file at once, with this mode from its first moment. Raises OSError.
+    """Replace a file atomically; the new file has this mode from the start. Raises OSError.
 
-    The text is on the disk before the file has its name, so that a reader never sees a part of it.
+    The text is on the disk before the file has its name, so a reader never sees a part of it.
     """
     data = text.encode("utf-8") if isinstance(text, str) else text
     beside = _write_beside(path, data, mode)
@@ -96,9 +97,10 @@ def replace_file(path: str, text: str | bytes, mode: int) -> None:
 
 
 def require_space(path: str, size: int) -> None:
-    """Raise OSError if the directory of a file has no room for this number of bytes more.
+    """Raise OSError if the directory of a file has no room for `size` more bytes.
 
-    They are written to a file beside it, which is removed: nothing else knows quotas and limits.
+    The bytes are written to another file there, which is then removed: no other check covers quotas
+    and limits.
     """
     os.unlink(_write_beside(path, b"0" * size, 0o600))
 
@@ -121,9 +123,9 @@ def _write_beside(path: str, data: bytes, mode: int) -> str:
 
 @contextmanager
 def directory_lock(path: str) -> Iterator[None]:
-    """Hold the lock of a file's directory, so that nothing is written between a look and a write.
+    """Hold the lock of a file's directory, so no other run writes between a read and a write.
 
-    A file system without locks does not stop the caller.
+    On a file system without locks, the caller continues without one.
     """
     number = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
     try:

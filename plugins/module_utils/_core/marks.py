@@ -4,7 +4,7 @@
 
 """The mark of a tenant in the comment of a pool, group, user or token (pure).
 
-It is the last word of the comment: C([pve.fleet: tenant=tenant_acme]).
+The mark is at the end of the comment: C([pve.fleet: tenant=tenant_acme]).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MARK = re.compile(r"\[pve\.fleet: tenant=([^\s\[\]]+)\]\s*\Z")
 
 
 def marked_tag(comment: object) -> str | None:
-    """Return the tag of the tenant that something with this comment was created for, or None."""
+    """Return the tag of the tenant in the mark of a comment, or None."""
     found = _MARK.search(str(comment or ""))
     if found is None:
         return None
@@ -23,17 +23,17 @@ def marked_tag(comment: object) -> str | None:
 
 
 def without_mark(comment: object) -> str:
-    """Return a comment as people wrote it."""
+    """Return a comment without the mark."""
     return _MARK.sub("", str(comment or "")).rstrip()
 
 
 def with_mark(text: object, tag: str) -> str:
-    """Return a comment with the mark of the tenant instead of any other."""
+    """Return a comment with the mark of the tenant instead of any other mark."""
     return f"{without_mark(text)} [pve.fleet: tenant={tag}]".lstrip()
 
 
 def keep_mark(known: str, wanted: str) -> str:
-    """Return the comment after a change: a mark stays unless the new comment has one."""
+    """Return the comment after a change: its mark stays unless the new comment has a mark."""
     tag = marked_tag(known)
     if tag is None or marked_tag(wanted) is not None:
         return wanted

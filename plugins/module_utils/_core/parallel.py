@@ -23,7 +23,7 @@ Outcome = TypeVar("Outcome")
 Resource = tuple[str, str]
 """A resource that a task uses: its kind (all, node, storage, template) and its name."""
 
-# Seconds in which several failures of one resource count as one: all running tasks may then fail.
+# Seconds in which several failures of one resource count as one, since all running tasks can fail.
 CALM = 2.0
 
 # Signals with a handler in Python: Ansible's own, and the signal of its keyword `timeout`.
@@ -33,9 +33,9 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 def leave_signals_to_the_main_thread() -> None:
     """Block the signals of a task in the calling thread, which is not the main one.
 
-    Python runs handlers in the main thread alone. Of two signals in quick succession, as Ansible
-    sends them to a worker, Linux may give both to a thread that is awake; then the main thread
-    waits on, and the process does not end.
+    Python runs handlers only in the main thread. If two signals follow quickly, as Ansible sends
+    them to a worker, Linux may deliver both to another running thread: the main thread then keeps
+    waiting, and the process does not end.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
 
@@ -43,10 +43,10 @@ def leave_signals_to_the_main_thread() -> None:
 def side_by_side(
     work: Callable[[Item], Outcome], items: Sequence[Item], workers: int
 ) -> list[Outcome]:
-    """Return the result of `work` for each item, in their order, with at most `workers` at once.
+    """Return the result of `work` for each item, in order, with at most `workers` threads.
 
-    An exception cancels every item that has not started; work that may fail for one item alone
-    returns its failure.
+    An exception cancels all items that have not started. If the failure of one item must not stop
+    the others, `work` returns the failure.
     """
     maximum = max(1, min(workers, len(items)))
     if maximum == 1:
@@ -58,14 +58,14 @@ def side_by_side(
     )
     try:
         return list(pool.map(work, items))
-    finally:  # a task whose time is up does not wait for the workers that are busy
+    finally:  # a task that has timed out does not wait for busy workers
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def all_at_once(work: Callable[[], None], workers: int) -> None:
     """Call `work` in that number of threads and return when every call has returned.
 
-    An exception of one call is raised at once.
+    An exception in one call is raised at once.
     """
     side_by_side(lambda _number: work(), range(workers), workers)
 
@@ -74,8 +74,8 @@ def all_at_once(work: Callable[[], None], workers: int) -> None:
 class ConcurrencyLimits:
     """The maximum of concurrent tasks by kind of resource; 0 sets no limit.
 
-    `ahead` is the number of VMs that are read again while they wait for room, so that their first
-    task starts as soon as another task ends. With 0, a VM is read when it has room.
+    `ahead` is the number of VMs that are read again while they wait for room: their first task can
+    then start as soon as another task ends. With 0, a VM is read when it has room.
     """
 
     all: int = 32
@@ -86,13 +86,13 @@ class ConcurrencyLimits:
 
 
 class _Gate:
-    """The limit of one resource, at most `maximum`; 0 sets none."""
+    """The limit of one resource, at most `maximum`; 0 sets no limit."""
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
         self.limit = maximum
         self.busy = 0
-        self._successes = 0  # since the limit was last changed
+        self._successes = 0  # successful tasks since the last change of the limit
         self._halved_at = float("-inf")
 
     @property
@@ -100,7 +100,7 @@ class _Gate:
         return self.maximum > 0 and self.busy >= self.limit
 
     def count(self, well: bool) -> None:
-        """Count a task that ended; a limit that was lowered grows after enough successes."""
+        """Count a finished task; a lowered limit grows after enough successful tasks."""
         if not well:
             self._successes = 0
             return
@@ -110,7 +110,7 @@ class _Gate:
             self._successes = 0
 
     def halve(self, now: float) -> None:
-        """Halve the limit, once in a while."""
+        """Halve the limit, at most once in CALM seconds."""
         self._successes = 0
         is_calm = now - self._halved_at > CALM
         if not self.maximum or not is_calm:
@@ -121,9 +121,9 @@ class _Gate:
 
 
 class ConcurrencyLimiter:
-    """Room for tasks.
+    """Limits the number of concurrent tasks.
 
-    A task takes all its resources at once or none, so no two block each other.
+    A task takes all its resources at once or none, so no two tasks block each other.
     """
 
     def __init__(self, limits_by_kind: ConcurrencyLimits, now: Callable[[], float]) -> None:
@@ -134,9 +134,9 @@ class ConcurrencyLimiter:
         self._closed = False
 
     def first(self, waiting: list[tuple[Any, frozenset[Resource]]]) -> Any:
-        """Return the first that waits and has room, after waiting for room, or None at the end.
+        """Wait for room, and return the first waiting item that has room, or None at the end.
 
-        It is removed from the list; its resources are held until `leave`.
+        The item is removed from the list; its resources are held until `leave`.
         """
         with self._changed:
             while waiting and not self._closed:
@@ -148,7 +148,7 @@ class ConcurrencyLimiter:
             return None
 
     def enter(self, resources: frozenset[Resource]) -> None:
-        """Wait until there is room, and take it. Raises TaskTimeout when the run is given up."""
+        """Wait until there is room, and take it. Raises TaskTimeout if the limiter is closed."""
         with self._changed:
             while not self._closed and not self._take(resources):
                 self._changed.wait()
@@ -158,7 +158,7 @@ class ConcurrencyLimiter:
                 )
 
     def leave(self, resources: frozenset[Resource], *, well: bool = True) -> None:
-        """Return the room. The limit grows by one after as many successful tasks as it allows."""
+        """Release the room. A limit grows by one after as many successful tasks as it allows."""
         with self._changed:
             for resource in resources:
                 gate = self._gate(resource)
@@ -173,7 +173,7 @@ class ConcurrencyLimiter:
                 self._gate(resource).halve(self._now())
 
     def limits(self) -> Mapping[Resource, int]:
-        """Return the present limit of each resource that was used so far."""
+        """Return the present limit of each resource used so far."""
         with self._changed:
             found: dict[Resource, int] = {}
             for resource, gate in self._limiter.items():
@@ -208,7 +208,7 @@ def within_limits(
     limits: ConcurrencyLimits,
     now: Callable[[], float],
 ) -> list[Outcome]:
-    """Return the result of `work` for each item, in their order.
+    """Return the result of `work` for each item, in order.
 
     An item starts as soon as each of its resources has room. An exception ends the work.
     """

@@ -31,7 +31,7 @@ def default_key(fmt: Format) -> str | None:
 
 
 class MalformedPropertyString(ValueError):
-    """A text that PVE cannot read as a property string; `reason` is in PVE's words."""
+    """A text that PVE cannot parse as a property string; `reason` is PVE's message."""
 
     def __init__(self, reason: str, answer: str) -> None:
         super().__init__(answer)
@@ -39,12 +39,12 @@ class MalformedPropertyString(ValueError):
 
 
 def parse(text: str, fmt: Format, *, what: str = "value") -> dict[str, str]:
-    """Return the sub-keys and values of a property string, aliases resolved and blanks around them
-    removed.
+    """Return the sub-keys and values of a property string; aliases are resolved and surrounding
+    blanks removed.
 
     A key alias such as the C(virtio=MAC) of a NIC becomes its two sub-keys (C(model), C(macaddr)).
-    Raises ValidationFailed if the text has a part without a key and the format no default key, or
-    if it has a key twice.
+    Raises ValidationFailed if the text has a part without a key and the format has no default key,
+    or if a key occurs twice.
     """
     trimmed: list[tuple[str, str, str]] = []
     for part in str(text).split(","):
@@ -81,7 +81,7 @@ def parse_exactly(text: str, fmt: Format) -> dict[str, str]:
 
 
 def _read(parts: Iterable[tuple[str, str, str]], fmt: Format) -> dict[str, str]:
-    """Return sub-keys and values of key, equals sign and value of each part."""
+    """Return the sub-keys and values; `parts` are tuples of key, equals sign and value."""
     bare = default_key(fmt)
     values: dict[str, str] = {}
     for key, equals, value in parts:
@@ -171,9 +171,7 @@ def plain_number(text: str) -> str:
 
 
 def same(key: str, wanted: object, found: str | None, fmt: Format) -> bool:
-    """Return whether a wanted sub-key already holds, PVE's own default standing in for a missing
-    one.
-    """
+    """Return whether a sub-key already has the wanted value; a missing one has PVE's default."""
     rule = fmt.get(key, {})
     if found is None:
         if "default" not in rule:

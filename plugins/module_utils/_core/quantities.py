@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sizes of memory and disks: parse a size as people write it, render it as PVE writes it, compare
+"""Sizes of memory and disks: parse them as people write them, render them as PVE does, compare
 as bytes.
 """
 
@@ -18,7 +18,7 @@ KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
 _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
 _READABLE = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
-# A larger number without a unit is bytes: 256 MiB of memory, 1 GiB of a disk.
+# A larger number without a unit can only be bytes: 256 MiB of memory, 1 GiB of a disk, or more.
 _LARGEST_BARE = {MIB: 256 * TIB, GIB: GIB * GIB}
 _SIZE = re.compile(
     r"^\s*([0-9]{1,18}(?:\.[0-9]{1,60})?)\s*(?:([kmgt])(i?b?)?|(b))?\s*$", re.IGNORECASE
@@ -26,20 +26,20 @@ _SIZE = re.compile(
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text of digits is, or None for another text or an endless one."""
+    """Return a text of digits as a number, or None for any other text or too many digits."""
     if 0 < len(text) <= 18 and text.isascii() and text.isdigit():
         return int(text)
     return None
 
 
 def parse_size(value: object, *, bare: int, what: str) -> int:
-    """Return the bytes that `value` means.
+    """Return `value` in bytes.
 
     Every unit is binary, as in PVE (C(32G) = C(32Gi) = C(32768M)).
 
-    `bare` is the unit in bytes of a number without a unit; `what` names the option in the error.
-    Raises ValidationFailed for anything that is not a whole number of bytes, and for a number
-    without a unit that can only be bytes.
+    `bare` is the size in bytes of the default unit; `what` names the option in the error. Raises
+    ValidationFailed for anything that is not a whole number of bytes, and for a number without a
+    unit that is so large that it can only be bytes.
     """
     text = str(value)
     found = None if isinstance(value, bool) else _SIZE.match(text)
@@ -80,7 +80,7 @@ def _not_a_size(value: object, what: str) -> ValidationFailed:
 
 
 def _about_bare(value: object, bare: int) -> str:
-    """Return the meaning of a number without a unit, and how to write it if bytes are meant."""
+    """Return the meaning of a number without a unit, and the notation for bytes."""
     text = f"a bare number is {'MiB' if bare == MIB else 'GiB'}"
     number = whole_number(str(value).strip())
     if number is None or number < MIB or number % KIB:
@@ -126,7 +126,7 @@ def parse_disk_size(
 
 
 def _out_of_range(value: object, size: int, minimum: int, maximum: int) -> str:
-    """Return which range a size in bytes is outside of."""
+    """Return the range that a size in bytes is outside of."""
     amount, lowest, highest = readable_sizes(size, minimum, maximum)
     return f"{value} is {amount}, outside {lowest} to {highest}"
 
@@ -145,8 +145,8 @@ def read_size(text: str | None) -> int | None:
 
 
 def render_size(size: int) -> str:
-    """Return bytes the way PVE stores a disk size: the largest unit that divides it (C(1536M),
-    C(32G), C(1T)).
+    """Return bytes in the form in which PVE stores a disk size: in the largest unit that divides it
+    (C(1536M), C(32G), C(1T)).
     """
     for unit, factor in (("T", TIB), ("G", GIB), ("M", MIB), ("K", KIB)):
         if size and size % factor == 0:
@@ -161,7 +161,7 @@ def render_gib(size: int) -> str:
 
 
 def readable_size(size: float, decimals: int = 1, largest: int = TIB) -> str:
-    """Return bytes for people, in the largest unit of which there is one: C(12.5 GiB)."""
+    """Return bytes for people, in the largest unit that gives at least 1: C(12.5 GiB)."""
     for unit, factor in _READABLE:
         if factor <= largest and abs(size) >= factor:
             amount = f"{size / factor:.{decimals}f}"
@@ -172,7 +172,7 @@ def readable_size(size: float, decimals: int = 1, largest: int = TIB) -> str:
 
 
 def readable_sizes(*sizes: float) -> tuple[str, ...]:
-    """Return the sizes of one sentence, as exact as is needed to tell different ones apart."""
+    """Return the sizes in one sentence, with enough decimals to distinguish different sizes."""
     for largest in (TIB, GIB, MIB):
         for decimals in (1, 2):
             texts = tuple(readable_size(size, decimals, largest) for size in sizes)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The result of one run of a module, as its entry receives it."""
+"""The result of one run of a module, in the form for its entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Result:
     """Whether something changed, the resource (`values`, for example `{"vm": {...}}`), the diff and
     warnings.
 
-    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of such. `failure` is the
+    `diff` is `{"before": ..., "after": ...}` of plain data, or a list of them. `failure` is the
     error of a task that did a part of its work: the task fails and still returns the other values.
     """
 
@@ -32,7 +32,7 @@ class Result:
     def as_dict(self, diff: bool = False) -> dict[str, Any]:
         """Return the arguments for `exit_json`, with `diff` only if it was requested.
 
-        Warnings are not part of it.
+        The warnings are not included.
         """
         result: dict[str, Any] = {"changed": self.changed, **self.values}
         if diff and self.diff is not None:

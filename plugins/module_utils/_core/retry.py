@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often and how long something is tried again. Clock and randomness are arguments."""
+"""Limits of retries in number and time. Clock and randomness are arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .clock import Clock
 
 @dataclass(frozen=True)
 class Backoff:
-    """Growing pauses in seconds: base, base * factor, ...
+    """Growing pauses in seconds: base, base * factor, and so on.
 
-    up to cap, each made longer by up to `jitter` of itself.
+    Each pause is longer by a random share of at most `jitter`. No pause is longer than `cap`.
     """
 
     base: float = 1.0
@@ -33,7 +33,7 @@ class Backoff:
 class NetworkBudget:
     """A span of time in seconds that starts with the first `again`, with growing pauses.
 
-    Tries are counted if set.
+    The number of tries is limited too if it is set.
     """
 
     def __init__(
@@ -47,12 +47,10 @@ class NetworkBudget:
         self.tries = 1
 
     def again(self, maximum: int | None = None) -> bool:
-        """Wait and return True, or return False when time or tries are used up.
+        """Wait and return True, or return False if time or tries are used up.
 
-        `maximum` limits the tries this time.
-
-        The last pause is cut to the remaining time. A number of tries in the settings replaces
-        `maximum`.
+        `maximum` limits the tries for this failure; a number of tries in the settings replaces it.
+        The last pause is cut to the remaining time.
         """
         limit = maximum if self._limit is None else self._limit
         if limit is not None and self.tries >= limit:
@@ -92,7 +90,7 @@ class TimeBudget:
         self.tries = 1
 
     def again(self) -> bool:
-        """Wait and return True, or return False when the time is used up.
+        """Wait and return True, or return False if the time is used up.
 
         The last pause is cut to the remaining time.
         """
@@ -108,7 +106,7 @@ class TimeBudget:
         return True
 
     def reset(self) -> None:
-        """Start afresh, after something worked."""
+        """Start a new span of time, after a success."""
         self._end = None
         self._pause = self._first
         self.tries = 1

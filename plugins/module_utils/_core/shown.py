@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values as a message shows them: as the user writes them in YAML, not as Python does (pure)."""
+"""Values in messages: as the user writes them in YAML, not as Python does (pure)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
 
 
 def formatted(value: Any) -> str:
-    """Return a value for a message: a text in quotation marks, all else as YAML on one line."""
+    """Return a value for a message: a text in quotation marks, others as YAML on one line."""
     if isinstance(value, str):
         return f"'{_one_line(value)}'"
     return _plain(value)
 
 
 def first_of(items: Sequence[object], maximum: int = 5) -> str:
-    """Return the first items of a list for a message, and how many more there are."""
+    """Return the first items of a list for a message, and the number of the other items."""
     text = ", ".join(str(item) for item in items[:maximum])
     more = len(items) - maximum
     if more > 0:
@@ -36,7 +36,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def by_reason(reasons: Mapping[str, str]) -> str:
-    """Return reasons for a message, each once, after the names that it is the reason of."""
+    """Return reasons for a message, each once, after the names to which it applies."""
     names: dict[str, list[str]] = {}
     for name in sorted(reasons):
         names.setdefault(reasons[name], []).append(name)
@@ -69,9 +69,9 @@ def printable(text: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Return a text with a capital at its start if it begins with the noun of a guest.
+    """Return a text that begins with a capital letter if it begins with the noun of a guest.
 
-    Labels of guests, such as C(container 'web' (100)), stand within sentences as well.
+    Labels of guests, such as C(container 'web' (100)), are also used within sentences.
     """
     if not text.startswith("container "):
         return text

@@ -21,12 +21,12 @@ def iso(when: float) -> str | None:
 def seconds(text: str) -> int | None:
     """Return a date, or a time in ISO 8601, as seconds since the epoch; None for anything else.
 
-    A date means its first moment. Without an offset the time is in UTC. A number is taken as
-    seconds.
+    A date stands for its first moment. A time without an offset is in UTC. A number is returned as
+    it is.
     """
     if re.fullmatch("[0-9]{1,12}", text):
         return int(text)
-    # Python 3.10 does not read the Z.
+    # Python 3.10 does not accept the Z.
     written = re.sub("[zZ]$", "+00:00", text)
     try:
         when = datetime.fromisoformat(written)

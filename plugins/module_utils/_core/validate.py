@@ -6,8 +6,8 @@
 
 Each returns the value in its canonical form or raises ValidationFailed.
 
-The patterns come from PVE::JSONSchema (pve-common), so that a value that PVE would refuse is
-refused before any request.
+The patterns come from PVE::JSONSchema (pve-common), so a value that PVE would refuse is refused
+before any request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_CONFIG_ID = 40
 _NODE = re.compile(r"^[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?$")
 _BRIDGE = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$")
 _VOLUME = re.compile(r"^[a-z][a-z0-9\-_.]*[a-z0-9]:\S+$", re.IGNORECASE)
-# The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), and base64 behind one.
+# The names of key types in OpenSSH (sshd, AUTHORIZED_KEYS FILE FORMAT), each followed by base64.
 _SSH_KEY = re.compile(r"(?:^|\s)(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+\s+[A-Za-z0-9+/]+=*(?:\s|$)")
 
 # proxmox-time: src/calendar_event.rs and src/date_time_value.rs; a schedule in words, or weekdays,
@@ -64,8 +64,8 @@ _LIMITS_OF_SCHEDULES = {"month": 13, "day": 32, "hour": 24, "minute": 60, "secon
 # The longest prefix of an address by version of IP.
 _LONGEST = {4: 32, 6: 128}
 
-# Of a DNS name and of a label between its dots (RFC 1035, 2.3.4; 255 octets on the wire are 253
-# characters).
+# The maximum lengths of a DNS name and of a label between its dots (RFC 1035, 2.3.4; 255 octets on
+# the wire are 253 characters).
 MAX_NAME = 253
 MAX_LABEL = 63
 MIN_VMID = 100
@@ -83,11 +83,11 @@ def refused(what: str, value: object, why: str, next_step: str) -> ValidationFai
 
 
 def dns_name(value: str, what: str = "name") -> str:
-    """Return a VM name that PVE takes: a DNS name (no underscore, no space) within the limits of
+    """Return a VM name that PVE accepts: a DNS name (no underscore, no space) within the limits of
     DNS.
 
-    PVE itself has no limit for its length (JSONSchema.pm, pve_verify_dns_name); a guest cannot use
-    a longer one.
+    PVE itself does not limit the length (JSONSchema.pm, pve_verify_dns_name), but a guest cannot
+    use a longer name.
     """
     if not _DNS_NAME.fullmatch(value):
         raise refused(
@@ -187,7 +187,7 @@ def realm(value: str, what: str = "realm") -> str:
 
 
 def token_name(value: str, what: str = "name") -> str:
-    """Return the name of a token, which is the part behind the exclamation mark."""
+    """Return the name of a token, which is the part after the exclamation mark."""
     if not _TOKEN.fullmatch(value):
         raise refused(
             what,
@@ -200,7 +200,7 @@ def token_name(value: str, what: str = "name") -> str:
 
 
 def token(value: str, what: str = "token") -> str:
-    """Return a whole token, such as C(alice@pve!deploy)."""
+    """Return the full name of a token, such as C(alice@pve!deploy)."""
     owner, mark, name = value.rpartition("!")
     if not mark or not _USER.fullmatch(owner) or not _TOKEN.fullmatch(name):
         raise refused(
@@ -286,10 +286,10 @@ def address(value: str, version: int | None, what: str) -> str:
 
 
 def is_cidr(text: str, version: int) -> bool:
-    """Return whether a text is an address with a prefix as PVE takes it (JSONSchema.pm,
+    """Return whether a text is an address with a prefix as PVE accepts it (JSONSchema.pm,
     pve_verify_cidrv4 and cidrv6).
 
-    The prefix is a number, no netmask, from 8 on.
+    The prefix is a number of at least 8, not a netmask.
     """
     address, slash, prefix = text.partition("/")
     if (
@@ -335,10 +335,10 @@ def _is_schedule(text: str) -> bool:
 
 
 def ssh_key(value: str, what: str) -> str:
-    """Return a line that has the form of a public key, options before and a comment behind it
-    included.
+    """Return a line that has the form of a public key; options before it and a comment after it are
+    allowed.
 
-    Whether the data are a key is for PVE to say, which has ssh-keygen read each line.
+    PVE itself checks whether the data are a key: it passes each line to ssh-keygen.
     """
     if not _SSH_KEY.search(value):
         raise refused(
@@ -351,7 +351,7 @@ def ssh_key(value: str, what: str) -> str:
 
 
 def count(value: int | None, default: int, what: str) -> int:
-    """Return a number from 1 on, such as seconds to wait, or the default if none is given."""
+    """Return a number of at least 1, such as seconds to wait, or the default if none is given."""
     if value is None:
         return default
     return number(value, 1, 1000000, what)
@@ -366,8 +366,8 @@ def number(value: int, minimum: int, maximum: int, what: str) -> int:
 
 
 def distinct_tenants(names: Iterable[Any], what: str) -> None:
-    """Raise ValidationFailed for an empty name of a tenant, and for names that differ in case only:
-    PVE has tags in lower case, so they are one tenant.
+    """Raise ValidationFailed for an empty name of a tenant, and for names that differ only in case:
+    PVE stores tags in lower case, so they are one tenant.
     """
     known: dict[str, str] = {}
     for name in map(str, names):

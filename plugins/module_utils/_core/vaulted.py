@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts as ansible-vault encrypts them.
+"""Texts in the encrypted format of ansible-vault.
 
-Code of modules cannot import `ansible.parsing.vault`, so the format is here: AES256 in counter
-mode, with an HMAC, keys from PBKDF2 (ansible-core: lib/ansible/parsing/vault/__init__.py,
+Code of modules cannot import `ansible.parsing.vault`, so this file implements the format: AES256 in
+counter mode, with an HMAC, keys from PBKDF2 (ansible-core: lib/ansible/parsing/vault/__init__.py,
 VaultAES256). The primitives come from the library `cryptography`, which ansible-core requires.
 """
 
@@ -27,7 +27,7 @@ _ROUNDS = 10000
 
 
 class VaultError(ValueError):
-    """The text cannot be decrypted, with the reason."""
+    """The text cannot be decrypted; the message has the reason."""
 
 
 class _Keys(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DesiredResource:
-    """A resource as the task wants it, by option.
+    """The desired state of a resource, by option.
 
     Options that are missing in `values` and `members` are not changed.
     """
@@ -22,10 +22,10 @@ class DesiredResource:
     present: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
     members: Mapping[str, frozenset[Any]] = field(default_factory=dict)
-    exact: bool = False  # whether members that are not named are taken out
+    exact: bool = False  # whether members that are not named are removed
     force: bool = False  # whether a resource with members may be deleted
     allow_self: bool = False  # whether the login of the task may lose rights
-    recreate: bool = False  # whether it may be deleted and created again for a field that is fixed
+    recreate: bool = False  # whether it may be deleted and recreated to change a fixed field
     switches: Mapping[str, Any] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     rewrites: bool = False  # whether secrets are also written to a resource that exists
@@ -49,14 +49,14 @@ class ResourceChange:
 
     @property
     def verb(self) -> str:
-        """What happens to the resource, as messages call it."""
+        """The word for the change in messages."""
         if self.creates:
             return "created"
         return "deleted" if self.deletes else "changed"
 
     @property
     def visible(self) -> bool:
-        """Whether a look at the resource shows that something differs; it never shows secrets."""
+        """Whether a reading of the resource shows a difference; secrets are never shown."""
         is_whole = self.creates or self.deletes
         parts = (self.sets, self.adds, self.removes, self.fixed)
         return is_whole or any(parts)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From options to the desired state, to the differences, to the plan (pure)."""
+"""Converts options into the desired state, the differences and the plan (pure)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE, COMMIT = "write a secret", "commit"
 
 
 def read_desired(table: Table, params: Mapping[str, Any]) -> DesiredResource:
-    """Return the state that the options ask for. Raises ValidationFailed."""
+    """Return the desired state in the options. Raises ValidationFailed."""
     values: dict[str, Any] = {}
     for one in _given(table.fields, params):
         values[one.option] = one.want(params[one.option])
@@ -62,12 +62,12 @@ def read_keys(table: Table, params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _given(parts: Sequence[Property], params: Mapping[str, Any]) -> list[Property]:
-    """Return the parts of a table whose options the task sets."""
+    """Return the properties whose options the task sets."""
     return [part for part in parts if params.get(part.option) is not None]
 
 
 def _is_exact(params: Mapping[str, Any]) -> bool:
-    """Return whether members that are not listed are taken out: C(exact), or else no C(append)."""
+    """Return whether members that are not listed are removed: C(exact), or else no C(append)."""
     if params.get("append") is not None:
         return not params["append"]
     return bool(params.get("exact"))
@@ -86,7 +86,7 @@ def _wanted_members(group: Members, items: Iterable[Any]) -> frozenset[Any]:
 
 
 def compare(table: Table, desired: DesiredResource, actual: Values | None) -> ResourceChange:
-    """Return the differences. Without `actual` the resource does not exist."""
+    """Return the differences. `actual` is None if the resource does not exist."""
     if not desired.present:
         return _compare_absent(table, desired, actual)
     if actual is None:
@@ -119,7 +119,7 @@ def compare(table: Table, desired: DesiredResource, actual: Values | None) -> Re
 
 
 def _different(table: Table, desired: DesiredResource, actual: Values) -> dict[str, Any]:
-    """Return the fields that the task changes, with the values that they will have."""
+    """Return the fields that the task changes, with their future values."""
     wanted = _merged(table, desired, actual)
     return {option: value for option, value in wanted.items() if value != actual[option]}
 
@@ -160,7 +160,7 @@ def _others(group: Members, known: frozenset[Any], items: Iterable[Any]) -> froz
 
 
 def _not_empty(values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the options that have a value other than nothing."""
+    """Return the options whose value is not empty."""
     return {option: value for option, value in values.items() if value}
 
 
@@ -174,9 +174,9 @@ def make_plan(
 ) -> Plan:
     """Return the ordered steps and the diff.
 
-    Raises Conflict if members keep the resource from being deleted or if a field that differs is
-    fixed, and ValidationFailed for fields that the variant of the resource does not have and for
-    missing ones.
+    Raises Conflict if members prevent a deletion or if a field that differs is fixed, and
+    ValidationFailed for fields that the variant of the resource does not have and for missing
+    fields.
     """
     if desired.present:
         _require_variant(table, desired, actual)
@@ -231,7 +231,7 @@ def _plan_delete(
 def _plan_change(
     table: Table, desired: DesiredResource, actual: Values | None, change: ResourceChange
 ) -> Plan:
-    """Return the plan of a creation or a change; without `actual` the resource does not exist."""
+    """Return the plan of a creation (`actual` is None) or of a change."""
     steps: list[Step] = []
     then = after(table, desired, actual)
     rest = change
@@ -253,7 +253,7 @@ def _plan_change(
 
 
 def after(table: Table, desired: DesiredResource, actual: Values | None) -> dict[str, Any]:
-    """Return the canonical values that the resource will have."""
+    """Return the canonical values of the resource after the task."""
     if actual is None:
         known = table.values({})
     else:
@@ -279,7 +279,7 @@ def _step(
     desired: DesiredResource,
     data: Mapping[str, Any] | None = None,
 ) -> Step:
-    """Return the step that makes a call of the table, with `data` besides its own."""
+    """Return the step for a call of the table, with `data` in addition to the data of the call."""
     return Step(
         action,
         summary,
@@ -291,7 +291,7 @@ def _step(
 
 
 def commits(table: Table, desired: DesiredResource) -> list[Step]:
-    """Return the step that lets written changes take effect, if the table has one."""
+    """Return the step that makes written changes take effect, if the table has one."""
     if table.commit_call is None:
         return []
     summary = f"Apply the changes of {table.label(desired.keys)}"
@@ -384,8 +384,8 @@ def _updates(
 def _own(
     table: Table, group: Members, adds: frozenset[Any], then: Values, change: ResourceChange
 ) -> dict[str, Any]:
-    """Return a set of the resource's own: all of it if members are removed or if the API cannot add
-    to it, else the new members.
+    """Return the own members for a request: all of them if some are removed or if the API cannot
+    add members, else the new members.
     """
     if group.option in change.removes or not table.append:
         return {group.property: group.joined(then[group.option])}
@@ -419,7 +419,7 @@ def _batch_steps(
 def _removals(
     table: Table, desired: DesiredResource, then: Values, removes: Mapping[str, frozenset[Any]]
 ) -> list[Step]:
-    """Return one step for all members that one request can take out, and one for each batch."""
+    """Return one step for all members that one request can remove, and one for each batch."""
     steps: list[Step] = []
     listed: dict[str, frozenset[Any]] = {}
     required = _required(table, then)
@@ -448,7 +448,7 @@ def _writing(
 
 
 def _sent(table: Table, then: Values, sets: Values, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return the data of an update: properties to set and the list of those to remove."""
+    """Return the data of an update: properties to set and the list of properties to remove."""
     data, removed = _properties(table, sets)
     for name, value in secrets.items():
         if value:
@@ -461,7 +461,7 @@ def _sent(table: Table, then: Values, sets: Values, secrets: Mapping[str, str]) 
 
 
 def _required(table: Table, then: Values) -> dict[str, Any]:
-    """Return the properties that every update sends, with the values they will have."""
+    """Return the properties that every update sends, with their future values."""
     return {one.property: one.send(then[one.option]) for one in table.fields if one.always}
 
 
@@ -481,7 +481,7 @@ def _properties(table: Table, sets: Values) -> tuple[dict[str, Any], list[str]]:
 
 
 def _named(table: Table, sets: Mapping[str, frozenset[Any]]) -> str:
-    """Return members as messages name them, for example C(VM 100, VM 101, storage local)."""
+    """Return members in the form of messages, for example C(VM 100, VM 101, storage local)."""
     names: list[str] = []
     for group in _groups(table, sets):
         names += group.named(sets[group.option])

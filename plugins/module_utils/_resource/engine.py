@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way of one resource through a task: plan, then preview, or execute and report."""
+"""The run of a task for one resource: plan, then preview, or execute and report."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from .execute import Execution, Steps, after_writes, execute
 from .plan import Plan
 
 Outcome = TypeVar("Outcome")
-"""The report of a resource: a result, or its part of a result of several."""
+"""The report of a resource: a result, or its part of the result for several resources."""
 
 
 class Resource(Steps, Generic[Outcome]):
-    """One thing that a task manages, with the plan that was made from a reading of it."""
+    """One resource that a task manages, with the plan from a reading of it."""
 
     plan: Plan
 
     def preview(self) -> Outcome:
-        """Return the result that the plan would have; nothing is written."""
+        """Return the expected result of the plan; nothing is written."""
         raise NotImplementedError
 
     def report(self, execution: Execution) -> Outcome:
-        """Return the result after the plan was carried out, from a new reading if that is needed.
+        """Return the result after the plan was carried out, from a new reading if needed.
 
-        Raises FleetError, to which the engine adds the steps that were done.
+        Raises FleetError; the engine adds the finished steps.
         """
         raise NotImplementedError
 
 
 def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
-    """Carry the plan of a resource out and return the result; in check mode write nothing."""
+    """Carry out the plan of a resource and return the result; in check mode write nothing."""
     if check_mode or not resource.plan.changed:
         return resource.preview()
     execution = execute(resource, resource.plan)

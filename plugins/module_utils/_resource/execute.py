@@ -29,7 +29,7 @@ from .protocols import Api
 if TYPE_CHECKING:
     from .._api.upid import TaskResult
 
-# The next step after a failed read, for changes that another run would make again.
+# The next step after a failed read, for changes that another run would repeat.
 REPEATS = "Read the state with the _info module: to run this again repeats the change"
 
 
@@ -54,8 +54,8 @@ class Sent:
 class Execution:
     """The result of a plan.
 
-    `answers` has PVE's answer to each step, by its action. `rest` is the last plan if a failure
-    made a new plan necessary.
+    `answers` are PVE's answers to the steps, by action. `rest` is the last plan if a failure made
+    a new plan necessary.
     """
 
     done: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Steps:
     timeout: int = 300  # seconds for each task
     max_replans: int = 5  # how often a plan is made again after a failure
     after_failed_read: str = CONVERGES  # the next step if a read fails after a write
-    stale_errors: tuple[type[FleetError], ...] = ()  # failures after which a plan is made again
+    stale_errors: tuple[type[FleetError], ...] = ()  # failures that show a stale plan
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Read the resource again and return the plan of the remaining steps.
@@ -84,13 +84,13 @@ class Steps:
         raise NotImplementedError
 
     def guard(self, step: Step) -> None:
-        """Refuse a step that is about to be sent: raises FleetError."""
+        """Raise FleetError to refuse a step before it is sent."""
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look at the state after a lost answer to this step.
+        """Return the check of the state after a lost answer to this step.
 
-        The look returns the UPID of its task, True if it took effect, or None if it did not.
-        Without such a look a lost answer is a NetworkError.
+        The check returns the UPID of the step's task, True if the step took effect, or None if it
+        did not. Without a check, a lost answer is a NetworkError.
         """
 
     def send(self, step: Step) -> Sent:
@@ -115,7 +115,7 @@ class Steps:
         return Sent(answer)
 
     def after_task(self, step: Step, result: TaskResult) -> Sent:
-        """Return the result of a step whose task has ended well."""
+        """Return the result of a step whose task has succeeded."""
         return Sent(result.upid, tuple(f"{step.summary}: {line}" for line in result.warnings))
 
     def time_for(self, step: Step) -> int:
@@ -135,13 +135,13 @@ class Steps:
         return ()
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error with which the run ends, including the steps done before it (pure)."""
+        """Return the final error of the run, including the steps that were done before (pure)."""
         return with_done(error, [step.summary for step in done], self.after_failed_read)
 
 
 @contextmanager
 def after_writes(done: Sequence[str], next_step: str = CONVERGES) -> Iterator[None]:
-    """Add these steps, which are done, to every FleetError of the block."""
+    """Add these finished steps to every FleetError of the block."""
     try:
         yield
     except FleetError as error:
@@ -159,9 +159,9 @@ def attempted(summary: str) -> str:
 def execute(hooks: Steps, plan: Plan) -> Execution:
     """Send the steps of a plan in order, and return the result.
 
-    If an answer is lost or another run changed the resource first, the rest is planned again from a
-    new reading; a step may also demand that. Raises FleetError, with the finished steps in its
-    details.
+    If an answer is lost or another run changed the resource first, the remaining steps are planned
+    again from a new reading; a step can also require that (`reread`). Raises FleetError, with the
+    finished steps in its details.
     """
     run = _Run(hooks, list(plan.steps))
     try:
@@ -189,7 +189,7 @@ class _Run:
         self.answers: dict[str, Any] = {}
         self.rest: Plan | None = None
         self.replans = 0
-        self.unverified: Step | None = None  # sent, and whether it took effect is not known
+        self.unverified: Step | None = None  # a step that was sent with an unknown outcome
 
     def next_step(self) -> None:
         step = self.steps.pop(0)
@@ -214,13 +214,13 @@ class _Run:
         self.hooks.client.note(step.summary)
 
     def with_unverified(self, error: FleetError) -> FleetError:
-        """Return the error with the step whose outcome is not known, in `error.unverified`."""
+        """Return the error with the step whose outcome is unknown, in `error.unverified`."""
         if self.unverified is None:
             return error
         return with_unverified(error, self.unverified.summary)
 
     def _replan(self, step: Step, error: FleetError, verdict: Verdict) -> None:
-        """Plan the remaining steps again; raises the error if that is of no use."""
+        """Plan the remaining steps again; raise the error if a new plan cannot help."""
         if _is_unverified(error):
             self.unverified = step
         if verdict is Verdict.FAILED or self.replans >= self.hooks.max_replans:
@@ -234,8 +234,8 @@ class _Run:
             self._verify(step, error)
 
     def _verify(self, step: Step, error: FleetError) -> None:
-        """Note a step that the new plan no longer has as done. Otherwise it is sent again, unless
-        its task was started: that one may still run.
+        """Note the step as done if the new plan does not contain it. Otherwise it is sent again; if
+        its task was started and may still run, raise the error.
         """
         if step.summary not in [one.summary for one in self.steps]:
             self._note(step)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights that a change takes away from the login of the task itself (pure)."""
+"""The rights that the login of the task loses by a change (pure)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_ACCEPTED = "is no longer accepted"
 
 @dataclass(frozen=True)
 class OwnLoss:
-    """The loss of the login.
+    """The rights that the login loses.
 
     `text` continues a sentence that begins with the login. `lost` are privileges by path.
     """

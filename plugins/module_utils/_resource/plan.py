@@ -18,7 +18,7 @@ from typing import Any
 class Step:
     """One request of a plan.
 
-    `reread`: the next steps depend on facts that only exist once this step is done.
+    `reread`: the next steps depend on facts that exist only after this step.
     """
 
     action: str
@@ -33,14 +33,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Ordered steps and their changes. An empty plan makes no write."""
+    """Ordered steps and their changes. An empty plan writes nothing."""
 
     steps: tuple[Step, ...] = ()
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     pending: tuple[str, ...] = ()  # keys that will wait for a stop when the plan is done
     warnings: tuple[str, ...] = ()
-    blinds: bool = False  # whether the login may be unable to read the resource afterwards
+    blinds: bool = False  # whether the login may lose the right to read the resource
 
     @property
     def changed(self) -> bool:

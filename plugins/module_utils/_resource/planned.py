@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A resource that one task of a node changes: read, plan, start the task, read again."""
+"""A resource that a task of a node changes: read, plan, start the task, read again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLOCKS = 10  # seconds by which the clock of a node may differ
 
 @dataclass(frozen=True)
 class Worker:
-    """A task of a node, as its UPID names it."""
+    """A task of a node, with the fields of its UPID."""
 
     node: str
     type: str
@@ -33,10 +33,9 @@ class Worker:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan that a reading leads to, the values of the result after it, and the task of its
-    step.
+    """The plan from a reading, the values of the result after it, and the task of its step.
 
-    A step that `repeats` is planned by each reading, such as the restart of a service.
+    With `repeats`, each reading plans the step again, such as the restart of a service.
     """
 
     plan: Plan
@@ -59,9 +58,9 @@ class PlannedTask(Resource[Result]):
         return self.read().plan
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: the task of the step, or whether it took effect.
+        """Return the check after a lost answer: it finds the task, or whether the step took effect.
 
-        A step that repeats is sent again: two restarts of a service lead to the same as one.
+        A step that repeats is sent again: two restarts of a service have the same effect as one.
         """
         since = self.client.clock.time() - _CLOCKS
         worker = self.worker_of(step)
@@ -99,7 +98,7 @@ class PlannedTask(Resource[Result]):
 def run_planned(
     client: Api, label: str, read: Callable[[], Planned], check_mode: bool, timeout: int = 300
 ) -> Result:
-    """Carry the plan of a reading out; `timeout` is in seconds. Check mode writes nothing."""
+    """Carry out the plan from a reading; `timeout` is in seconds. Check mode writes nothing."""
     task = PlannedTask(client, label, read)
     task.timeout = timeout
     return apply_plan(task, check_mode)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The interface that the engine needs of a client."""
+"""The interface of a client that the engine needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Api(Reader, Protocol):
 
     @property
     def login(self) -> str:
-        """The user, or the whole name of the token, that the task logs in as."""
+        """The user, or the full name of the token, of the task."""
 
     def get(
         self,
@@ -30,7 +30,7 @@ class Api(Reader, Protocol):
         attempted: str = "",
         **query: Any,
     ) -> Any:
-        """Return the answer to a GET of the path that the segments make. Raises FleetError."""
+        """Return the answer to a GET of the path with these segments. Raises FleetError."""
 
     def write(
         self,
@@ -41,8 +41,8 @@ class Api(Reader, Protocol):
         confirm: Callable[[], Any] | None = None,
         again: Callable[[], None] | None = None,
     ) -> Any:
-        """Return the answer to a write; `confirm` looks after a lost answer, and `again` may raise
-        before the write is sent once more. Raises FleetError.
+        """Return the answer to a write; `confirm` checks the state after a lost answer, and `again`
+        may raise before the write is sent once more. Raises FleetError.
         """
 
     def task(
@@ -54,10 +54,10 @@ class Api(Reader, Protocol):
         timeout: float = 300.0,
         confirm: Callable[[], Any] | None = None,
     ) -> TaskResult:
-        """Return how the task ended that a write started. Raises FleetError."""
+        """Start a task with a write, and return its result. Raises FleetError."""
 
     def note(self, summary: str) -> None:
-        """Keep a note of a step that was carried out."""
+        """Record a step that was carried out."""
 
     def version(self) -> tuple[int, int]:
-        """Return major and minor number of Proxmox VE; asked once."""
+        """Return major and minor number of Proxmox VE; read once."""

@@ -6,7 +6,8 @@
 (docs/decisions/0007-quotas-of-several-runs.md, docs/decisions/0010-places-of-several-runs.md).
 
 Proxmox VE has no transactions. Each run creates its guest before it checks the rule, so the last
-run sees all guests. If a rule is broken, the new guest with the highest number gives way.
+run sees all guests. If a rule is broken, the new guest with the highest VMID gives way: its run
+removes it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .._core.clock import Clock
 from .._core.errors import FleetError
 from .._core.poll import poll
 
-# Seconds for which a guest waits until guests with higher numbers have given way to it. It is
-# shorter than the time after which another run takes an unfinished guest over (QUIET in
+# Seconds that a run waits until guests with higher VMIDs have given way to its guest. It is shorter
+# than the time after which another run takes over an unfinished guest (QUIET in
 # _guest/live/creation.py).
 PATIENCE = 5.0
 
@@ -29,10 +30,10 @@ PATIENCE = 5.0
 class RaceReading:
     """One reading of the cluster.
 
-    `guests` are the guests that count, by number; `find_breach` returns the violated rule if these
-    guests exist beside the new one, or a false value. `is_finished` reads a guest and returns
-    whether the run that created it is done with it: it then stays, because the rule held when that
-    run checked.
+    `guests` are the guests that count, by VMID; `find_breach` returns the violated rule if these
+    guests exist together with the new guest, or a false value. `is_finished` reads a guest and
+    returns whether its run has finished it: such a guest stays, because the rule held when that run
+    checked it.
     """
 
     guests: Mapping[int, Any]
@@ -41,15 +42,15 @@ class RaceReading:
 
 
 class Rule(Protocol):
-    """A rule for one new guest that guests of other runs can break together with it."""
+    """A rule for one new guest that it can break together with guests of other runs."""
 
     @property
     def vmid(self) -> int:
-        """The number of the new guest."""
+        """The VMID of the new guest."""
 
     @property
     def known(self) -> frozenset[int]:
-        """The guests that were there when this run began; they never give way."""
+        """The guests that existed when this run began; they never give way."""
 
     def read(self) -> RaceReading:
         """Read the cluster. Raises FleetError."""
@@ -62,11 +63,12 @@ class Rule(Protocol):
 
 
 def resolve_race(clock: Clock, rule: Rule, remove: Callable[[], None]) -> None:
-    """Return when the rule holds although others created guests at the same time.
+    """Return once the rule holds although other runs created guests at the same time.
 
-    Usually one look is enough. If the rule is broken by guests that existed before, are finished or
-    have lower numbers, the new guest gives way: `remove` is called, and the error of the rule
-    raised. Otherwise it waits for the guests with higher numbers, and gives way too if they stay.
+    Usually one reading is enough. If the new guest breaks the rule together with guests that
+    existed before, are finished or have lower VMIDs, it gives way: `remove` is called, and the
+    error of the rule raised. Otherwise this waits for the guests with higher VMIDs; if they stay,
+    the new guest gives way too.
     """
     breach: Any = None
     for _left in poll(clock, PATIENCE):
@@ -86,7 +88,7 @@ def resolve_race(clock: Clock, rule: Rule, remove: Callable[[], None]) -> None:
 
 
 def _breach_by_staying_guests(rule: Rule, reading: RaceReading) -> Any:
-    """Return the breach by the guests that do not give way to the new one."""
+    """Return the breach by the guests that do not give way to the new guest."""
     staying: dict[int, Any] = {}
     others: dict[int, Any] = {}
     for vmid, guest in reading.guests.items():

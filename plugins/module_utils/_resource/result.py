@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The shape of the result of one resource (pure)."""
+"""The form of the result of one resource (pure)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def result_of(
 ) -> Result:
     """Return the result of one resource: `values`, the planned steps and the finished steps.
 
-    The warnings of the plan go before those of its execution.
+    The warnings of the plan are listed before the warnings of its execution.
     """
     carried_out = execution or Execution()
     shown = {**values, "plan": plan.summaries, "done": list(carried_out.done)}
@@ -28,8 +28,8 @@ def result_of(
 
 
 def diff_of(plan: Plan, header: str = "") -> dict[str, Any]:
-    """Return the diff of a plan, as modules report it; `header` names its object if something
-    changes.
+    """Return the diff of a plan, as modules report it; if something changes, `header` names the
+    object.
     """
     diff: dict[str, Any] = {"before": dict(plan.before), "after": dict(plan.after)}
     if header and plan.changed:

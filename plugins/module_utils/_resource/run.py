@@ -36,7 +36,7 @@ def run(
     check_mode: bool = False,
     reading: Reading | None = None,
 ) -> Result:
-    """Bring a resource to the desired state and return the outcome; check mode writes nothing.
+    """Bring a resource to the desired state and return the result; check mode writes nothing.
 
     The first plan uses `reading` if the caller has one.
     """
@@ -46,7 +46,7 @@ def run(
 
 
 class TableResource(Resource[Result]):
-    """A simple resource, as its table describes it; `actual` is how it was read for the plan."""
+    """A simple resource with its table; `actual` are the values that were read for the plan."""
 
     stale_errors = (Conflict, NotFound)
 
@@ -64,7 +64,7 @@ class TableResource(Resource[Result]):
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Return the plan of the remaining steps.
 
-        After a step of a resource that settles, other runs get the time to write it first.
+        After a step of a resource that settles, this waits so other runs can write it first.
         """
         verifies = self.table.settles > 0 and not uncertain
         if verifies:
@@ -77,9 +77,10 @@ class TableResource(Resource[Result]):
 
     def send(self, step: Step) -> Sent:
         """Send a step; a step of a resource that settles is not sent again if another run has
-        changed it since.
+        changed the resource in the meantime.
 
-        PVE may refuse it because of a lock for longer than other runs take to write and to verify.
+        PVE may refuse the step because of a lock for longer than other runs need to write and to
+        verify.
         """
         if not self.table.settles:
             return super().send(step)
@@ -94,7 +95,7 @@ class TableResource(Resource[Result]):
         return Sent(answer)
 
     def _require_same(self, step: Step) -> None:
-        """Raise Conflict if a new reading leads to another step."""
+        """Raise Conflict if the plan from a new reading does not contain the step."""
         rest = plan_resource(self.table, self.desired, self.client)[0]
         if step not in rest.steps:
             raise Conflict(
@@ -105,8 +106,8 @@ class TableResource(Resource[Result]):
             )
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a step took effect if a new plan has none of its
-        kind.
+        """Return the check after a lost answer: the step took effect if a new plan has no step with
+        the same action.
         """
 
         def look() -> bool | None:
@@ -130,7 +131,7 @@ class TableResource(Resource[Result]):
         return _report(self.table, self.desired, self.plan, values)
 
     def report(self, execution: Execution) -> Result:
-        done = tuple(dict.fromkeys(execution.done))  # a step that did not last is made again
+        done = tuple(dict.fromkeys(execution.done))  # a step that did not last was repeated
         execution = replace(execution, done=done)
         if self.plan.blinds:
             return self._report_blind(execution)
@@ -138,14 +139,14 @@ class TableResource(Resource[Result]):
         if not self.table.settles:
             final = read_values(self.table, self.client, self.desired.keys)
         _require_reached(self.table, self.desired, final)
-        plan = execution.rest or Plan()  # empty if another run did all of it
+        plan = execution.rest or Plan()  # empty if another run made all changes
         if done:
             plan = self.plan
         return _report(self.table, self.desired, plan, final, execution)
 
     def _report_blind(self, execution: Execution) -> Result:
-        """Return the result of a plan that took rights of the login away: the values that PVE still
-        shows, and for the rest the values that PVE accepted.
+        """Return the result if the login has lost rights: the values that PVE still shows, and for
+        other options the values that PVE accepted.
         """
         label = self.table.label(self.desired.keys)
         try:
@@ -194,8 +195,7 @@ def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> Reading
 def plan_resource(
     table: Table, desired: DesiredResource, client: Api, reading: Reading | None = None
 ) -> tuple[Plan, dict[str, Any] | None]:
-    """Return the plan, and the present values of the resource, which is read if there is no
-    `reading`.
+    """Return the plan, and the present values of the resource; without `reading` they are read.
 
     Raises every refusal before the first write.
     """
@@ -219,9 +219,9 @@ def plan_resource(
 
 
 def _with_digest(table: Table, steps: Sequence[Step], digest: str) -> tuple[Step, ...]:
-    """Return the steps with the digest in the first step that takes it.
+    """Return the steps with the digest in the first step that accepts it.
 
-    The write changes the digest, so the steps after it are planned again from a new reading.
+    The write changes the digest, so later steps are planned again from a new reading.
     """
     for place, step in enumerate(steps):
         if step.method in table.digest and step.action != COMMIT:
@@ -252,7 +252,7 @@ def _guarded(
 def run_info(
     table: Table, params: Mapping[str, Any], client: Api, check_mode: bool = False
 ) -> Result:
-    """Return the resources, all or the named one, sorted by their keys.
+    """Return all resources, or the named one, sorted by their keys.
 
     Nothing is written.
     """
@@ -268,7 +268,7 @@ def list_values(
     """Return the keys and the canonical values of all resources, sorted by their keys; `keys` are
     the keys in the request for the listing.
 
-    One request, and one for each resource if the listing does not have all of it.
+    One request, and one for each resource if the listing does not contain all values.
     """
     listed = list_rows(table, client, keys)
     if table.list_is_whole:
@@ -282,7 +282,7 @@ def list_values(
 def list_rows(
     table: Table, client: Api, keys: Mapping[str, str]
 ) -> list[tuple[dict[str, str], dict[str, Any]]]:
-    """Return the same with the values that the listing has. One request."""
+    """Return the same with only the values in the listing. One request."""
     answer = client.get(
         *table.list_call.path_for(keys),
         params=table.list_call.data_for(keys),
@@ -314,9 +314,7 @@ def _result(table: Table, found: Iterable[tuple[Mapping[str, str], Values | None
 def _require_reached(
     table: Table, desired: DesiredResource, final: Mapping[str, Any] | None
 ) -> None:
-    """Raise Conflict if the resource is not as the task wants it although every step was
-    accepted.
-    """
+    """Raise Conflict if the resource differs from the task although every step was accepted."""
     difference = compare(table, desired, final)
     if not difference.visible:
         return

@@ -24,11 +24,11 @@ Precheck = Callable[[Api, DesiredResource, ResourceChange], "tuple[str, ...]"]
 """Reads the facts that a change needs; returns warnings, or raises before the first write."""
 
 Resolve = Callable[[Api, DesiredResource], DesiredResource]
-"""Replaces words of this collection by the words of this server."""
+"""Replaces names of this collection by the names of this server."""
 
 Pick = Callable[[Any, Mapping[str, str]], "Mapping[str, Any] | None"]
 """Returns one resource from the answer that contains it, None if it does not exist; the second
-argument are its keys.
+argument contains its keys.
 """
 
 Merge = Callable[[Any, Any, DesiredResource], Any]
@@ -37,18 +37,18 @@ option, which depends on C(state), C(exact) and C(append).
 """
 
 IsPending = Callable[[Any, Mapping[str, str]], bool]
-"""Returns whether the answer that has a resource also has a change of it that was not committed."""
+"""Returns whether the answer with a resource also shows a change that was not committed."""
 
 Rows = Callable[[Any, Mapping[str, str]], "list[Mapping[str, Any]]"]
 """Returns the resources in the answer of the listing, each with the properties of all keys; the
-second argument are the keys that the task names.
+second argument contains the keys in the task.
 """
 
 
 class Guard(Protocol):
-    """Returns the rights that a change takes away from the login of the task.
+    """Returns the rights that the login of the task loses by a change.
 
-    Sends no request if the change cannot concern the login.
+    Sends no request if the change cannot affect the login.
     """
 
     def __call__(
@@ -68,10 +68,10 @@ def as_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the API: `{name}` in a segment or in the data stands for the option of that name.
+    """A call of the API: `{name}` in a segment or in the data is replaced by the option `name`.
 
-    `method` is POST, PUT or DELETE, by default the method of the step. `is_task` says that the
-    answer is the UPID of a task whose end must be awaited.
+    `method` is POST, PUT or DELETE, by default the method of the step. With `is_task`, the answer
+    is the UPID of a task whose end is awaited.
     """
 
     path: tuple[str, ...]
@@ -105,11 +105,11 @@ class Key:
 class Field:
     """One property with one value, under the name of its option.
 
-    `want` turns the option's value into its canonical form or raises ValidationFailed, `read` turns
-    PVE's value, or None, into the same form; equal forms mean equal values. `send` renders it for a
-    request, None if the property is removed, `show` for a result. A `fixed` field cannot be
-    changed: the resource must be created again. With `merge` an option has a part of the value
-    only, and the rest stays.
+    `want` converts the option's value into its canonical form or raises ValidationFailed, `read`
+    converts PVE's value, or None, into the same form; equal forms mean equal values. `send` renders
+    it for a request, None if the property is removed, `show` for a result. A `fixed` field cannot
+    be changed: the resource must be recreated. With `merge` the option contains only a part of the
+    value, and the rest stays.
 
     An `always` field is part of every update, because Proxmox VE requires it there. A `required`
     field must be set for a new resource. With `variants` the field exists only if the table's
@@ -133,7 +133,7 @@ class Field:
         return not self.variants or variant in self.variants
 
     def is_fixed_in(self, variant: Any) -> bool:
-        """Return whether the field of a resource of this variant cannot be changed."""
+        """Return whether the field cannot be changed in a resource of this variant."""
         return _holds(self.fixed, variant)
 
     def is_required_in(self, variant: Any) -> bool:
@@ -154,13 +154,12 @@ def _holds(rule: bool | tuple[str, ...], variant: Any) -> bool:
 
 @dataclass(frozen=True)
 class Secret:
-    """An option that PVE keeps and never shows, such as a password: it is not compared.
+    """An option that PVE stores and never shows, such as a password: it is not compared.
 
-    It goes with the creation. If the task asks for that, it is also written to a resource that
-    exists: its option `requested_by[0]` has the value `requested_by[1]`. Without `requested_by` it
-    cannot be written again. `call` writes it; without a call it is part of the update, and an empty
-    text removes it. With `variants` it exists only if
-    the table's `variant` has one of these values.
+    It is part of the creation. It is also written to an existing resource if option
+    `requested_by[0]` has the value `requested_by[1]`. Without `requested_by` it cannot be written
+    again. `call` writes it; without a call it is part of the update, and an empty text removes it.
+    With `variants` it exists only if the table's `variant` has one of these values.
     """
 
     option: str
@@ -177,15 +176,15 @@ class Secret:
 
 @dataclass(frozen=True)
 class Members:
-    """A set that requests add to and take from. `read` finds the members in PVE's answer.
+    """A set with requests that add and remove members. `read` finds the members in PVE's answer.
 
-    `want` turns one item of the option into its canonical form; `identity` is its unique part,
-    `show` renders it for a result, `text` for a message. `batches` splits items so that one request
-    can list each batch, each with the data of the request.
+    `want` converts one item of the option into its canonical form; `identity` is its unique part,
+    `show` renders it for a result, `text` for a message. `batches` splits items into batches that
+    one request can list, each with the data of the request.
 
-    Members keep the resource from being deleted, unless they are `own`: a property of it, as the
-    privileges of a role. Own members go with the creation, and an update states all of them, or
-    adds some with the parameter `append`.
+    A resource with members is not deleted, unless the members are `own`: a property of the
+    resource, like the privileges of a role. Own members are part of the creation, and an update
+    contains all of them, or adds some with the parameter `append`.
     """
 
     option: str
@@ -204,7 +203,7 @@ class Members:
         return {self.identity(item) for item in items}
 
     def named(self, items: Iterable[Any]) -> list[str]:
-        """Return members as messages name them."""
+        """Return members in the form of messages."""
         names: list[str] = []
         for item in sorted(items):
             if self.text is None:
@@ -214,7 +213,7 @@ class Members:
         return names
 
     def joined(self, items: Iterable[Any]) -> str:
-        """Return members as one request lists them."""
+        """Return members in the form of one request."""
         return ",".join(str(item) for item in sorted(items))
 
 
@@ -226,31 +225,32 @@ Batch = tuple[frozenset[Any], Mapping[str, Any]]
 class Table:
     """One kind of resource.
 
-    `switches` are options that go with every addition of members, by the parameter of the API;
+    `switches` are options that every addition of members sends, by the parameter of the API;
     `removal` is the parameter that turns an update into the removal of members. `pick` finds one
     resource in the answer of `read_call`, `rows` finds all resources in the answer of `list_call`;
     `derived` computes further values of a result from the keys of the resource, and `shown` are
-    properties that it reports only. A call that is not given is the `read_call`.
+    properties that are only reported. A call that is not given is the `read_call`.
 
-    A resource that is `permanent` is neither created nor deleted: C(state=absent) takes out the
-    members and the parts of fields that the task lists. `unset` is the parameter that lists
-    properties to remove, as one text or `unset_as_list`.
+    A `permanent` resource is neither created nor deleted: C(state=absent) removes the members and
+    the parts of fields that the task lists. `unset` is the parameter that lists properties to
+    remove, as one text or `unset_as_list`.
 
-    `title` is how messages call the kind if that differs from `kind`, which names results.
+    `title` is the name of the kind in messages if it differs from `kind`, the name in results.
     `variant` is the option, a field or a key, that decides which fields a resource has, such as the
     type of a storage.
 
-    `digest` are the methods whose requests carry the digest of the reading. If another run changed
-    the resource since, Proxmox VE refuses the request, and the plan is made again. So a set that is
-    written as a whole (`append=""`) does not lose the member that another run added.
+    `digest` are the methods whose requests contain the digest of the reading. If another run has
+    changed the resource in the meantime, Proxmox VE refuses the request, and the plan is made
+    again. So a set that is written as a whole (`append=""`) keeps a member that another run added.
 
     `commit_call` follows the writes of a plan, for configurations that take effect as a whole;
-    `is_pending` finds a change that was written and not committed, by this run or by a run that was
-    interrupted.
+    `is_pending` finds a change that was written but not committed, by this run or by an interrupted
+    run.
 
-    `settles` is for a resource that every run writes as a whole, so that two runs can undo each
-    other: the seconds within which every run that has read it also writes it. It is read right
-    before each write and again after that time, and written again if it has not lasted.
+    `settles` is for a resource that every run writes as a whole, so two runs can undo each other's
+    changes: the seconds within which every run that has read the resource also writes it. The
+    resource is read right before each write and again after that time. If the change has not
+    lasted, it is written again.
     """
 
     kind: str
@@ -295,7 +295,7 @@ class Table:
 
     @property
     def noun(self) -> str:
-        """How messages call the kind."""
+        """The name of the kind in messages."""
         return self.title or self.kind
 
     @property
@@ -304,7 +304,7 @@ class Table:
 
     @property
     def options(self) -> frozenset[str]:
-        """The options of the module that the engine works on, beside C(state), C(exact), C(append),
+        """The options of the module that the engine handles, besides C(state), C(exact), C(append),
         C(force) and C(recreate).
         """
         found = set(self.switches)
@@ -319,7 +319,7 @@ class Table:
 
     @property
     def apart(self) -> frozenset[str]:
-        """The members that requests add and remove, because they are not part of the resource."""
+        """The members that are not part of the resource: requests add and remove them."""
         return frozenset(group.option for group in self.members if not group.own)
 
     def keys_of(self, answer: Mapping[str, Any]) -> dict[str, str]:
@@ -327,14 +327,14 @@ class Table:
         return {key.option: str(answer[key.property]) for key in self.keys}
 
     def label(self, keys: Mapping[str, str]) -> str:
-        """Return how messages call the resource."""
+        """Return the name of the resource in messages."""
         if self.label_as:
             return self.label_as.format(**keys)
         name = "/".join(keys[key.option] for key in self.keys)
         return f"{self.noun} '{name}'"
 
     def values(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the canonical values of a resource as PVE answers with it."""
+        """Return the canonical values of a resource in an answer of PVE."""
         reported = (*self.fields, *self.shown)
         found = {one.option: one.read(answer.get(one.property)) for one in reported}
         for group in self.members:
@@ -342,7 +342,7 @@ class Table:
         return found
 
     def variant_of(self, keys: Mapping[str, str], values: Values) -> Any:
-        """Return the variant of a resource, which one of its keys or one of its fields has."""
+        """Return the variant of a resource, the value of one of its keys or fields."""
         return keys.get(self.variant) or values.get(self.variant)
 
     def show(self, keys: Mapping[str, str], values: Values) -> dict[str, Any]:

@@ -34,11 +34,11 @@ def secret(
 
 
 def stripped_text(option: str, longest: int | None = None) -> Callable[[Any], str]:
-    """Return a function that turns a comment or a name of a person into the text that PVE gives
-    back.
+    """Return a function that converts a comment or a name of a person into the text that PVE
+    returns later.
 
-    PVE strips blanks at its ends, and takes "0" for nothing (pve-access-control: AccessControl.pm,
-    parse_user_config). `longest` is its limit in characters, if it has one.
+    PVE strips blanks at both ends, and treats "0" as empty (pve-access-control: AccessControl.pm,
+    parse_user_config). `longest` is the maximum number of characters, None without a limit.
     """
 
     def want(value: Any) -> str:
@@ -62,7 +62,7 @@ def stripped_text(option: str, longest: int | None = None) -> Callable[[Any], st
 def matching_text(
     option: str, pattern: re.Pattern[str], why: str, next_step: str
 ) -> Callable[[Any], str]:
-    """Return a function that takes a text of this form, or an empty text."""
+    """Return a function that accepts a text of this form, or an empty text."""
 
     def want(value: Any) -> str:
         text = str(value).strip()
@@ -74,7 +74,7 @@ def matching_text(
 
 
 def comment_field(longest: int | None = None) -> Field:
-    """Return a comment. A change of it keeps the mark of a tenant."""
+    """Return the field of a comment. A change keeps the mark of a tenant."""
     return Field(
         "comment",
         "comment",
@@ -84,7 +84,7 @@ def comment_field(longest: int | None = None) -> Field:
 
 
 def as_flag(default: bool) -> Callable[[Any], bool]:
-    """Return a function that reads a flag of PVE, which leaves out a flag with its default."""
+    """Return a function that reads a flag of PVE, which PVE leaves out if it has its default."""
 
     def read(value: Any) -> bool:
         if value in (None, ""):
@@ -95,12 +95,12 @@ def as_flag(default: bool) -> Callable[[Any], bool]:
 
 
 def send_flag(value: Any) -> int:
-    """Return a flag as a request has it."""
+    """Return a flag for a request."""
     return 1 if value else 0
 
 
 def expiry(option: str) -> Callable[[Any], int]:
-    """Return a function that turns an expiry date into seconds since the epoch, 0 for never."""
+    """Return a function that converts an expiry date into seconds since the epoch, 0 for never."""
 
     def want(value: Any) -> int:
         text = str(value).strip()
@@ -141,7 +141,7 @@ def require_existing(
     check: str,
     bounds: str = "",
 ) -> None:
-    """Raise NotFound for names that are not known, such as names of groups.
+    """Raise NotFound for unknown names, such as names of groups.
 
     `check` completes the next step "check ...", `bounds` ends the sentence that there is no such
     name.
@@ -160,7 +160,7 @@ def require_existing(
 
 def as_list(separator: str = ",") -> Callable[[Any], tuple[str, ...]]:
     """Return a function that reads an ordered list, from an option or from the text that PVE
-    keeps.
+    stores.
     """
 
     def read(value: Any) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def send_list(separator: str = ",") -> Callable[[Any], str | None]:
 
 
 def as_set(separator: str = ",") -> Callable[[Any], frozenset[str]]:
-    """Return a function that reads a set, from an option or from the text that PVE keeps."""
+    """Return a function that reads a set, from an option or from the text that PVE stores."""
     read_list = as_list(separator)
 
     def read(value: Any) -> frozenset[str]:
@@ -206,8 +206,8 @@ def send_text(value: Any) -> str | None:
 def text_field(option: str, *, default: str = "", name: str = "", **more: Any) -> Field:
     """Return a field with a text, under PVE's name of the option; an empty one removes it.
 
-    `default` is the text that PVE leaves out, `name` its property if that is not the option with
-    hyphens.
+    `default` is the text that PVE leaves out, `name` is PVE's property if it differs from the
+    option written with hyphens.
     """
     own = {
         "want": lambda value: str(value).strip() or default,
@@ -225,7 +225,7 @@ def flag_field(option: str, default: bool = False, **more: Any) -> Field:
 
 
 def set_field(option: str, **more: Any) -> Field:
-    """Return a field with a set of names, which is replaced as a whole."""
+    """Return a field with a set of names that is replaced as a whole."""
     name = option.replace("_", "-")
     return Field(option, name, want=as_set(), read=as_set(), send=send_set(), show=sorted, **more)
 
@@ -247,8 +247,8 @@ def number_field(
 ) -> Field:
     """Return a field with a number, under the option's name unless another `name` is given.
 
-    `default` is the number that PVE leaves out. If it is `optional`, it stands for no number: the
-    property is removed.
+    `default` is the number that PVE leaves out. If the field is `optional`, `default` means no
+    number: the property is removed.
     """
 
     def read(value: Any) -> int:

@@ -42,7 +42,7 @@ class Typed(Layer[Transport]):
 
 
 def _with_data(answer: Any, form: Form) -> dict[str, Any]:
-    """Return an answer with an attribute beside its data; the data have their form. Raises Unfit."""
+    """Return an answer with an attribute beside its data; converts the data. Raises Unfit."""
     if not isinstance(answer, dict) or "data" not in answer:
         raise Unfit("has no data")
     return {**answer, "data": form(answer["data"])}

@@ -4,9 +4,9 @@
 
 """Checks options against an argument specification, with one short cause for each mistake (pure).
 
-Ansible checks the options of a task itself. Of a dictionary within a list it reports neither the
-place in the list nor which entry is meant, and a role prints its whole specification. The items of
-such lists are checked here.
+Ansible checks the options of a task itself. But for a mistake in a list of dictionaries it reports
+neither the position nor the name of the item, and a role prints its whole specification. So the
+items of such lists are checked here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KINDS: Mapping[str, str] = {
     "str": "a text",
 }
 _TEXTS = ("str", "path")
-# States under the names that results, PVE or other collections give them.
+# States by other names, in results, in PVE or in other collections.
 _SYNONYMS: Mapping[str, str] = {
     "running": "started",
     "start": "started",
@@ -76,7 +76,8 @@ _UNSUPPORTED = re.compile(
     r" include: .*",
     re.DOTALL,
 )
-# How Ansible refuses a value that is not a dictionary (ansible/module_utils/common/parameters.py).
+# Ansible's message about a value that is not a dictionary
+# (ansible/module_utils/common/parameters.py).
 _NOT_A_DICTIONARY = re.compile(
     r"(?P<item>Elements value for option|argument) '(?P<name>[^']*)'(?: found in '[^']*'\.?)?"
     r" is of type (?P<kind>.*?)(?: found in '[^']*'\.?)? and we were unable to convert to"
@@ -84,12 +85,12 @@ _NOT_A_DICTIONARY = re.compile(
     re.DOTALL,
 )
 
-# How Ansible refuses a value that is not a list (the same file).
+# Ansible's message about a value that is not a list (the same file).
 _NOT_A_LIST = re.compile(
     r"argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to list\b.*",
     re.DOTALL,
 )
-# Messages in which Ansible repeats a refusal, without the name or without the form of the value.
+# Messages in which Ansible repeats a refusal without the name of the option, or less precisely.
 _SAID_AGAIN = re.compile(
     r"dictionary requested, could not parse JSON or key=value"
     r"|value of '[^']*' must be of type dict or list of dicts"
@@ -99,8 +100,8 @@ _SAID_AGAIN = re.compile(
 def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
     """Return the options that are given, converted as Ansible converts them.
 
-    Options that are not given are left out, unless they have a default. `what` names the dictionary
-    in the error. Raises ValidationFailed with every mistake.
+    Options that are not given are left out, unless they have a default. `what` is the name of the
+    dictionary in the error. Raises ValidationFailed with all mistakes.
     """
     checker = _Checker()
     options = checker.options(spec, given, "")
@@ -112,14 +113,14 @@ def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
 
 
 def hidden_values(spec: Spec, given: Any) -> set[str]:
-    """Return the secret values: all values of options with `no_log`, nested ones too."""
+    """Return the secret values: all values of options with `no_log`, also nested options."""
     return set(_hidden(spec, given))
 
 
 def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: Spec) -> str:
     """Return one text for all mistakes that Ansible has found in the arguments of a task.
 
-    Ansible itself reports the first of them.
+    Ansible itself reports only the first one.
     """
     texts: list[str] = []
     for error in errors:
@@ -133,9 +134,9 @@ def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: S
 
 
 def shorter_refusal(message: str, spec: Spec) -> str:
-    """Return a message of Ansible with a hint: about an unknown option with a likely name instead
-    of all names, about a value that is not a dictionary or a list with the form to write, and about
-    an unknown value with a likely value.
+    """Return a message of Ansible with a hint: for an unknown option a likely name instead of all
+    names, for a value that is not a dictionary or a list the form to write, for an unknown value a
+    likely value.
     """
     single = _NOT_A_LIST.match(message)
     if single is not None:
@@ -153,7 +154,7 @@ def shorter_refusal(message: str, spec: Spec) -> str:
 
 
 def _entry_of(name: str, spec: Spec) -> str:
-    """Return a dictionary with the first keys of an option, as a message shows it."""
+    """Return a dictionary with the first keys of an option, in the form of messages."""
     rule = spec.get(name) or {}
     keys = list(rule.get("options") or ())[:2]
     if rule.get("elements") not in (None, "dict"):
@@ -162,7 +163,7 @@ def _entry_of(name: str, spec: Spec) -> str:
 
 
 def _how_to_write(name: str, whole: bool, is_list: bool, entry: str) -> str:
-    """Return how to write an option that is a dictionary (`whole`), or a list of such."""
+    """Return how to write an option that is a dictionary (`whole`), or a list of dictionaries."""
     if not whole:
         return (
             f"{name} was refused: an item of the list is not a dictionary of options. Write each as"
@@ -184,7 +185,7 @@ def _choice_hint(message: str) -> str:
 
 
 def _choice_meant(given: str, choices: Iterable[str]) -> str:
-    """Return the hint for an unknown value: the choice of the same meaning, else a similar one."""
+    """Return the hint for an unknown value: the choice with its meaning, else a similar choice."""
     known = list(choices)
     meant = _SYNONYMS.get(given.lower())
     if meant in known:
@@ -287,7 +288,7 @@ def _unknown(name: str, spec: Spec, path: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the most similar name as a hint behind a message, an empty text without one."""
+    """Return the most similar name as a hint after a message, or an empty text."""
     close = nearest(name, known)
     return f" (did you mean '{close}'?)" if close else ""
 
@@ -316,7 +317,7 @@ def _hidden(spec: Spec, given: Any) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Return every text within a value: masking works by text."""
+    """Return every text within a value: Ansible masks texts."""
     if isinstance(value, Mapping):
         for part in value.values():
             yield from _texts(part)

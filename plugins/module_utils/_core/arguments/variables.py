@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds misspelt variables of playbooks and roles, and values that they cannot have (pure).
+"""Finds misspelt variables of playbooks and roles, and invalid values (pure).
 
 Ansible ignores a variable that nothing reads. A family is the variables with one prefix: the
 variables of a role, or of a playbook without a role.
@@ -19,7 +19,7 @@ from ..errors import ValidationFailed
 from .options import check_options, did_you_mean, nearest
 
 VariableRules = Mapping[str, Mapping[str, Any]]
-# Similar enough to be a misspelt variable: of the part behind the prefix, and of a whole name.
+# Similarity of a misspelt variable: for the part after the prefix, and for a whole name.
 _ALIKE = 0.66
 _ALIKE_AS_A_WHOLE = 0.85
 # Types of values that are checked here; others can be large, or secret, or read only when needed.
@@ -30,8 +30,8 @@ _CHECKED = ("bool", "int")
 class Family:
     """The variables with one prefix.
 
-    `others` are patterns of names that are not ours in spite of the prefix. The prefix is `common`
-    if variables of other roles are likely to have it too.
+    `others` are patterns of names with the prefix that are not ours. The prefix is `common` if
+    variables of other roles are likely to have it too.
     """
 
     prefix: str
@@ -42,7 +42,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Given:
-    """The names of all variables of a play, including variables set with `-e`. `unchecked` are
+    """The names of all variables of a play; `extra` are variables set with `-e`. `unchecked` are
     patterns of names that belong to the user.
     """
 
@@ -51,12 +51,12 @@ class Given:
     unchecked: tuple[str, ...] = ()
 
     def excuses(self, name: str) -> bool:
-        """Return whether the user says that a variable is their own."""
+        """Return whether the user excluded a variable from the check."""
         return _is_among(name, self.unchecked)
 
 
 def find_unknown(families: Iterable[Family], given: Given) -> Iterator[str]:
-    """Yield a text for each variable that is likely to be a misspelt one, sorted by name."""
+    """Yield a text for each variable that is probably misspelt, sorted by name."""
     all_families = list(families)
     known: dict[str, Any] = {"tenants": {}}
     for family in all_families:
@@ -74,12 +74,13 @@ def _is_unknown(
     for family in families:
         if name.startswith(family.prefix):
             return _is_mistake(name, family, is_extra)
-    # The prefix itself may be misspelt; a variable of the estate or of other roles has its own.
+    # The prefix itself may be misspelt. Only variables set with -e are checked for that: variables
+    # of the estate and of other roles have their own prefixes.
     return is_extra and bool(nearest(name, known, _ALIKE_AS_A_WHOLE))
 
 
 def _is_mistake(name: str, family: Family, is_extra: bool) -> bool:
-    """Return whether a variable with the prefix of a family, but without a place in it, is a
+    """Return whether a variable that has the prefix of a family, but is not part of it, is a
     mistake.
     """
     if _is_among(name, family.others):
@@ -100,8 +101,8 @@ def find_wrong(
 ) -> Iterator[str]:
     """Yield a text for each variable whose value is not of its type or not among its choices.
 
-    `value_of` returns the value of a variable; only those are read that have choices, or are true
-    or false, or a number.
+    `value_of` returns the value of a variable; only variables with choices, booleans and integers
+    are read.
     """
     for family in families:
         for name, rule in family.variables.items():

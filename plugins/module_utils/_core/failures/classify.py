@@ -45,7 +45,7 @@ from ..errors import (
 )
 
 LOG_LINES = 10
-_LONGEST = 4000  # characters of a text that are looked at
+_LONGEST = 4000  # characters of a text that are searched
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Text:
 
     `reason` and `next_step` may use the pattern's named groups.
 
-    `path` is a pattern for the request's path; `where` is "any", "answer" (a synchronous one),
+    `path` is a pattern for the request's path; `where` is "any", "answer" (a synchronous answer),
     "read" (the answer to a GET) or "task" (an exit status).
     """
 
@@ -108,7 +108,7 @@ _TEXTS: tuple[_Text, ...] = (
         "no quorum",
         "Bring back enough nodes for a quorum; until then PVE accepts no change",
     ),
-    # The agent: never worth a retry, its guest is slow or has none.
+    # The agent: never retried, because the guest is slow or has no agent.
     _Text(
         r"No QEMU guest agent configured",
         NotSupported,
@@ -142,21 +142,22 @@ _TEXTS: tuple[_Text, ...] = (
         "no Ceph",
         "Set Ceph up on this node: pveceph install, pveceph init",
     ),
-    # Only root.
+    # Requests for root only.
     _Text(
         r"only root (?:can|may)",
         PermissionDenied,
         "root only",
         "PVE allows this to root@pam with a password only, never to a token",
     ),
-    # Rights: a caller without Permissions.Modify gives and takes no more than it has (API2/ACL.pm).
+    # Rights: a caller without Permissions.Modify can only give and remove rights that it has
+    # (API2/ACL.pm).
     _Text(
         r"Cannot (?:add|remove) role '[^']+'",
         PermissionDenied,
         "more than own rights",
         "Use a user or token with Permissions.Modify on the path",
     ),
-    # Names that the caller gave.
+    # Names from the caller.
     _Text(
         r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE
     ),
@@ -217,8 +218,8 @@ _TEXTS: tuple[_Text, ...] = (
         "unknown bridge",
         "Check the bridge's name on that node",
     ),
-    # A guest was removed while PVE read the configurations of all for a listing (AbstractConfig.pm,
-    # load_config).
+    # A guest was removed while PVE read the configurations of all guests for a listing
+    # (AbstractConfig.pm, load_config).
     _Text(
         r"Configuration file '[^']+' does not exist|unable to find configuration file for VM",
         NetworkError,
@@ -227,7 +228,7 @@ _TEXTS: tuple[_Text, ...] = (
         path=_NO_GUEST,
         where="read",
     ),
-    # VMs, their snapshots and disks. A move of a volume to another container has words of its own
+    # VMs, their snapshots and disks. Moving a volume to another container has its own texts
     # (pve-container: API2/LXC.pm, move_volume).
     _Text(
         r"Configuration file '[^']+' does not exist|unable to find configuration file for VM"
@@ -383,7 +384,7 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     _Text(r"can't resize a cdrom", NotSupported, "resize", "Name a disk, not a CD-ROM drive"),
     _Text(r"is not supported|not implemented", NotSupported, "not supported"),
-    # Waits inside PVE that ended.
+    # Waits within PVE that timed out.
     _Text(
         r"VM quit/powerdown failed",
         TaskFailed,
@@ -429,13 +430,12 @@ _CHECK_FAILED = re.compile(
     r"Permission check failed(?: \((?P<path>[^,()]*), (?P<privilege>[^)]+)\))?", re.IGNORECASE
 )
 _NO_FAILURE = re.compile(r"^\s*warning\b|is ok here", re.IGNORECASE)
-# Of a URL that a node could not download (pve-common: Tools.pm, download_file_from_url).
+# The text for a URL that a node could not download (pve-common: Tools.pm, download_file_from_url).
 _DOWNLOAD_FAILED = "download failed"
 _NEEDS_TICKET = re.compile(r"URI '(?P<uri>[^']+)' not available with API token", re.IGNORECASE)
 _NODE_IN_PATH = re.compile(r"^/nodes/(?P<node>[^/]+)(?:/|$)")
 
-# Statuses of a request that PVE or a proxy could not pass on. 595: no connection was made
-# (AnyEvent::HTTP).
+# Statuses of a request that PVE or a proxy could not forward. 595: no connection (AnyEvent::HTTP).
 _GATEWAY: Mapping[int, tuple[str, bool | None]] = {
     502: ("bad gateway", None),
     503: ("service unavailable", None),
@@ -459,7 +459,7 @@ def classify(
     """Return the error for an answer with that status, reason phrase, `message` and `errors` (both
     from the body).
 
-    `path` is the one below `/api2/json`, for example `/nodes/pve1/qemu/100/config`.
+    `path` is the path below `/api2/json`, for example `/nodes/pve1/qemu/100/config`.
     """
     parameters = {str(key): " ".join(str(value).split()) for key, value in (errors or {}).items()}
     error_text = message.strip() or reason.strip()
@@ -492,7 +492,7 @@ def classify(
     )
     if found is not None:
         return found
-    # within a lock PVE wraps the refusal into a 500
+    # while it holds a lock, PVE wraps the refusal into a 500
     if status == 403 or _CHECK_FAILED.search(error_text):
         return _forbidden(error_text, common)
     if status == 400:
@@ -517,7 +517,7 @@ def classify_task(
 ) -> FleetError:
     """Return the error for a task that ended with that exit status.
 
-    `log` are its lines, the last ones are kept.
+    `log` are the lines of its log; the error contains the last ones.
     """
     error_text = exitstatus.strip()
     common: dict[str, Any] = {
@@ -540,11 +540,11 @@ def classify_task(
 
 
 def _no_room(log: Sequence[str], path: str, common: Mapping[str, Any]) -> FleetError | None:
-    """Return the error of a task whose log alone says that a storage or a node has no room.
+    """Return the error of a task if only its log shows that a storage or a node has no room.
 
-    The exit status is then the whole failed command, or "QEMU exited with code 1". LVM warns of
-    thin pools that could become full, and pve-storage (LVMPlugin.pm) notes a full device that it
-    wanted: neither is an error.
+    The exit status is then the whole failed command, or "QEMU exited with code 1". Two lines are no
+    errors: LVM warns of thin pools that could become full, and pve-storage (LVMPlugin.pm) notes a
+    full device that it tried to use.
     """
     for line in reversed(log):
         if _NO_FAILURE.search(line):
@@ -563,7 +563,7 @@ def _from_table(
     for row in _TEXTS:
         if where not in _PLACES[row.where] or not re.search(row.path, path):
             continue
-        # compiled on first need: most runs see no error
+        # compiled when first needed: most runs have no error
         match = re.search(row.pattern, error_text, re.IGNORECASE)
         if match is None:
             continue
@@ -578,7 +578,7 @@ def _from_table(
 
 
 def _unauthenticated(error_text: str, common: Mapping[str, Any]) -> FleetError:
-    """Return the error for a 401; PVE checks this before anything else, so nothing was done."""
+    """Return the error for a 401; PVE checks credentials first, so nothing was done."""
     text = error_text.lower()
     if "csrf" in text:
         reason, step = "csrf token", "Log in again: the CSRF token does not belong to the ticket"
@@ -632,7 +632,7 @@ def _forbidden(error_text: str, common: Mapping[str, Any]) -> FleetError:
 def _not_passed_on(
     status: int, path: str, error_text: str, common: Mapping[str, Any]
 ) -> FleetError:
-    """Return the error for a request that did not get through to the node that should answer it."""
+    """Return the error for a request that did not reach the node that should answer it."""
     reason, dispatched = _GATEWAY[status]
     node = _NODE_IN_PATH.match(path)
     more = {**common, "dispatched": dispatched, "answer": f"{error_text or reason} ({status})"}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The failures of several guests as one: each cause once, in a message of bounded length (pure)."""
+"""Combines the failures of several guests: each cause once, in a bounded message (pure)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Failed:
 
 
 def by_cause(failures: Sequence[Failed]) -> list[list[Failed]]:
-    """Return the failures in groups, in their order: VMs that failed for the same cause.
+    """Return the failures in order, in groups of VMs that failed for the same cause.
 
-    A failure with a task, a log or steps that were done is a group of its own.
+    A failure with a task, a log or finished steps is a separate group.
     """
     groups: dict[tuple[object, ...], list[Failed]] = {}
     for number, failed in enumerate(failures):
@@ -49,7 +49,7 @@ def by_cause(failures: Sequence[Failed]) -> list[list[Failed]]:
 
 
 def causes_of(failures: Sequence[Failed]) -> str:
-    """Return the causes for a message: each once, and the VMs that have it."""
+    """Return the causes for a message: each once, with its VMs."""
     groups = by_cause(failures)
     texts = [_cause(group) for group in groups[:_CAUSES]]
     rest = sum(map(len, groups[_CAUSES:]))
@@ -59,7 +59,7 @@ def causes_of(failures: Sequence[Failed]) -> str:
 
 
 def failure_of(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError | None:
-    """Return the error of the only guest, or one error for all guests that failed, if any."""
+    """Return the error of the only guest, one error for all failed guests, or None."""
     if not failures:
         return None
     return failures[0].error if len(labels) == 1 else failure_of_several(failures, labels)
@@ -92,7 +92,7 @@ def failure_of_several(failures: Sequence[Failed], labels: Sequence[str]) -> Fle
 
 
 def _noun_of(labels: Sequence[str]) -> str:
-    """Return the noun that counts the guests with these labels."""
+    """Return the noun for the guests with these labels, in singular."""
     found = [_KIND.search(label) for label in labels]
     kinds = {one[0].lower() if one else "" for one in found}
     if kinds == {"vm"}:
@@ -101,7 +101,7 @@ def _noun_of(labels: Sequence[str]) -> str:
 
 
 def labelled(failed: Failed) -> str:
-    """Return the message of a failure, after the label of the VM if the message lacks it."""
+    """Return the message of a failure, with the label of the VM in front if it is missing."""
     message = failed.error.message
     if _names(message, failed.label):
         return message
@@ -126,7 +126,7 @@ def _names(message: str, label: str) -> bool:
 
 
 def _without_own(text: str, label: str) -> str:
-    """Return a text with a mark in the place of the VM's own name and VMID."""
+    """Return a text with a placeholder for the VM's own name and VMID."""
     for own in _OWN.findall(label):
         text = text.replace(own, "*")
     return text
