@@ -50,8 +50,8 @@ def locate_by_name(
 ) -> tuple[VmRow | None, ClusterState]:
     """Return the same for a name, after the node of the VM has confirmed it.
 
-    For callers that do not read the configuration of the VM before they act. If the VM belongs to
-    another tenant by now, its row is returned, and the caller refuses it.
+    For callers that do not read the configuration of the VM before they act. If the VM has been
+    given to another tenant since the listing, its row is returned, and the caller refuses it.
     """
     chosen: dict[str, Any] = {"name": name, "tenant_tag": tenant_tag, "prefix": prefix}
     row, cluster = locate(client, cluster, **chosen)

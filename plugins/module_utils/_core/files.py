@@ -68,8 +68,8 @@ def read_regular(path: str) -> Content | None:
     kind = kind_of(path)
     if kind:
         raise OSError(f"it is {kind}, not a regular file")
-    # The object may have been replaced meanwhile: with these flags `open` neither waits nor follows
-    # links.
+    # The object may have been replaced since then: with these flags `open` neither waits nor
+    # follows links.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         number = os.open(path, flags)

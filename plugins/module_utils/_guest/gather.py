@@ -48,8 +48,8 @@ class Listing:
 def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Result:
     """Return the guests that match all filters, sorted by VMID.
 
-    Nothing is written. Raises NodeUnhealthy if a named guest may be one of the guests whose names
-    cannot be read, and BeingRestored if it may be one that is being restored.
+    Nothing is written. Raises NodeUnhealthy if a named guest may be a guest whose name cannot be
+    read, and BeingRestored if it may be a guest that is being restored.
     """
     wanted = matcher(params)
     noun = listing.kind.noun

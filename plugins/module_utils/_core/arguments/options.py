@@ -4,7 +4,7 @@
 
 """Checks options against an argument specification, with one short cause for each mistake (pure).
 
-Ansible checks the options of a task itself. But for a mistake in a list of dictionaries it reports
+Ansible checks the options of a task itself. If a mistake is in a list of dictionaries, it reports
 neither the position nor the name of the item, and a role prints its whole specification. So the
 items of such lists are checked here.
 """

@@ -542,9 +542,9 @@ def classify_task(
 def _no_room(log: Sequence[str], path: str, common: Mapping[str, Any]) -> FleetError | None:
     """Return the error of a task if only its log shows that a storage or a node has no room.
 
-    The exit status is then the whole failed command, or "QEMU exited with code 1". Two lines are no
-    errors: LVM warns of thin pools that could become full, and pve-storage (LVMPlugin.pm) notes a
-    full device that it tried to use.
+    The exit status is then the whole failed command, or "QEMU exited with code 1". Two lines do not
+    count as errors: LVM warns of thin pools that could become full, and pve-storage (LVMPlugin.pm)
+    notes a full device that it tried to use.
     """
     for line in reversed(log):
         if _NO_FAILURE.search(line):

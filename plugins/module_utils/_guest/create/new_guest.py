@@ -88,8 +88,8 @@ class NewGuest:
     def _is_in_creation(self, config: Mapping[str, Any]) -> bool:
         """Return whether the guest may be a guest that this run is still creating.
 
-        The configuration of a clone has only the lock at first; the configuration of a VM that is
-        being restored has less than that of any other VM.
+        The configuration of a clone has only the lock at first; a VM that is being restored has
+        fewer options than any other VM.
         """
         if is_bare(config):
             return True

@@ -33,9 +33,9 @@ class AlreadyCreated(Exception):
 class VmidRace:
     """The VMIDs that a new guest has tried, and their owners.
 
-    PVE decides this race itself: it refuses a taken VMID before it creates anything. So no guest
-    has to be removed, unlike in `resolve_race`. `taken` are the VMIDs that belonged to other guests
-    when the plan was made.
+    PVE decides this race itself: it refuses a taken VMID before it creates anything. So no guest is
+    removed, unlike in `resolve_race`. `taken` are the VMIDs that belonged to other guests when the
+    plan was made.
     """
 
     def __init__(

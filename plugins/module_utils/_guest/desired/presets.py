@@ -15,7 +15,7 @@ from ..._core.errors import ConfigurationError, ValidationFailed
 from .isolation import OF_VNET, own_networks, tag_of, unlisted_networks
 
 # The meaning of each name that is missing from the user's own map; names of bridges (vmbr*) and
-# VNets are used as they are.
+# VNets are used unchanged.
 NETWORKS: Mapping[str, Mapping[str, Any]] = {
     "lan": {"bridge": "vmbr0"},
     "default": {"bridge": "vmbr0"},

@@ -122,9 +122,10 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
     If the task could have created the VM, this waits for `task_timeout`. For any other VM it waits
     a short time, then returns an empty configuration.
 
-    If a restore may be writing the VM, this waits for the restore. Raises BeingRestored if it goes
-    on, because the restored VM can have any name. Raises RestoreFailed for a bare VM with a VMID
-    that follows from the name: a new VM would be its duplicate once the restore is repeated.
+    If a restore may be writing the VM, this waits for the restore. Raises BeingRestored if the
+    restore takes longer, because the restored VM can have any name. Raises RestoreFailed for a bare
+    VM with a VMID that follows from the name: a new VM would be its duplicate once the restore is
+    repeated.
     """
     client = context.client
     patience = _patience(context)
