@@ -16,33 +16,33 @@ options:
     type: str
   vmid:
     description:
-      - The number of one VM or container. With O(name) too, a guest of that number with another
+      - The VMID of one VM or container. If O(name) is also set, a guest with this VMID and another
         name is refused.
       - Mutually exclusive with O(vms).
     type: int
   vms:
-    description: Several VMs and containers, each by its exact name or its number.
+    description: Several VMs and containers, each by its exact name or VMID.
     type: list
     elements: str
   tenant:
     description:
-      - The tenant whose guests these are. A guest that is named and does not have exactly this
-        tenant's tag is refused.
-      - By default, guests of every tenant are meant. An empty value is therefore an error.
+      - The tenant of the guests. A named guest without exactly this tenant's tag is refused.
+      - By default, guests of all tenants are selected. An empty value is therefore an error.
     type: str
   tenant_prefix:
-    description: What a tenant's tag starts with.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   tags:
     description:
-      - Chooses the guests that have all of these tags, with O(tenant) only those of the tenant.
-      - It has no effect on a guest that is named.
+      - Selects the guests that have all of these tags, with O(tenant) only the guests of the
+        tenant.
+      - It has no effect on a named guest.
     type: list
     elements: str
   pool:
     description:
-      - Chooses the guests in this resource pool, with O(tenant) only those of the tenant.
-      - It has no effect on a guest that is named.
+      - Selects the guests in this resource pool, with O(tenant) only the guests of the tenant.
+      - It has no effect on a named guest.
     type: str
 """

@@ -15,19 +15,20 @@ options:
     type: bool
     default: false
   address_family:
-    description: Which family RV(ignore:address) is of.
+    description: Address family of RV(ignore:address).
     type: str
     choices: [ipv4, ipv6, any]
     default: ipv4
   address_nics:
     description:
-      - Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's
-        or the MAC.
+      - Interfaces from which RV(ignore:address) is selected, in order of preference. Each is PVE's
+        name (V(net0)), the guest's name or the MAC address of an interface.
     type: list
     elements: str
     default: []
   address_subnets:
-    description: Subnets that RV(ignore:address) may be in, in order, such as V(10.0.0.0/24).
+    description: Subnets from which RV(ignore:address) is selected, in order of preference, such as
+      V(10.0.0.0/24).
     type: list
     elements: str
     default: []

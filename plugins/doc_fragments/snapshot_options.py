@@ -16,29 +16,28 @@ options:
     type: str
   vmid:
     description:
-      - The number of one VM. With O(name) too, a VM of that number with another name is refused.
+      - The VMID of one VM. If O(name) is also set, a VM with this VMID and another name is refused.
       - Mutually exclusive with O(vms).
     type: int
   vms:
-    description: Several VMs, each by its exact name or its number.
+    description: Several VMs, each by its exact name or VMID.
     type: list
     elements: str
   tenant:
     description:
-      - The tenant whose VMs these are. A VM that is named and does not have exactly this tenant's
-        tag is refused.
-      - Left out, VMs of every tenant are meant, so it is an error when it is given without a value.
-      - Without O(name), O(vmid) and O(vms) all VMs of the tenant with O(tags) are chosen, without
+      - The tenant of the VMs. A named VM without exactly this tenant's tag is refused.
+      - By default, VMs of all tenants are selected. An empty value is therefore an error.
+      - Without O(name), O(vmid) and O(vms), all VMs of the tenant with O(tags) are selected, except
         templates.
     type: str
   tenant_prefix:
-    description: What a tenant's tag starts with.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   tags:
     description:
-      - Chooses the VMs that have all of these tags, with O(tenant) only those of the tenant.
-      - It has no effect on a VM that is named.
+      - Selects the VMs that have all of these tags, with O(tenant) only the VMs of the tenant.
+      - It has no effect on a named VM.
     type: list
     elements: str
 """

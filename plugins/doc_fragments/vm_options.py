@@ -11,15 +11,16 @@ class ModuleDocFragment:
 options:
   name:
     description:
-      - Name of the VM, a DNS name. With O(vmid) a different name renames the VM.
-      - A new VM needs it unless O(vmid) is given.
+      - Name of the VM, a DNS name. With O(vmid), a different name renames the VM.
+      - Required for a new VM unless O(vmid) is set.
     type: str
   vmid:
     description:
-      - Number of the VM, 100 to 999999999.
-      - A new VM without it gets one of O(vmid_range), and a new template one of
+      - VMID of the VM, 100 to 999999999.
+      - By default, a new VM gets a VMID of O(vmid_range), and a new template gets one of
         O(vmid_bands.template), see O(vmid_choice).
-      - A new VM with a number outside the bands for numbers chosen by hand is made, with a warning.
+      - A new VM whose VMID is in neither O(vmid_bands.manual) nor O(vmid_bands.template) is created
+        with a warning.
     type: int
 """
 
@@ -27,20 +28,20 @@ options:
 options:
   tenant:
     description:
-      - The tenant of the VM, which has the tag O(tenant_prefix) + O(tenant). A VM without exactly
-        this tag is refused before anything is written, however it is named.
-      - Left out, VMs of every tenant can be changed, so an empty value is an error.
+      - The tenant of the VM. Its VMs have the tag O(tenant_prefix) + O(tenant). A VM without
+        exactly this tag is refused before the first write.
+      - By default, VMs of all tenants can be changed. An empty value is therefore an error.
     type: str
   tenant_prefix:
-    description: What a tenant's tag starts with.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   node:
     description:
-      - Node of the VM, which wins over O(placement). An existing VM on another node is migrated
-        there unless O(migrate=false).
-      - Left out, a VM stays where it is, and a new one goes to the default node of the connection,
-        or else to the one that O(placement) chooses.
+      - Node of the VM. It takes precedence over O(placement). An existing VM on another node is
+        migrated there unless O(migrate=false).
+      - By default, an existing VM stays on its node. A new VM is created on the default node of the
+        connection, or else on the node that O(placement) chooses.
     type: str
   cores:
     description: Cores per socket, 1 to 1024. A new VM that is not cloned gets 2.
@@ -53,11 +54,11 @@ options:
     type: int
   memory:
     description:
-      - Memory such as V(4G) or V(512M), at most 2 TiB. Units are binary, a bare number is MiB.
-      - With C(memory) in O(hotplug) a change becomes the next size that memory modules add up to.
+      - Memory such as V(4G) or V(512M), at most 2 TiB. Units are binary; a bare number is MiB.
+      - With C(memory) in O(hotplug), a new size is rounded up to a sum of memory modules.
     type: raw
   balloon:
-    description: Least memory of the balloon device, V(0) switches the device off. A bare number is
+    description: Minimum memory of the balloon device. V(0) disables the device. A bare number is
       MiB.
     type: raw
   cpu:
@@ -65,13 +66,13 @@ options:
       V(x86-64-v2-AES,flags=+aes).
     type: str
   cpulimit:
-    description: Limit of CPU usage in CPUs, V(0) for none.
+    description: Limit of CPU usage in CPUs. V(0) means no limit.
     type: float
   cpuunits:
     description: CPU weight.
     type: int
   numa:
-    description: Whether NUMA is on.
+    description: Whether NUMA is enabled.
     type: bool
   bios:
     description: Firmware. V(uefi) means V(ovmf) and V(bios) means V(seabios). A new VM with UEFI
@@ -81,8 +82,8 @@ options:
   machine:
     description:
       - Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
-      - Proxmox VE adds its newest version to the type of a Windows guest, and the type without one
-        then fits.
+      - Proxmox VE adds its newest version to the type of a Windows guest. A type without a version
+        matches it.
     type: str
   ostype:
     description:
@@ -96,7 +97,7 @@ options:
     description:
       - Whether the guest agent is used, V(true), V(false) or PVE's own form such as
         V(1,fstrim_cloned_disks=1), or a dictionary with these keys, C(enabled) among them.
-      - A new VM uses it unless this option or its template says otherwise.
+      - A new VM uses the agent unless this option or its template disables it.
     type: raw
   vga:
     description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
@@ -105,27 +106,28 @@ options:
     description: Whether the VM has a serial port C(serial0) that PVE's console can use.
     type: bool
   boot:
-    description: Boot order, devices such as V(scsi0) or the words V(disk), V(cdrom) and V(network).
+    description: Boot order. Each entry is a device such as V(scsi0), or V(disk), V(cdrom) or
+      V(network).
     type: list
     elements: str
   onboot:
     description: Whether the VM starts with its node.
     type: bool
   startup:
-    description: Order and delays of starting, such as V(order=2,up=30). Proxmox VE asks for
-      C(Sys.Modify) on C(/).
+    description: Start order and delays, such as V(order=2,up=30). Proxmox VE requires C(Sys.Modify)
+      on C(/).
     type: str
   protection:
     description: Whether PVE refuses to remove the VM and its disks.
     type: bool
   hotplug:
-    description: What can be changed while the VM runs, such as V(network,disk,usb,memory,cpu), or
-      V(0).
+    description: Hardware that can be changed while the VM runs, such as
+      V(network,disk,usb,memory,cpu). V(0) disables hotplug.
     type: str
   tags:
     description:
-      - Tags of the VM. Other tags stay unless O(tags_exact=true).
-      - A clone does not get the tags of its template, but for that of a tenant.
+      - Tags of the VM. Other tags are kept unless O(tags_exact=true).
+      - A clone does not inherit the tags of its template, except the tag of a tenant.
     type: list
     elements: str
   tags_exact:
@@ -136,42 +138,41 @@ options:
     description: Notes. An empty text removes them.
     type: str
   disks:
-    description: Disks and CD drives. Those that are not listed are left alone.
+    description: Disks and CD drives. Drives that are not listed are not changed.
     type: list
     elements: dict
     suboptions:
       name:
         description:
-          - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0). Left out, the
-            first free one of O(disks[].bus).
+          - The drive, such as V(scsi0), V(virtio1), V(efidisk0) or V(tpmstate0). By default, the
+            first free slot of O(disks[].bus).
           - V(unused0) and so on are detached disks; O(disks[].state=absent) destroys them.
         type: str
       bus:
-        description: Bus of a disk without a name, V(scsi) if left out.
+        description: Bus of a disk without a name. By default, V(scsi).
         type: str
         choices: [ide, sata, scsi, virtio]
       size:
         description:
-          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. A disk can grow,
-            and a size below that of the disk is refused before anything is written.
-          - V(efidisk0) and V(tpmstate0) have no size to choose.
+          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. A disk can only
+            grow. A smaller size is refused before the first write.
+          - The size of V(efidisk0) and V(tpmstate0) cannot be set.
         type: raw
       storage:
-        description: The storage. A disk that is on another one is moved.
+        description: Storage of the disk. A disk on another storage is moved.
         type: str
       storage_class:
         description: Name of an entry of O(storage_classes).
         type: str
       format:
-        description: Format on a storage of files, of a disk that is new or moves to another
-          storage.
+        description: Format of a new or moved disk on a file-based storage.
         type: str
         choices: [raw, qcow2, vmdk]
       import_from:
-        description: Volume ID of a disk image that a new disk is imported from.
+        description: Volume ID of the disk image from which a new disk is imported.
         type: str
       iso:
-        description: Volume ID of an ISO; the drive is a CD drive. V(none) ejects.
+        description: Volume ID of an ISO, which makes the drive a CD drive. V(none) ejects the ISO.
         type: str
       cache:
         description: Cache mode.
@@ -184,7 +185,7 @@ options:
         description: Whether discards of the guest reach the storage.
         type: bool
       iothread:
-        description: Whether the disk has a thread of its own.
+        description: Whether the disk has its own I/O thread.
         type: bool
       backup:
         description: Whether backups include the disk.
@@ -196,7 +197,7 @@ options:
         description: Whether the disk is read-only.
         type: bool
       serial:
-        description: Serial number the guest sees.
+        description: Serial number that the guest sees.
         type: str
       options:
         description: Any other sub-key of the drive by PVE's own name; a null removes it.
@@ -209,16 +210,17 @@ options:
   disks_exact:
     description:
       - Whether disks that O(disks) does not list are detached. Their volumes stay, as unused disks.
-      - Firmware, CD and cloud-init drives are not meant, and without O(disks) nothing is detached.
+      - Firmware, CD and cloud-init drives are never detached. Without O(disks), nothing is
+        detached.
     type: bool
     default: false
   nics:
-    description: Network cards. Those that are not listed are left alone.
+    description: Network cards. Cards that are not listed are not changed.
     type: list
     elements: dict
     suboptions:
       name:
-        description: The card, such as V(net0). Left out, the position in the list.
+        description: Slot of the card, such as V(net0). By default, the position in the list.
         type: str
       model:
         description: Model; a new card gets V(virtio).
@@ -235,23 +237,23 @@ options:
         description: VLAN tag, 1 to 4094. V(0) removes it.
         type: int
       trunks:
-        description: VLANs that are passed on.
+        description: VLANs that are passed to the guest.
         type: list
         elements: str
       mac:
-        description: MAC address. Left out, the card keeps the one it has.
+        description: MAC address. By default, the card keeps its address.
         type: str
       firewall:
         description: Whether PVE's firewall filters the card.
         type: bool
       link_down:
-        description: Whether the cable is out.
+        description: Whether the link is disconnected.
         type: bool
       mtu:
-        description: MTU, V(1) for that of the bridge.
+        description: MTU. V(1) uses the MTU of the bridge.
         type: int
       rate:
-        description: Limit in MB/s.
+        description: Bandwidth limit in MB/s.
         type: float
       queues:
         description: Queues of a virtio card.
@@ -278,21 +280,21 @@ options:
         default: present
   nics_exact:
     description:
-      - Whether network cards that O(nics) does not list are removed. Without O(nics) none is, with
-        an empty list all are.
+      - Whether network cards that O(nics) does not list are removed. Without O(nics), no card is
+        removed. With an empty list, all cards are removed.
     type: bool
     default: false
   cloud_init:
     description:
       - Data for cloud-init. A VM without a cloud-init drive gets one.
-      - Addresses belong to O(nics).
+      - Addresses are set in O(nics).
     type: dict
     suboptions:
       storage:
-        description: Storage of a new cloud-init drive. Left out, that of the first disk.
+        description: Storage of a new cloud-init drive. By default, the storage of the first disk.
         type: str
       drive:
-        description: Where a new cloud-init drive is put.
+        description: Slot of a new cloud-init drive.
         type: str
         default: ide2
       type:
@@ -300,23 +302,23 @@ options:
         type: str
         choices: ['', configdrive2, nocloud, opennebula]
       user:
-        description: The user that cloud-init makes.
+        description: The user that cloud-init creates.
         type: str
       password:
         description: The password of that user.
         type: str
       update_password:
         description:
-          - PVE never shows a password, so it cannot be compared.
-          - V(on_create) sets it where the VM is new or has none, V(always) sets it in every run and
-            reports a change.
+          - When the password is set. PVE never returns it, so it cannot be compared.
+          - V(on_create) sets it if the VM is new or has no password. V(always) sets it in every run
+            and reports a change.
         type: str
         choices: [always, on_create]
         default: on_create
       ssh_keys:
         description:
-          - Public keys of that user, all of them; an empty list removes them. Lines that begin with
-            C(#) do not count.
+          - All public keys of that user. An empty list removes them. Lines that begin with C(#) are
+            ignored.
         type: list
         elements: str
       upgrade:
@@ -338,8 +340,8 @@ options:
         type: str
       snippet_directory:
         description:
-          - Where the C(snippets) directory of that storage is mounted on the machine where the task
-            runs.
+          - Path at which the C(snippets) directory of that storage is mounted on the machine that
+            runs the task.
         type: path
       snippets:
         description: Volume IDs of snippets that replace what PVE generates. They must be on a
@@ -361,15 +363,16 @@ options:
   options:
     description:
       - Any other option of PVE by its own name, such as C(watchdog), C(rng0), C(hostpci0) or
-        C(smbios1), as text or as a dictionary of its sub-keys. Only what is given is compared, and
-        a null removes the option.
-      - What Proxmox VE 9.2 does not know is refused before any write, unless the server is newer.
+        C(smbios1), as text or as a dictionary of its sub-keys. Only the given keys are compared,
+        and null removes the option.
+      - An option that Proxmox VE 9.2 does not know is refused before any write, unless the server
+        is newer.
     type: dict
   class:
     description:
-      - Name of an entry of O(classes). What the task says itself wins over the class.
-      - Dictionaries are merged by key, O(disks) and O(nics) by slot, tags add up, and other lists
-        are replaced.
+      - Name of an entry of O(classes). Options of the task override those of the class.
+      - Dictionaries are merged by key, O(disks) and O(nics) by slot, tags are combined, and other
+        lists are replaced.
     type: str
   classes:
     description: Named sizes. Each holds options of this module, such as C(cores), C(memory),
@@ -396,121 +399,123 @@ options:
     type: dict
     default: {}
   default_storage:
-    description: Storage of new disks that name none.
+    description: Storage of new disks without a storage.
     type: str
     default: local-lvm
   memory_floor:
-    description: The least O(memory) that is accepted, a policy against typing errors. PVE itself
-      accepts 16 MiB.
+    description: Minimum O(memory) that is accepted, to catch typing errors. PVE itself accepts 16
+      MiB.
     type: raw
     default: 64M
   vmid_choice:
     description:
-      - How a new VM that names no number gets one. V(by_name) derives it from tenant and name, so
-        that a VM that is created again gets the number it had, and runs at the same time create one
-        VM.
-      - V(lowest) takes the lowest free number; runs at the same time can then create two VMs.
+      - How the VMID of a new VM without O(vmid) is chosen. V(by_name) derives it from tenant and
+        name, so a VM that is created again gets its former VMID, and concurrent runs create only
+        one VM.
+      - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two VMs.
     type: str
     choices: [by_name, lowest]
     default: by_name
   vmid_range:
-    description: First and last VMID for new VMs that name none.
+    description: First and last VMID for new VMs without O(vmid).
     type: list
     elements: int
     default: [10000, 99999]
   vmid_bands:
-    description: The other bands of VMIDs, each as its first and last number.
+    description: The other bands of VMIDs, each with its first and last VMID.
     type: dict
     suboptions:
       template:
-        description: For templates. Left out, V([100, 999]).
+        description: VMIDs of templates. By default, V([100, 999]).
         type: list
         elements: int
       manual:
-        description: For numbers chosen by hand. Left out, V([1000, 9999]).
+        description: VMIDs that users choose. By default, V([1000, 9999]).
         type: list
         elements: int
       reserved:
-        description: For others. Left out, V([100000, 999999999]).
+        description: VMIDs reserved for others. By default, V([100000, 999999999]).
         type: list
         elements: int
   placement:
     description:
-      - How the node of a new VM is chosen, and with O(rebalance=true) that of an existing one,
-        among the online nodes with the storages and bridges that it needs.
-      - The result and the error tell why each node was taken or refused.
+      - How the node of a new VM, or with O(rebalance=true) of an existing VM, is chosen among the
+        online nodes with the storages and bridges that it needs.
+      - The result and the error show why each node was selected or refused.
     type: dict
     suboptions:
       nodes:
-        description: Preferred nodes, the best first. Others are taken only where none of these
+        description: Preferred nodes, the best first. Other nodes are used only if none of these
           fits.
         type: list
         elements: str
       exclude:
-        description: Nodes that are never taken.
+        description: Nodes that are never used.
         type: list
         elements: str
       strategy:
         description:
-          - 'Which of the nodes that fit is taken: V(least_used) has the smallest share of its
-            memory given to VMs, V(round_robin) the fewest VMs, V(first) is the first of
-            O(placement.nodes) or by name, and V(random) is drawn by O(placement.seed).'
+          - 'How to select one of the suitable nodes: V(least_used) selects the node with the
+            smallest share of its memory allocated to VMs, V(round_robin) the node with the fewest
+            VMs, V(first) the first node of O(placement.nodes) or by name, and V(random) a random
+            node, seeded with O(placement.seed).'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
       seed:
-        description: Any text, for O(placement.strategy=random).
+        description: Seed for O(placement.strategy=random), any text.
         type: str
       max_vms_per_node:
         description:
-          - The most VMs that may be on the node, this one included.
-          - Either one number, or a dictionary of nodes and their numbers. A node that it does not
-            name has no limit.
+          - Maximum number of VMs on the node, including this VM.
+          - Either one number, or a dictionary of numbers by node. A node that is not listed has no
+            limit.
         type: raw
       min_free_memory:
-        description: Memory that must be free on the node when this VM has all of its own. A bare
-          number is MiB.
+        description: Memory that must remain free on the node when this VM uses all of its memory. A
+          bare number is MiB.
         type: raw
       cpu_overcommit:
-        description: How often each core of the node may be given to VMs, such as V(4).
+        description: Maximum ratio of allocated cores to the cores of the node, such as V(4).
         type: float
       memory_overcommit:
         description:
-          - How often the memory of the node may be given to VMs, such as V(1.0) for no
+          - Maximum ratio of allocated memory to the memory of the node, such as V(1.0) for no
             overcommitment.
-          - Without it, a new VM that is started goes to a node that has its memory free.
+          - By default, a new VM that is started is created on a node with enough free memory for
+            it.
         type: float
       storage_overcommit:
         description:
-          - How often the free bytes of a storage may be given to new and growing disks, also where
-            O(node) names the node.
-          - On a storage that takes them at once, such as one of type C(lvm), all of them must be
-            free, whatever this says.
+          - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
+            also applies if O(node) is set.
+          - A storage that allocates disks at once, such as a storage of type C(lvm), must have all
+            of these bytes free, regardless of this option.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other VMs to place on the same node as this one, each a tag, or C(name:) and a shell
-            pattern for names, as in V(name:db-*).
-          - With O(tenant) only VMs of that tenant are meant. Where there is none yet, any node will
-            do.
+          - Other VMs to place on the same node as this one. Each entry is a tag, or C(name:) and a
+            shell pattern for names, as in V(name:db-*).
+          - With O(tenant), only VMs of that tenant count. If no such VM exists yet, any node is
+            suitable.
         type: list
         elements: str
       anti_affinity:
-        description: Other VMs to place on other nodes than this one, written as in
+        description: Other VMs to place on nodes other than the node of this VM, in the form of
           O(placement.affinity).
         type: list
         elements: str
       affinity_policy:
-        description: Whether affinity and anti-affinity must hold, or only decide among nodes that
-          fit.
+        description: Whether affinity and anti-affinity are required, or only preferences among
+          suitable nodes.
         type: str
         choices: [required, preferred]
         default: required
       keep:
         description:
-          - Whether HA rules keep affinity and anti-affinity afterwards, see C(docs/ha.md). An
-            option of M(pve.fleet.vms) only, whose V(false) removes the rules that it created.
+          - Whether HA rules maintain affinity and anti-affinity afterwards, see C(docs/ha.md). Only
+            M(pve.fleet.vms) has this option. V(false) removes the rules that it created.
           - By default, rules are neither read nor changed.
         type: bool
   rebalance:
@@ -528,8 +533,8 @@ options:
     elements: str
   quota:
     description:
-      - The most that the O(tenant) may have. A task that would exceed it fails before its first
-        write; what is exceeded already stops only what grows.
+      - Limits for the O(tenant). A task that would exceed a limit fails before its first write. If
+        a limit is already exceeded, only a further increase is refused.
     type: dict
     suboptions:
       vms:
@@ -542,42 +547,41 @@ options:
         description: Sum of their memory. A bare number is MiB.
         type: raw
       disk:
-        description: Sum of all their disks, detached ones and those of templates included. A bare
+        description: Sum of all their disks, including detached disks and disks of templates. A bare
           number is GiB.
         type: raw
   quotas:
-    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant) counts where
-      O(quota) is left out.
+    description: Quotas by tenant, each a dictionary like O(quota). The entry of O(tenant) applies
+      if O(quota) is not set.
     type: dict
     default: {}
   migrate:
-    description: Whether a VM that is on another node than O(node) is migrated; if not, that is an
+    description: Whether a VM on a node other than O(node) is migrated. With V(false), this is an
       error.
     type: bool
     default: true
   reboot:
     description:
-      - Whether a running VM is rebooted when the task is done, so that options that wait for a stop
-        are applied.
-      - V(if_needed) reboots only where options wait, V(always) reboots in every run. A paused VM is
-        resumed for that.
+      - Whether a running VM is rebooted at the end of the task, to apply options that need a stop.
+      - V(if_needed) reboots only if options are pending, V(always) reboots in every run. A paused
+        VM is resumed for the reboot.
     type: str
     choices: [never, if_needed, always]
     default: never
   graceful:
-    description: Whether O(state=absent) shuts a running VM down instead of pulling the plug.
+    description: Whether O(state=absent) shuts a running VM down instead of stopping it at once.
     type: bool
     default: false
   force:
     description:
-      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that
-        is an error.
+      - Whether a guest that has not shut down after O(shutdown_timeout) is stopped by force. With
+        V(false), this is an error.
       - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
     type: bool
     default: false
   shutdown_timeout:
     description:
-      - Seconds that a guest has to shut down, also for a reboot. V(0) stops it at once.
+      - Seconds that a guest may take to shut down, also for a reboot. V(0) stops it at once.
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 60
@@ -593,22 +597,23 @@ options:
 options:
   adopt:
     description:
-      - With O(tenant), take over a VM without a tenant tag. Otherwise such a VM is refused.
+      - With O(tenant), whether to take over a VM without a tenant's tag. Otherwise such a VM is
+        refused.
       - A VM with the tag of another tenant is always refused.
     type: bool
     default: false
   pool:
     description:
       - The resource pool of the VM. It must exist.
-      - An empty text takes the VM out of its pool, which needs the privilege Pool.Allocate on that
+      - An empty text removes the VM from its pool, which needs the privilege Pool.Allocate on that
         pool.
     type: str
   state:
     description:
-      - V(present) makes sure that the VM exists with these options and leaves its power state
-        alone. V(started) and V(stopped) also switch it on or off, and V(absent) removes it with its
+      - V(present) ensures that the VM exists with these options and does not change its power
+        state. V(started) and V(stopped) also start or stop it, and V(absent) removes it with its
         disks.
-      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) act on its power, and
+      - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) change its power state, and
         V(template) converts it into a template, see C(docs/vm.md).
     type: str
     choices:
@@ -625,11 +630,11 @@ options:
     default: present
   source:
     description:
-      - 'What a new VM is made from: the VMID or exact name of a template or VM, an image with its
-        version such as V(debian-13@2026.11.20), a volume such as V(local:iso/debian.iso) or
+      - 'Source of a new VM: the VMID or exact name of a template or VM, an image with its version
+        such as V(debian-13@2026.11.20), a volume such as V(local:iso/debian.iso) or
         V(local:import/debian.qcow2), the volume of a backup, or the file name of one ISO or
         importable image.'
-      - Left out, a new VM is blank, with O(disks). An existing VM is not changed.
+      - By default, a new VM is blank and has O(disks). An existing VM is not changed.
     type: str
   replace_image:
     description:
@@ -642,13 +647,13 @@ options:
   full:
     description:
       - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
-      - Left out, a clone is linked where PVE can do that, else full.
+      - By default, a clone is linked if PVE supports that, otherwise full.
     type: bool
   wait_for:
     description:
-      - What the task waits for once the VM runs, V(agent) until its guest agent answers, V(address)
-        until it tells an address that O(address_family), O(address_nics) and O(address_subnets)
-        allow.
+      - What the task waits for once the VM runs. V(agent) waits until the guest agent answers,
+        V(address) until the agent reports an address that O(address_family), O(address_nics) and
+        O(address_subnets) allow.
       - Check mode does not wait.
     type: str
     choices: [none, agent, address]
@@ -666,23 +671,24 @@ options:
   addresses:
     description:
       - Whether to return the addresses of the guest, without loopback and link-local ones. They
-        come from its agent, or from cloud-init where the agent does not answer.
+        come from its agent, or from cloud-init if the agent does not answer.
     type: bool
     default: false
   address_family:
-    description: Which family RV(ignore:address) is of.
+    description: Address family of RV(ignore:address).
     type: str
     choices: [ipv4, ipv6, any]
     default: ipv4
   address_nics:
     description:
-      - Interfaces that RV(ignore:address) may be on, in order, by PVE's name (V(net0)), the guest's
-        or the MAC.
+      - Interfaces from which RV(ignore:address) is selected, in order of preference. Each is PVE's
+        name (V(net0)), the guest's name or the MAC address of an interface.
     type: list
     elements: str
     default: []
   address_subnets:
-    description: Subnets that RV(ignore:address) may be in, in order, such as V(10.0.0.0/24).
+    description: Subnets from which RV(ignore:address) is selected, in order of preference, such as
+      V(10.0.0.0/24).
     type: list
     elements: str
     default: []

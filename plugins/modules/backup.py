@@ -11,16 +11,16 @@ short_description: Create backups of VMs and containers
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Backs up one or several guests, and removes old archives by a retention.
+  - Backs up one or several guests, and removes old archives by a retention policy.
   - Guests on different nodes are processed in parallel, within O(parallel) and
     O(parallel_per_storage). A guest that fails does not stop the others; the task fails at the end,
     and RV(guests) has the outcome of each guest.
   - The token needs C(VM.Audit) and C(VM.Backup) on the guests, and C(Datastore.Audit) and
     C(Datastore.AllocateSpace) on the storage. On a backup server, O(keep) with hours, days or
     longer periods needs C(Sys.Audit) on the nodes.
-  - If the storage has a rule of its own that keeps a number of archives, Proxmox VE takes no more
-    archives than that of a token without C(Datastore.Allocate) on the storage. The guest is refused
-    then, unless O(protected) is set.
+  - If the retention of the storage limits the number of archives, Proxmox VE accepts no further
+    archives from a token without C(Datastore.Allocate) on the storage. The guest is then refused,
+    unless O(protected) is set.
 attributes:
   check_mode:
     support: full
@@ -42,20 +42,21 @@ options:
     type: str
     choices: [snapshot, suspend, stop]
   compress:
-    description: Compression of the archives. V(0) is none, which is the default of Proxmox VE.
+    description: Compression of the archives. V(0) means no compression, which is the default of
+      Proxmox VE.
     type: str
     choices: ['0', gzip, lzo, zstd]
   notes_template:
     description: Notes of the archives. They can contain C({{cluster}}), C({{guestname}}),
-      C({{node}}) and C({{vmid}}); write such a name as a text in an expression so that Ansible does
-      not fill it in.
+      C({{node}}) and C({{vmid}}); write such a name as a string in an expression, so Ansible does
+      not evaluate it.
     type: str
   protected:
     description: Whether the new archives are protected from removal.
     type: bool
     default: false
   fleecing:
-    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest.
+    description: Fleecing for VMs, which prevents a slow backup storage from slowing down the guest.
     type: dict
     suboptions:
       enabled:
@@ -68,23 +69,24 @@ options:
     description: Bandwidth limit in KiB/s. It needs C(Sys.Modify) on C(/).
     type: int
   pbs_change_detection_mode:
-    description: How files of containers that changed are detected on a backup server.
+    description: How changed files of containers are detected on a backup server.
     type: str
     choices: [legacy, data, metadata]
   max_age:
     description:
-      - A guest with a younger archive on O(storage) is not backed up again. This is a number with
-        the unit V(s), V(m), V(h), V(d) or V(w), such as V(20h).
+      - A guest with an archive on O(storage) that is younger than this age is not backed up again.
+        The age is a number with the unit V(s), V(m), V(h), V(d) or V(w), such as V(20h).
       - By default, every run backs up every guest.
     type: str
   keep:
     description:
-      - Number of archives of each guest on O(storage) to keep, by the rule of Proxmox VE. The
-        others are removed after the backup of the guest; if that fails, none is removed.
-      - Protected archives, renamed ones, and those of an earlier guest with the same VMID are never
-        removed. With O(tenant), neither are those whose configuration does not have exactly this
-        tenant's tag.
-      - By default, nothing is removed, whatever rule the storage has.
+      - Number of archives of each guest on O(storage) to keep, by the rules of Proxmox VE. Other
+        archives are removed after the backup of the guest. If the backup fails, no archive is
+        removed.
+      - Protected archives, renamed archives, and archives of an earlier guest with the same VMID
+        are never removed. With O(tenant), archives whose configuration does not have exactly this
+        tenant's tag are also kept.
+      - By default, nothing is removed, regardless of the retention of the storage.
     type: dict
     suboptions:
       keep_all:
@@ -116,8 +118,8 @@ options:
     default: 4
   parallel_per_storage:
     description:
-      - Maximum number of concurrent backups to O(storage) from all nodes together; a storage that
-        is not shared is counted on each node. 0 means that only O(parallel) limits them.
+      - Maximum number of concurrent backups to O(storage) from all nodes together. A storage that
+        is not shared is counted on each node. With 0, only O(parallel) limits the backups.
       - Environment variable E(PROXMOX_PARALLEL_PER_STORAGE).
     type: int
     default: 0
@@ -163,8 +165,8 @@ EXAMPLES = r"""
 RETURN = r"""
 guests:
   description:
-    - The chosen guests, by VMID.
-    - If the task fails for some of several guests, it contains all of them.
+    - The selected guests, by VMID.
+    - If the task fails for some of the guests, it contains all of them.
   returned: always, unless the options are rejected
   type: list
   elements: dict
@@ -184,14 +186,13 @@ guests:
     volume: {description: Volume of the new archive., type: str,
       sample: 'local:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     size: {description: Size of the new archive in bytes., type: int, sample: 1073741824}
-    duration: {description: Seconds that the backup took., type: int, sample: 42}
+    duration: {description: Duration of the backup in seconds., type: int, sample: 42}
     warnings: {description: Warnings of the task., type: list, elements: str, sample: []}
-    removed: {description: Volumes of the archives that were removed., type: list, elements: str,
-      sample: []}
+    removed: {description: Volumes of the removed archives., type: list, elements: str, sample: []}
     archives:
       description:
-        - With O(keep), the archives of the guest on the storage, the newest first, in check mode
-          with the new one. Each has C(volume), C(ctime), C(mark) and C(reason).
+        - With O(keep), the archives of the guest on the storage, the newest first. In check mode,
+          they include the new archive. Each has C(volume), C(ctime), C(mark) and C(reason).
         - The mark is V(keep), V(remove), V(protected), V(renamed) or V(foreign).
       type: list
       elements: dict
@@ -201,8 +202,8 @@ guests:
       'web1' (15046) to storage local]}
     done: {description: The steps that were carried out., type: list, elements: str, sample: []}
 report:
-  description: 'Lines for people: the number of guests by outcome, and the steps that were executed,
-    in check mode the limits and the steps of the plan.'
+  description: 'Lines for people: the number of guests by outcome, and the executed steps, or in
+    check mode the limits and the planned steps.'
   returned: always, unless the options are rejected
   type: list
   elements: str

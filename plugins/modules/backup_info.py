@@ -12,9 +12,9 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the archives on the storages of a cluster, each with its guest and tenant, and the
-    guests that have no archive.
-  - This takes one request for the list of guests, one for the privileges, and one for each storage,
-    on each node if it is not shared.
+    guests without an archive.
+  - It sends one request for the list of guests, one for the privileges, and one for each storage
+    (on each node if the storage is not shared).
   - A storage that cannot be read does not fail the task. RV(missing) has the reason, and a warning
     is shown. Archives that Proxmox VE hides from the token are reported in the same way.
   - A token sees the archives of a guest if it has C(Datastore.AllocateSpace) on the storage and
@@ -27,20 +27,20 @@ options:
     elements: str
   max_age:
     description:
-      - A guest whose newest archive is older counts as a guest without a backup. This is a number
-        with the unit V(s), V(m), V(h), V(d) or V(w), such as V(26h).
+      - A guest whose newest archive is older than this age counts as a guest without a backup. The
+        age is a number with the unit V(s), V(m), V(h), V(d) or V(w), such as V(26h).
       - By default, an archive of any age is enough.
     type: str
   newest:
     description: Whether to return only the newest archive of each guest. The figures in RV(guests)
-      are of all its archives.
+      cover all archives.
     type: bool
     default: false
   detect_reuse:
     description:
-      - Whether to recognize archives of an earlier guest that had the same VMID, by the tasks that
-        removed it. This takes two more requests for each node.
-      - With O(tenant) this is always done.
+      - Whether to recognize archives of an earlier guest with the same VMID by the task that
+        removed the guest. This takes two more requests for each node.
+      - With O(tenant), this is always done.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -64,7 +64,7 @@ EXAMPLES = r"""
     newest: true
   register: backups
 
-- name: Name them
+- name: Show their names
   ansible.builtin.debug:
     msg: "{{ backups.without_backup | map(attribute='name') }}"
 
@@ -84,10 +84,9 @@ archives:
     volume: {description: Name of the volume., type: str,
       sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     storage: {description: Name of the storage., type: str, sample: nas}
-    node: {description: Node of a storage that is not shared. Null for a shared one., type: str,
+    node: {description: Node of a storage that is not shared. Null for a shared storage., type: str,
       sample: null}
-    vmid: {description: VMID of the guest. Null for an archive that was renamed., type: int,
-      sample: 15046}
+    vmid: {description: VMID of the guest. Null for a renamed archive., type: int, sample: 15046}
     type: {description: V(qemu) for a VM and V(lxc) for a container., type: str, sample: qemu}
     name: {description: Name of the guest. Null if it is not one of RV(guests)., type: str,
       sample: web1}
@@ -103,10 +102,10 @@ archives:
     protected: {description: Whether the archive is protected from removal., type: bool,
       sample: false}
     encrypted: {description: Whether the archive is encrypted., type: bool, sample: false}
-    verification: {description: 'V(ok) or V(failed) as a backup server verified it, null if never.',
-      type: str, sample: ok}
+    verification: {description: 'V(ok) or V(failed) after a verification by a backup server, else
+      null.', type: str, sample: ok}
 guests:
-  description: The chosen guests, by VMID.
+  description: The selected guests, by VMID.
   returned: success
   type: list
   elements: dict
@@ -129,7 +128,7 @@ guests:
     backed_up: {description: Whether it has an archive that is not older than O(max_age).,
       type: bool, sample: true}
 without_backup:
-  description: The guests of RV(guests) that have no archive, or none that is recent enough.
+  description: The guests of RV(guests) without an archive, or without a recent enough archive.
     RV(guests) describes its fields.
   returned: success
   type: list

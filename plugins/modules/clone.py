@@ -12,13 +12,13 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Ensures that a clone exists. A new clone can be configured in the same task with the options of
-    M(pve.fleet.vm). If O(source) is a container, the clone is one, and takes the options that both
-    kinds of guests have.
+    M(pve.fleet.vm). If O(source) is a container, the clone is also a container, and only options
+    that both kinds of guests have can be set.
   - 'A first clone: C(pve.fleet.clone: {name: web1, source: debian-13, cores: 2, memory: 4G,
-    state: started}). Only O(source) and O(name) or O(vmid) are required. With several tenants, set
-    O(tenant) in every task.'
-  - B(Which clone:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(snapshot).
-  - B(Copied how:) O(full), O(storage), O(format).
+    state: started}). Only O(source) and either O(name) or O(vmid) are required. With several
+    tenants, set O(tenant) in every task.'
+  - B(Which clone:) O(name), O(vmid), O(tenant). B(Source:) O(source), O(snapshot).
+  - B(Copy:) O(full), O(storage), O(format).
   - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
   - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(agent), and any other option of
     PVE in O(options).
@@ -26,31 +26,31 @@ description:
   - B(Place and limits:) O(node), O(placement), O(pool), O(tags), O(quota), O(allow_privileged).
   - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
     E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
-  - The guide C(docs/snapshots-and-clones.md) of this collection has clones by example, and
-    C(docs/vm.md) the options of a VM by purpose. Below all options are listed by name.
+  - The guide C(docs/snapshots-and-clones.md) of this collection shows clones by example, and
+    C(docs/vm.md) lists the options of a VM by purpose. Below, all options are listed by name.
   - The notes of a clone contain a hidden comment with the VMID of its source. An existing clone
     with this name, tenant and source is not changed, even if its options differ, and its VMID is
     returned. Only its power state follows O(state). To change a clone, use M(pve.fleet.vm) or
     M(pve.fleet.container).
-  - A clone that an interrupted run left unfinished is completed. If Proxmox VE is still creating
-    it, the task waits.
-  - A guest with that name or VMID but another source is a conflict. It is never replaced, and no
-    second guest is created.
+  - An unfinished clone of an interrupted run is completed. If Proxmox VE is still creating it, the
+    task waits.
+  - A guest with the same name or VMID but another source is a conflict. It is never replaced, and
+    no second guest is created.
   - Impossible requests are rejected before the first write. If other clones hold the lock of the
-    source, the task waits for at most O(lock_timeout) seconds.
+    source, the task waits at most O(lock_timeout) seconds.
 options:
   source:
     description:
-      - The template, VM or container to clone. Digits are a VMID, any other text is an exact name.
-      - A name refers to the template with that name, or else to the VM or container, preferring
-        those of O(tenant). It must be unique, except for copies on several nodes and versions of an
-        image, such as V(debian-13@2026.11.20); without a version, it is the newest one on the node
-        of the clone.
+      - The template, VM or container to clone. Digits are a VMID; any other text is an exact name.
+      - A name refers to the template with that name, or else to the VM or container. Guests of
+        O(tenant) are preferred. It must be unique, except for copies on several nodes and versions
+        of an image, such as V(debian-13@2026.11.20). Without a version, the newest version on the
+        node of the clone is used.
       - With O(tenant), templates without a tenant and the tenant's own guests and templates can be
         cloned. Any other source must be in O(shared_sources).
-      - The clone of a container takes the options that M(pve.fleet.container) has under the same
-        name. An option that only a VM has, such as O(disks), is refused before the first write.
-      - A running container can be cloned from a O(snapshot) only.
+      - For the clone of a container, the options that M(pve.fleet.container) also has can be set.
+        An option that only VMs have, such as O(disks), is refused before the first write.
+      - A running container can only be cloned from a O(snapshot).
     type: str
     required: true
   state:
@@ -70,8 +70,8 @@ options:
     type: bool
   storage:
     description:
-      - Storage for the disks of a full clone. By default, each disk stays on the storage of the
-        source's disk.
+      - Storage for the disks of a full clone. By default, each disk is created on the storage of
+        the source's disk.
       - O(disks[].storage) overrides it for one disk.
     type: str
   format:
@@ -93,7 +93,7 @@ options:
     type: str
   wait_for:
     description:
-      - What to wait for after the clone was started. V(agent) waits until its guest agent answers,
+      - What to wait for after the clone has started. V(agent) waits until its guest agent answers,
         V(address) until the agent reports an address that O(address_family), O(address_nics) and
         O(address_subnets) allow.
       - Check mode does not wait.
@@ -153,7 +153,7 @@ EXAMPLES = r"""
     snapshot: before-upgrade
     full: true
 
-- name: Clone a container, with more memory
+- name: Clone a container and increase its memory
   pve.fleet.clone:
     name: proxy2
     source: proxy1
@@ -174,9 +174,9 @@ RETURN = r"""
 vm:
   description:
     - The clone, with the keys of RV(pve.fleet.vm_info#module:vms), also if it is a container.
-      C(vmid) is the VMID of the clone, C(cloned_from) that of its source.
-    - In check mode the clone as it is now, or only name, node, VMID, C(phase) and C(checked) of a
-      clone that would be created.
+      C(vmid) is the VMID of the clone, C(cloned_from) the VMID of its source.
+    - In check mode, the current clone, or only name, node, VMID, C(phase) and C(checked) of a clone
+      that would be created.
   returned: success
   type: dict
   sample: {vmid: 15046, name: web1, node: pve1, phase: Running, cloned_from: 9000}

@@ -11,9 +11,9 @@ short_description: Manage a container
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, updates and removes a container, and changes its power state. Only what the task sets
-    is changed, and a container that already is as described is not changed. Check mode, diff mode
-    and the real run use the same plan, and check mode only reads.
+  - Creates, updates and removes a container, and changes its power state. Only options that the
+    task sets are changed, and a container that already matches them is not changed. Check mode,
+    diff mode and the real run use the same plan, and check mode only reads.
   - 'A first container: C(pve.fleet.container: {name: proxy1, source: debian-13-standard,
     memory: 1G, state: started}). Only O(name) and O(source) are required. With several tenants, set
     O(tenant) in every task.'
@@ -23,9 +23,9 @@ description:
 options:
   tenant:
     description:
-      - The tenant of the container, which has the tag O(tenant_prefix) + O(tenant). A container
-        without exactly this tag is refused before anything is written, however it is named.
-      - Left out, containers of every tenant can be changed, so an empty value is an error.
+      - The tenant of the container. Its containers have the tag O(tenant_prefix) + O(tenant). A
+        container without exactly this tag is refused before the first write.
+      - By default, containers of all tenants can be changed. An empty value is therefore an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -33,10 +33,10 @@ options:
     default: tenant_
   node:
     description:
-      - Node of the container, which wins over O(placement). An existing container on another node
-        is migrated there unless O(migrate=false). A running container is restarted for that.
-      - By default, a container stays on its node, and a new one goes to the default node of the
-        connection, or else to the node that O(placement) chooses.
+      - Node of the container. It takes precedence over O(placement). An existing container on
+        another node is migrated there unless O(migrate=false), and restarted if it is running.
+      - By default, an existing container stays on its node. A new container is created on the
+        default node of the connection, or else on the node that O(placement) chooses.
     type: str
   cores:
     description:
@@ -44,7 +44,7 @@ options:
       - By default, a new container can use all cores of its node.
     type: raw
   cpulimit:
-    description: Limit of CPU usage in CPUs, V(0) for none.
+    description: Limit of CPU usage in CPUs. V(0) means no limit.
     type: float
   cpuunits:
     description: CPU weight relative to other guests.
@@ -54,23 +54,23 @@ options:
       container gets 512 MiB.
     type: raw
   swap:
-    description: Swap such as V(512M), V(0) for none. A bare number is MiB. A new container gets 512
-      MiB.
+    description: Swap such as V(512M). V(0) means no swap. A bare number is MiB. A new container
+      gets 512 MiB.
     type: raw
   rootfs:
-    description: The volume of the root file system. Settings that are not listed stay as they are.
+    description: The volume of the root file system. Settings that are not listed are not changed.
     type: dict
     suboptions:
       size:
         description:
-          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller size is
-            refused before anything is written.
+          - Size such as V(8G); a bare number is GiB. A volume can only grow. A smaller size is
+            refused before the first write.
           - A new volume without it gets 4 GiB.
         type: raw
       storage:
         description:
-          - The storage. A volume on another storage is moved, for which the container must be
-            stopped.
+          - Storage of the volume. A volume on another storage is moved, for which the container
+            must be stopped.
           - A new volume without it is on O(default_storage).
         type: str
       storage_class:
@@ -80,11 +80,11 @@ options:
         description: Whether the volume is read-only.
         type: bool
       acl:
-        description: Whether ACLs are on. By default, the file system decides.
+        description: Whether ACLs are enabled. By default, the file system decides.
         type: bool
       quota:
-        description: Whether user quotas are on within the container. Not for unprivileged
-          containers.
+        description: Whether user quotas are enabled within the container. Not supported for
+          unprivileged containers.
         type: bool
       replicate:
         description: Whether storage replication includes the volume.
@@ -98,7 +98,7 @@ options:
         type: list
         elements: str
       options:
-        description: Any other sub-key by PVE's own name; null removes one.
+        description: Any other sub-key by PVE's own name; null removes it.
         type: dict
   mounts:
     description: Mount points, each with a volume. Mount points that are not listed are not changed.
@@ -111,26 +111,26 @@ options:
           - V(unused0) and so on are detached volumes; O(mounts[].state=absent) destroys them.
         type: str
       path:
-        description: Where the volume is mounted in the container, such as V(/var/lib/data). A new
-          mount point needs it.
+        description: Path of the mount point in the container, such as V(/var/lib/data). Required
+          for a new mount point.
         type: str
       volume:
         description:
           - An existing volume to mount instead of a new one, or a path of the node such as
             V(/srv/data) or V(/dev/sdb1).
-          - PVE lets only root@pam with a password mount a path. With an API token it is refused
-            before anything is written.
+          - PVE lets only root@pam with a password mount a path. With an API token, it is refused
+            before the first write.
         type: str
       size:
         description:
-          - Size such as V(8G), a bare number is GiB. A volume can grow, and a smaller size is
-            refused before anything is written.
+          - Size such as V(8G); a bare number is GiB. A volume can only grow. A smaller size is
+            refused before the first write.
           - A new volume without it gets 4 GiB.
         type: raw
       storage:
         description:
-          - The storage. A volume on another storage is moved, for which the container must be
-            stopped.
+          - Storage of the volume. A volume on another storage is moved, for which the container
+            must be stopped.
           - A new volume without it is on O(default_storage).
         type: str
       storage_class:
@@ -140,14 +140,14 @@ options:
         description: Whether the volume is read-only.
         type: bool
       backup:
-        description: Whether backups include the volume. PVE's default is not to.
+        description: Whether backups include the volume. By default, PVE excludes it.
         type: bool
       acl:
-        description: Whether ACLs are on. By default, the file system decides.
+        description: Whether ACLs are enabled. By default, the file system decides.
         type: bool
       quota:
-        description: Whether user quotas are on within the container. Not for unprivileged
-          containers.
+        description: Whether user quotas are enabled within the container. Not supported for
+          unprivileged containers.
         type: bool
       replicate:
         description: Whether storage replication includes the volume.
@@ -161,16 +161,16 @@ options:
         type: list
         elements: str
       options:
-        description: Any other sub-key by PVE's own name; null removes one.
+        description: Any other sub-key by PVE's own name; null removes it.
         type: dict
       state:
-        description: V(detached) keeps the volume as an unused one, V(absent) destroys it.
+        description: V(detached) keeps the volume as an unused volume, V(absent) destroys it.
         type: str
         choices: [present, detached, absent]
         default: present
   mounts_exact:
-    description: Whether mount points that O(mounts) does not list are detached. Their volumes stay,
-      as unused ones.
+    description: Whether mount points that O(mounts) does not list are detached. Their volumes are
+      kept as unused volumes.
     type: bool
     default: false
   nics:
@@ -182,8 +182,8 @@ options:
         description: The slot, such as V(net0). By default, the position in the list.
         type: str
       interface:
-        description: Name of the interface within the container. A new one of V(net0) is V(eth0),
-          and so on.
+        description: Name of the interface within the container. By default, a new interface in
+          V(net0) is V(eth0), and so on.
         type: str
       network:
         description: Name of an entry of O(networks), or the name of a bridge that starts with
@@ -197,11 +197,11 @@ options:
         description: VLAN tag, 1 to 4094. V(0) removes it.
         type: int
       trunks:
-        description: VLANs that are passed on.
+        description: VLANs that are passed to the guest.
         type: list
         elements: str
       mac:
-        description: MAC address. By default, the interface keeps the address that it has.
+        description: MAC address. By default, the interface keeps its address.
         type: str
       firewall:
         description: Whether PVE's firewall filters the interface.
@@ -213,7 +213,7 @@ options:
         description: MTU, 64 to 65535.
         type: int
       rate:
-        description: Limit in MB/s.
+        description: Bandwidth limit in MB/s.
         type: float
       host_managed:
         description: Whether the node configures the addresses, for images without a network
@@ -233,7 +233,7 @@ options:
         description: IPv6 gateway. An empty text removes it.
         type: str
       options:
-        description: Any other sub-key by PVE's own name; null removes one.
+        description: Any other sub-key by PVE's own name; null removes it.
         type: dict
       state:
         description: V(absent) removes the interface.
@@ -242,13 +242,12 @@ options:
         default: present
   nics_exact:
     description:
-      - Whether network interfaces that O(nics) does not list are removed. Without O(nics) none is
-        removed, with an empty list all are.
+      - Whether network interfaces that O(nics) does not list are removed. Without O(nics), no
+        interface is removed. With an empty list, all interfaces are removed.
     type: bool
     default: false
   nameservers:
-    description: Addresses of name servers; an empty list removes them, so that those of the node
-      apply.
+    description: Addresses of name servers. With an empty list, the name servers of the node apply.
     type: list
     elements: str
   search_domain:
@@ -257,8 +256,8 @@ options:
   features:
     description:
       - Features of the kernel for the container. Features that are not listed are not changed.
-      - With an API token, PVE accepts O(features.nesting) of an unprivileged container only; other
-        features are refused before anything is written.
+      - With an API token, PVE accepts only O(features.nesting) of an unprivileged container. Other
+        features are refused before the first write.
     type: dict
     suboptions:
       nesting:
@@ -304,7 +303,7 @@ options:
         description: Group ID of the device in the container.
         type: int
       deny_write:
-        description: Whether the container can only read the device.
+        description: Whether the container has only read access to the device.
         type: bool
       state:
         description: V(absent) removes the device.
@@ -313,15 +312,16 @@ options:
         default: present
   ostype:
     description:
-      - Distribution, by which PVE configures the container. V(unmanaged) leaves that to the
-        container.
+      - Distribution for which PVE configures the container. With V(unmanaged), PVE does not
+        configure it.
       - By default, PVE detects it at creation.
     type: str
   arch:
-    description: Architecture, such as V(amd64) or V(arm64). By default, that of the template.
+    description: Architecture, such as V(amd64) or V(arm64). By default, the architecture of the
+      template.
     type: str
   timezone:
-    description: Time zone such as V(Europe/Vienna), or V(host) for that of the node.
+    description: Time zone such as V(Europe/Vienna), or V(host) for the time zone of the node.
     type: str
   console:
     description: Whether the container has a console device.
@@ -334,34 +334,34 @@ options:
       without login.'
     type: str
   entrypoint:
-    description: Command that the container starts, in place of V(/sbin/init). Needs PVE 9.1.
+    description: Command that the container starts instead of V(/sbin/init). Needs PVE 9.1.
     type: str
   environment:
     description:
       - Environment variables of the first process. Variables that are not listed are not changed,
-        and null removes one. Needs PVE 9.1.
-      - Results and diffs have the names, not the values.
+        and null removes a variable. Needs PVE 9.1.
+      - Results and diffs contain the names, not the values.
     type: dict
   hookscript:
     description: Volume of a hook script. PVE lets only root@pam with a password change it.
     type: str
   debug:
-    description: Whether starting the container writes a log at debug level.
+    description: Whether the start of the container is logged at debug level.
     type: bool
   onboot:
     description: Whether the container starts when its node boots.
     type: bool
   startup:
-    description: Order and delays of starting, such as V(order=2,up=30). Proxmox VE asks for
-      C(Sys.Modify) on C(/).
+    description: Start order and delays, such as V(order=2,up=30). Proxmox VE requires C(Sys.Modify)
+      on C(/).
     type: str
   protection:
     description: Whether PVE refuses to remove the container and to change its volumes.
     type: bool
   tags:
     description:
-      - Tags of the container. Other tags stay unless O(tags_exact=true).
-      - A clone does not get the tags of its template, but for that of a tenant.
+      - Tags of the container. Other tags are kept unless O(tags_exact=true).
+      - A clone does not inherit the tags of its template, except the tag of a tenant.
     type: list
     elements: str
   tags_exact:
@@ -387,8 +387,8 @@ options:
     description:
       - Named storages for O(rootfs.storage_class) and O(mounts[].storage_class), as in
         M(pve.fleet.vm). Settings that only disks of VMs have are ignored.
-      - With C(type), a storage that allocates volumes the other way is refused before any write. On
-        ZFS, the volumes of containers are always thin.
+      - An entry with C(type) refuses a storage that allocates volumes the other way before any
+        write. On ZFS, the volumes of containers are always thin.
     type: dict
     default: {}
   default_storage:
@@ -397,112 +397,113 @@ options:
     default: local-lvm
   vmid_choice:
     description:
-      - How a new container that names no number gets one. V(by_name) derives it from tenant and
-        name, so that a container that is created again gets the number it had, and runs at the same
-        time create one container.
-      - V(lowest) takes the lowest free number; runs at the same time can then create two
-        containers.
+      - How the VMID of a new container without O(vmid) is chosen. V(by_name) derives it from tenant
+        and name, so a container that is created again gets its former VMID, and concurrent runs
+        create only one container.
+      - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two containers.
     type: str
     choices: [by_name, lowest]
     default: by_name
   vmid_range:
-    description: First and last VMID for new containers that name none.
+    description: First and last VMID for new containers without O(vmid).
     type: list
     elements: int
     default: [10000, 99999]
   vmid_bands:
-    description: The other bands of VMIDs, each as its first and last number.
+    description: The other bands of VMIDs, each with its first and last VMID.
     type: dict
     suboptions:
       template:
-        description: For templates. Left out, V([100, 999]).
+        description: VMIDs of templates. By default, V([100, 999]).
         type: list
         elements: int
       manual:
-        description: For numbers chosen by hand. Left out, V([1000, 9999]).
+        description: VMIDs that users choose. By default, V([1000, 9999]).
         type: list
         elements: int
       reserved:
-        description: For others. Left out, V([100000, 999999999]).
+        description: VMIDs reserved for others. By default, V([100000, 999999999]).
         type: list
         elements: int
   placement:
     description:
-      - How the node of a new container is chosen, and with O(rebalance=true) that of an existing
-        one, among the online nodes with the storages and bridges that it needs.
-      - The result and the error tell why each node was taken or refused.
+      - How the node of a new container, or with O(rebalance=true) of an existing container, is
+        chosen among the online nodes with the storages and bridges that it needs.
+      - The result and the error show why each node was selected or refused.
     type: dict
     suboptions:
       nodes:
-        description: Preferred nodes, the best first. Others are taken only where none of these
+        description: Preferred nodes, the best first. Other nodes are used only if none of these
           fits.
         type: list
         elements: str
       exclude:
-        description: Nodes that are never taken.
+        description: Nodes that are never used.
         type: list
         elements: str
       strategy:
         description:
-          - 'Which of the nodes that fit is taken: V(least_used) has the smallest share of its
-            memory given to containers, V(round_robin) the fewest containers, V(first) is the first
-            of O(placement.nodes) or by name, and V(random) is drawn by O(placement.seed).'
+          - 'How to select one of the suitable nodes: V(least_used) selects the node with the
+            smallest share of its memory allocated to containers, V(round_robin) the node with the
+            fewest containers, V(first) the first node of O(placement.nodes) or by name, and
+            V(random) a random node, seeded with O(placement.seed).'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
       seed:
-        description: Any text, for O(placement.strategy=random).
+        description: Seed for O(placement.strategy=random), any text.
         type: str
       max_vms_per_node:
         description:
-          - The most containers that may be on the node, this one included.
-          - Either one number, or a dictionary of nodes and their numbers. A node that it does not
-            name has no limit.
+          - Maximum number of containers on the node, including this container.
+          - Either one number, or a dictionary of numbers by node. A node that is not listed has no
+            limit.
         type: raw
       min_free_memory:
-        description: Memory that must be free on the node when this container has all of its own. A
-          bare number is MiB.
+        description: Memory that must remain free on the node when this container uses all of its
+          memory. A bare number is MiB.
         type: raw
       cpu_overcommit:
-        description: How often each core of the node may be given to containers, such as V(4).
+        description: Maximum ratio of allocated cores to the cores of the node, such as V(4).
         type: float
       memory_overcommit:
         description:
-          - How often the memory of the node may be given to containers, such as V(1.0) for no
+          - Maximum ratio of allocated memory to the memory of the node, such as V(1.0) for no
             overcommitment.
-          - Without it, a new container that is started goes to a node that has its memory free.
+          - By default, a new container that is started is created on a node with enough free memory
+            for it.
         type: float
       storage_overcommit:
         description:
-          - How often the free bytes of a storage may be given to new and growing disks, also where
-            O(node) names the node.
-          - On a storage that takes them at once, such as one of type C(lvm), all of them must be
-            free, whatever this says.
+          - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
+            also applies if O(node) is set.
+          - A storage that allocates disks at once, such as a storage of type C(lvm), must have all
+            of these bytes free, regardless of this option.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other containers to place on the same node as this one, each a tag, or C(name:) and a
-            shell pattern for names, as in V(name:db-*).
-          - With O(tenant) only containers of that tenant are meant. Where there is none yet, any
-            node will do.
+          - Other containers to place on the same node as this one. Each entry is a tag, or C(name:)
+            and a shell pattern for names, as in V(name:db-*).
+          - With O(tenant), only containers of that tenant count. If no such container exists yet,
+            any node is suitable.
         type: list
         elements: str
       anti_affinity:
-        description: Other containers to place on other nodes than this one, written as in
-          O(placement.affinity).
+        description: Other containers to place on nodes other than the node of this container, in
+          the form of O(placement.affinity).
         type: list
         elements: str
       affinity_policy:
-        description: Whether affinity and anti-affinity must hold, or only decide among nodes that
-          fit.
+        description: Whether affinity and anti-affinity are required, or only preferences among
+          suitable nodes.
         type: str
         choices: [required, preferred]
         default: required
       keep:
         description:
-          - Whether HA rules keep affinity and anti-affinity afterwards, see C(docs/ha.md). An
-            option of M(pve.fleet.vms) only, whose V(false) removes the rules that it created.
+          - Whether HA rules maintain affinity and anti-affinity afterwards, see C(docs/ha.md). Only
+            M(pve.fleet.vms) has this option. V(false) removes the rules that it created.
           - By default, rules are neither read nor changed.
         type: bool
   rebalance:
@@ -520,8 +521,8 @@ options:
     elements: str
   quota:
     description:
-      - The most that the O(tenant) may have. A task that would exceed it fails before its first
-        write; what is exceeded already stops only what grows.
+      - Limits for the O(tenant). A task that would exceed a limit fails before its first write. If
+        a limit is already exceeded, only a further increase is refused.
     type: dict
     suboptions:
       vms:
@@ -534,32 +535,32 @@ options:
         description: Sum of their memory. A bare number is MiB.
         type: raw
       disk:
-        description: Sum of all their disks, detached ones and those of templates included. A bare
+        description: Sum of all their disks, including detached disks and disks of templates. A bare
           number is GiB.
         type: raw
   quotas:
-    description: Quotas by tenant, each a dictionary like O(quota). That of O(tenant) counts where
-      O(quota) is left out.
+    description: Quotas by tenant, each a dictionary like O(quota). The entry of O(tenant) applies
+      if O(quota) is not set.
     type: dict
     default: {}
   allow_privileged:
     description:
       - Whether a container that the task creates or adopts can be privileged. With V(false), a
-        privileged one is refused before the first write, also one whose source is a privileged
-        container or archive.
-      - A privileged container that the tenant already has can still be changed and removed. It
-        leads to a warning, and M(pve.fleet.audit_info) reports it.
+        privileged container is refused before the first write, also if only its source is a
+        privileged container or archive.
+      - A privileged container that the tenant already has can still be changed and removed. The
+        task then shows a warning, and M(pve.fleet.audit_info) reports the container.
     type: bool
     default: true
   migrate:
-    description: Whether a container that is on another node than O(node) is migrated; if not, that
+    description: Whether a container on a node other than O(node) is migrated. With V(false), this
       is an error.
     type: bool
     default: true
   reboot:
     description:
-      - Whether a running container is rebooted when the task is done, so that options that need a
-        restart are applied.
+      - Whether a running container is rebooted at the end of the task, to apply options that need a
+        restart.
       - V(if_needed) reboots only if options are pending, V(always) reboots in every run.
     type: str
     choices: [never, if_needed, always]
@@ -571,14 +572,14 @@ options:
     default: false
   force:
     description:
-      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that
-        is an error.
+      - Whether a guest that has not shut down after O(shutdown_timeout) is stopped by force. With
+        V(false), this is an error.
       - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
     type: bool
     default: false
   shutdown_timeout:
     description:
-      - Seconds that a guest has to shut down, also for a reboot. V(0) stops it at once.
+      - Seconds that a guest may take to shut down, also for a reboot. V(0) stops it at once.
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 60
@@ -590,29 +591,29 @@ options:
     default: 300
   name:
     description:
-      - Name of the container, a DNS name, which is its hostname. With O(vmid) a different name
+      - Name of the container, a DNS name, which is its hostname. With O(vmid), a different name
         renames the container.
-      - A new container needs it unless O(vmid) is given.
+      - Required for a new container unless O(vmid) is set.
     type: str
   vmid:
     description:
-      - Number of the container, 100 to 999999999.
-      - A new container without it gets one of O(vmid_range), and a new template one of
+      - VMID of the container, 100 to 999999999.
+      - By default, a new container gets a VMID of O(vmid_range), and a new template gets one of
         O(vmid_bands.template), see O(vmid_choice).
-      - A new container with a number outside the bands for numbers chosen by hand is made, with a
-        warning.
+      - A new container whose VMID is in neither O(vmid_bands.manual) nor O(vmid_bands.template) is
+        created with a warning.
     type: int
   adopt:
     description:
-      - With O(tenant), take over a container without a tenant tag. Otherwise such a container is
-        refused.
+      - With O(tenant), whether to take over a container without a tenant's tag. Otherwise such a
+        container is refused.
       - A container with the tag of another tenant is always refused.
     type: bool
     default: false
   pool:
     description:
       - The resource pool of the container. It must exist.
-      - An empty text takes the container out of its pool, which needs the privilege Pool.Allocate
+      - An empty text removes the container from its pool, which needs the privilege Pool.Allocate
         on that pool.
     type: str
   state:
@@ -627,13 +628,13 @@ options:
   source:
     description:
       - 'Source of a new container: the name of a container template such as V(debian-13-standard),
-        of which the newest version on the storages of the node is used; a volume such as
-        V(local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst), also an OCI image; the name or VMID
-        of a container to clone; or the volume of a backup.'
-      - A name with a version, such as V(web@2026.11.20), is that version of an image. Without a
-        version, it is the newest one on the node of the container; a node without the image is not
-        chosen, or refused.
-      - An existing container is not changed by it.
+        whose newest version on the storages of the node is used; a volume such as
+        V(local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst), which can be an OCI image; the name
+        or VMID of a container to clone; or the volume of a backup.'
+      - A name with a version, such as V(web@2026.11.20), selects that version of an image. Without
+        a version, the newest version on the node of the container is used. A node without the image
+        is not chosen; if O(node) sets it, it is refused.
+      - An existing container is not changed.
     type: str
   snapshot:
     description: Snapshot of the container in O(source) to clone. By default, its current state is
@@ -649,20 +650,20 @@ options:
     type: bool
   unprivileged:
     description:
-      - Whether the container has user IDs of its own, so that its root user is not that of the
+      - Whether the container has its own user IDs, so its root user is not the root user of the
         node.
-      - PVE fixes it at creation, and a difference is refused. A new container is unprivileged by
-        default.
+      - It is fixed at creation, and a later difference is refused. By default, a new container is
+        unprivileged.
     type: bool
   root_password:
     description:
-      - Password of the root user of a new container, at least 5 characters. It is set at creation
-        only.
-      - PVE never shows a password, so a later difference is not a change.
+      - Password of the root user of a new container, at least 5 characters. It is set only at
+        creation.
+      - PVE never returns a password, so a later difference is not a change.
     type: str
   ssh_keys:
     description:
-      - Public SSH keys of the root user of a new container. They are set at creation only.
+      - Public SSH keys of the root user of a new container. They are set only at creation.
       - PVE does not return them, so a later difference is not a change.
     type: list
     elements: str
@@ -703,7 +704,7 @@ EXAMPLES = r"""
         ip: dhcp
     state: started
 
-- name: Give it more memory and a volume for its data
+- name: Increase its memory and add a volume for its data
   pve.fleet.container:
     name: proxy1
     tenant: acme
@@ -724,9 +725,9 @@ RETURN = r"""
 container:
   description:
     - The container after the task, with the keys of RV(pve.fleet.container_info#module:containers).
-      In check mode the container as it is now, or only name, node, VMID, C(phase) and C(checked) of
-      one that would be created.
-    - Null when the container does not exist.
+      In check mode, the current container, or only name, node, VMID, C(phase) and C(checked) of a
+      container that would be created.
+    - Null if the container does not exist.
   returned: success
   type: dict
   sample: {vmid: 15047, name: proxy1, node: pve1, status: running}

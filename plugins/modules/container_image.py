@@ -28,9 +28,9 @@ options:
     type: int
   tenant:
     description:
-      - The tenant of the VM, which has the tag O(tenant_prefix) + O(tenant). A VM without exactly
-        this tag is refused before anything is written, however it is named.
-      - Left out, VMs of every tenant can be changed, so an empty value is an error.
+      - The tenant of the VM. Its VMs have the tag O(tenant_prefix) + O(tenant). A VM without
+        exactly this tag is refused before the first write.
+      - By default, VMs of all tenants can be changed. An empty value is therefore an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -63,14 +63,14 @@ options:
     default: replaced
   force:
     description:
-      - Whether a shutdown that is not done after O(shutdown_timeout) becomes a stop; if not, that
-        is an error.
+      - Whether a guest that has not shut down after O(shutdown_timeout) is stopped by force. With
+        V(false), this is an error.
       - A reboot is then a shutdown and a start, because Proxmox VE cannot force a reboot.
     type: bool
     default: false
   shutdown_timeout:
     description:
-      - Seconds that a guest has to shut down, also for a reboot. V(0) stops it at once.
+      - Seconds that a guest may take to shut down, also for a reboot. V(0) stops it at once.
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 60

@@ -11,16 +11,16 @@ short_description: Restore VMs and containers from backups
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Restores the newest archive of a guest, an archive of a time, or a named archive, as a new guest
-    or over the guest itself. Placement, quota and VMID of a new guest are those of any new guest.
+  - Restores the newest archive of a guest, the archive of a point in time, or a named archive, as a
+    new guest or over the existing guest. The rules for placement, quota and VMID are the same as
+    for any new guest.
   - The owner of an archive is read from its configuration before anything is written.
-  - A failed restore leaves an empty VM with no name. This module removes it, also one that an
-    earlier run of the same login has left, unless an archive shows that the VMID belongs to an
-    existing VM.
+  - A failed restore leaves an empty VM without a name. This module removes it, also after an
+    earlier run of the same login, unless an archive shows that the VMID belongs to an existing VM.
   - The token needs C(VM.Audit) and C(VM.Backup) on the guest in the archive,
     C(Datastore.AllocateSpace) on its storage and on the target storages, and C(VM.Allocate) on the
-    new VMID or its pool. It needs C(VM.Config.*) for what O(options) change, and C(SDN.Use) on the
-    bridges.
+    new VMID or its pool. It needs C(VM.Config.*) for the changes of O(options), and C(SDN.Use) on
+    the bridges.
 attributes:
   check_mode:
     support: full
@@ -39,17 +39,17 @@ options:
     type: str
   vmid:
     description:
-      - The number of the guest whose archive is restored.
+      - The VMID of the guest whose archive is restored.
       - Mutually exclusive with O(name).
     type: int
   tenant:
     description:
-      - The tenant that restores. The archive must be of a guest with exactly this tenant's tag, as
-        its configuration has it, and a new guest gets the tag.
+      - The tenant that restores. The configuration in the archive must have exactly this tenant's
+        tag, and a new guest gets the tag.
       - By default, archives of every tenant can be restored. An empty value is therefore an error.
     type: str
   tenant_prefix:
-    description: What a tenant's tag starts with.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   archive:
@@ -59,75 +59,74 @@ options:
     default: newest
   before:
     description:
-      - The newest archive that is not younger than this time is restored, such as
-        V(2026-11-20T12:00) or V(2026-11-20T12:00+01:00). Without an offset the time is in UTC.
+      - Time such as V(2026-11-20T12:00) or V(2026-11-20T12:00+01:00). The newest archive that is
+        not younger is restored. Without an offset, the time is in UTC.
       - By default, the newest archive is restored.
     type: str
   storages:
-    description: Storages on which archives are searched. By default, all storages with content
-      V(backup).
+    description: Storages to search for archives. By default, all storages with content V(backup).
     type: list
     elements: str
   new_name:
     description:
-      - The name of the new guest. It gets a VMID from the range, and MAC addresses and a UUID of
-        its own.
-      - If a guest of that name exists that was restored from an archive of the same guest, it is
-        not restored again.
+      - The name of the new guest. The guest gets a VMID from the range, and its own MAC addresses
+        and UUID.
+      - If a guest of this name already was restored from an archive of the same guest, it is not
+        restored again.
       - Mutually exclusive with O(confirm), and one of them is required.
     type: str
   confirm:
     description:
-      - The name of the guest in the archive. The guest is overwritten, and keeps its VMID. Every
-        run restores it again.
-      - A guest that a failed restore has left without a name is confirmed by its name in the
-        archive.
-      - A container that a failed restore has removed is restored with its VMID, on its node. This
-        needs C(VM.Allocate) on the VMID or its pool.
+      - The name of the guest in the archive. The guest is overwritten and keeps its VMID. Every run
+        restores it again.
+      - A guest without a name after a failed restore is confirmed by its name in the archive.
+      - A container that a failed restore removed is restored with its VMID on its node. This needs
+        C(VM.Allocate) on the VMID or its pool.
     type: str
   keep:
     description:
-      - With O(confirm), how the present state is kept. V(archive) backs the guest up first, as a
-        protected archive; a guest with snapshots, or with disks that backups leave out, is then
+      - With O(confirm), how the current state is kept. V(archive) backs the guest up first, as a
+        protected archive. A guest with snapshots, or with disks that backups exclude, is then
         refused.
       - V(copy) clones the guest first, with the name O(keep_name). The copy has other MAC
-        addresses, is stopped, does not start with its node, and counts in the quota of the tenant.
-        A guest with snapshots and a running container are refused.
+        addresses, is stopped, does not start with its node, and counts towards the quota of the
+        tenant. A guest with snapshots and a running container are refused.
       - V(none) keeps nothing.
     type: str
     choices: [archive, copy, none]
     default: archive
   keep_name:
-    description: Name of the copy that O(keep=copy) makes. A guest of this name is a reason to
-      refuse the task, unless an interrupted run has made it and the guest has had no task since.
+    description: Name of the copy that O(keep=copy) creates. The task is refused if a guest of this
+      name exists, unless an interrupted run created the copy and the guest has had no task since
+      then.
     type: str
   keep_storage:
-    description: Storage for the present state. By default, the storage of the archive that is
-      restored; the disks of a copy are on the storages of the guest by default.
+    description: Storage for the current state. By default, the storage of the restored archive, or
+      for a copy, the storages of the guest's disks.
     type: str
   stop:
     description: Whether O(confirm) stops a running guest first. It is started again after the
-      restore, unless O(options) have C(state=stopped). V(false) refuses a guest that runs.
+      restore, unless O(options) have C(state=stopped). V(false) refuses a running guest.
     type: bool
     default: true
   options:
     description:
       - Options of M(pve.fleet.vm) or M(pve.fleet.container) for the restored guest, such as
         C(vmid), C(node), C(pool), C(memory), C(nics) or C(state). They replace the values in the
-        archive. With O(confirm) the place is fixed.
+        archive. With O(confirm), node and VMID cannot be changed.
       - A new guest is stopped by default.
     type: dict
   storage:
     description: Storage for all disks that O(storage_map) does not name. By default, a disk is
-      restored to the storage that it was on.
+      restored to its former storage.
     type: str
   storage_map:
-    description: The new storage of disks by the storage that they were on.
+    description: The new storage of disks, by their former storage.
     type: dict
   live:
     description:
-      - Whether the VM starts at once, while its disks are still being restored. This needs a backup
-        server.
+      - Whether the VM starts immediately, while its disks are still being restored. This needs a
+        backup server.
       - O(options) can then only set the place, the owner, the tags and the notes of the VM.
     type: bool
     default: false
@@ -147,7 +146,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Restore the newest backup of a VM beside it
+- name: Restore the newest backup of a VM as a new VM
   pve.fleet.restore:
     name: web1
     tenant: acme
@@ -165,14 +164,14 @@ EXAMPLES = r"""
     options:
       state: started
 
-- name: Overwrite a VM with its newest backup, and keep its present state as an archive
+- name: Overwrite a VM with its newest backup, and keep its current state as an archive
   pve.fleet.restore:
     name: web1
     tenant: acme
     confirm: web1
   register: restored
 
-- name: Show the archive of its state before
+- name: Show the archive of its former state
   ansible.builtin.debug:
     var: restored.kept
 
@@ -181,7 +180,7 @@ EXAMPLES = r"""
     name: web1
   register: found
 
-- name: Restore one of them, with the disks of one storage on another one
+- name: Restore one of them, and move the disks of one storage to another
   pve.fleet.restore:
     archive: "{{ found.archives[-1].volume }}"
     new_name: web1-first
@@ -203,13 +202,13 @@ archive:
   sample: {volume: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst', vmid: 15046,
     time: '2026-11-20T20:15:33Z'}
 kept:
-  description: With O(confirm), the archive of the state before, or the name of its copy. Null if
-    nothing was kept, and in check mode.
+  description: With O(confirm), the archive of the former state, or the name of its copy. Null in
+    check mode, or if nothing was kept.
   returned: success
   type: str
   sample: nas:backup/vzdump-qemu-15046-2026_11_20-20_20_00.vma.zst
 placement:
-  description: The node, and why it was chosen. Null for a guest that existed.
+  description: The selected node and the reasons. Null for an existing guest.
   returned: success
   type: dict
   sample: {node: pve1, reasons: [node names it]}

@@ -11,14 +11,14 @@ short_description: Manage snapshots of virtual machines
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates and deletes snapshots of one or several VMs, applies a retention, and rolls VMs back to
-    a snapshot.
+  - Creates and deletes snapshots of one or several VMs, applies a retention policy, and rolls VMs
+    back to a snapshot.
   - Several VMs are processed in parallel. A VM that fails does not stop the others; the task fails
     at the end, and RV(vms) has the outcome of each VM.
   - The module waits for every task of Proxmox VE, also for one that an earlier run started on the
     same VM.
-  - Impossible requests are rejected before the first write, such as a snapshot on a storage without
-    snapshot support.
+  - Impossible requests, such as a snapshot on a storage without snapshot support, are rejected
+    before the first write.
 attributes:
   check_mode:
     support: full
@@ -45,7 +45,7 @@ options:
       - Name of the snapshot, 2 to 40 letters, digits, V(_) and V(-), starting with a letter.
       - With O(state=present), it defaults to O(prefix) and the time in UTC, such as
         V(auto-20260131-235959).
-      - Without it, O(state=absent) deletes only snapshots that match O(pattern).
+      - If it is not set, O(state=absent) deletes only snapshots that match O(pattern).
     type: str
   prefix:
     description: Prefix of an automatic name.
@@ -55,8 +55,8 @@ options:
     description: Description of the snapshot.
     type: str
   vmstate:
-    description: Whether to save the memory of a running VM. For a VM that does not run it has no
-      effect, and a warning reports that.
+    description: Whether to save the memory of a running VM. It has no effect on a VM that does not
+      run, and a warning reports that.
     type: bool
     default: false
   keep:
@@ -76,7 +76,7 @@ options:
       - Shell pattern for the snapshot names to which O(keep) and O(keep_for) apply, such as
         V(nightly-*). It is case-sensitive. Other snapshots, and snapshots that Proxmox VE has not
         finished, are never deleted.
-      - With automatic names, it defaults to those with the same O(prefix).
+      - With automatic names, it defaults to the snapshots with the same O(prefix).
       - With O(state=absent) and without O(keep) and O(keep_for), all matching snapshots are
         deleted.
     type: str
@@ -84,15 +84,15 @@ options:
     description:
       - Whether to start a VM after a rollback if it ran before. Proxmox VE itself leaves it
         stopped.
-      - After a rollback to a snapshot with memory the VM always runs.
+      - After a rollback to a snapshot with memory, the VM always runs.
     type: bool
     default: true
   force:
     description:
       - Whether a rollback may delete newer snapshots. They are deleted before the rollback,
         starting with the newest.
-      - This is needed only on storages that can only roll back to the newest snapshot, which are
-        ZFS, LVM, and files with snapshots as volume chains. On all other storages newer snapshots
+      - This is only needed on storages that can only roll back to the newest snapshot, which are
+        ZFS, LVM, and files with snapshots as volume chains. On all other storages, newer snapshots
         are kept.
     type: bool
     default: false
@@ -126,7 +126,7 @@ EXAMPLES = r"""
     description: Debian 12, all tests green
     vmstate: true
 
-- name: Roll back, and start the VM again if it ran
+- name: Roll back, and start the VM again if it was running
   pve.fleet.snapshot:
     name: web1
     tenant: acme
@@ -156,15 +156,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 snapshot:
-  description: Name of the snapshot, also an automatic one. Null if only a pattern was set.
+  description: Name of the snapshot, which can be an automatic name. Null if only a pattern was set.
   returned: success
   type: str
   sample: auto-20260131-235959
 vms:
   description:
-    - The selected VMs, in check mode with the snapshots as they are now.
-    - If the task fails for some of several VMs, it contains all of them, including those that were
-      changed.
+    - The selected VMs. In check mode, with their current snapshots.
+    - If the task fails for some of the VMs, it contains all of them, including changed VMs.
   returned: always, unless the options are rejected
   type: list
   elements: dict
@@ -192,8 +191,8 @@ vms:
     conditions: {description: 'C(Ready), with status and reason.', type: list, elements: dict,
       sample: [{type: Ready, status: true, reason: InSync}]}
 report:
-  description: 'Lines for people: the number of VMs by outcome, and the steps that were executed, in
-    check mode those of the plan.'
+  description: 'Lines for people: the number of VMs by outcome, and the executed steps, or in check
+    mode the planned steps.'
   returned: always, unless the options are rejected
   type: list
   elements: str

@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one or several VMs with the tree of their snapshots and the parent of the current state.
-  - This takes one request for the list of VMs and two more for each selected VM.
+  - It sends one request for the list of VMs and two more for each selected VM.
   - A VM that cannot be read, such as one on an offline node, has C(error) instead, and a warning
     reports it. If it is the only selected VM, the task fails.
 options:
@@ -81,8 +81,8 @@ vms:
         name: {description: Name of the snapshot., type: str, sample: before-upgrade}
         description: {description: Description of the snapshot., type: str, sample: ''}
         parent: {description: Parent snapshot., type: str, sample: null}
-        children: {description: Snapshots whose parent it is., type: list, elements: str, sample:
-          []}
+        children: {description: Snapshots that have it as parent., type: list, elements: str,
+          sample: []}
         depth: {description: Number of its ancestors., type: int, sample: 0}
         current: {description: Whether it is the parent of the current state., type: bool,
           sample: true}

@@ -12,15 +12,15 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Defines, changes and removes a storage of the cluster, of any type that Proxmox VE has.
-  - An option of another type is an error, and so is a change of an option that Proxmox VE cannot
-    change. What is not set is not changed.
-  - Proxmox VE drops content types that a type cannot hold, and accepts nodes that do not exist.
-    This module refuses both before the first write.
-  - Proxmox VE looks at a new storage from the node that answers the API, unless that node does not
-    have it or the storage is disabled. The type V(nfs) waits for a server that does not answer.
-  - The token needs C(Datastore.Allocate) on C(/storage). Before a storage is removed, its users are
-    searched, which needs C(VM.Audit) on C(/vms), C(Sys.Audit) on C(/) and C(Datastore.Audit) on the
-    storage.
+  - An option of another type is an error, and so is a change to an option that Proxmox VE cannot
+    change. Options that are not set are not changed.
+  - Proxmox VE silently drops content types that a storage type does not support, and accepts nodes
+    that do not exist. This module refuses both before the first write.
+  - Proxmox VE checks a new storage on the node that answers the API, unless that node does not have
+    it or the storage is disabled. With type V(nfs), it waits for a server that does not answer.
+  - The token needs C(Datastore.Allocate) on C(/storage). Before a storage is removed, the module
+    searches for its users, which needs C(VM.Audit) on C(/vms), C(Sys.Audit) on C(/) and
+    C(Datastore.Audit) on the storage.
 options:
   name:
     description: Name of the storage.
@@ -28,9 +28,9 @@ options:
     required: true
   state:
     description:
-      - V(present) defines the storage if it does not exist, and changes what differs.
+      - V(present) defines the storage if it does not exist, and updates options that differ.
       - V(absent) removes the definition. Volumes are never deleted. A storage that a guest, a
-        backup job, a replication job or another storage uses is removed with O(force) only.
+        backup job, a replication job or another storage uses is only removed with O(force).
     type: str
     choices: [present, absent]
     default: present
@@ -54,8 +54,8 @@ options:
       - zfspool
   content:
     description:
-      - Content types that the storage holds. The list replaces that of the storage, and an empty
-        list means none.
+      - Content types that the storage holds. The list replaces the content types of the storage. An
+        empty list means none.
       - By default, it is not changed; a new storage gets the default of its type, which is
         V(images) for most types.
     type: list
@@ -66,12 +66,12 @@ options:
     type: list
     elements: str
   disable:
-    description: Whether the storage is switched off. Proxmox VE does not look at a new storage that
-      is disabled. By default, it is not changed.
+    description: Whether the storage is disabled. Proxmox VE does not check a new storage that is
+      disabled. By default, it is not changed.
     type: bool
   shared:
     description: Whether all nodes see the same volumes, for types V(dir), V(btrfs), V(lvm) and
-      V(esxi). Proxmox VE does not make it so. By default, it is not changed.
+      V(esxi). Proxmox VE does not share them itself. By default, it is not changed.
     type: bool
   path:
     description: Directory of the storage on the node. Required for a new storage of type V(dir) or
@@ -82,8 +82,8 @@ options:
       type. An empty value removes them. By default, they are not changed.
     type: dict
   prune_backups:
-    description: Backups of each guest that are kept. The value replaces the retention as a whole,
-      and an empty value removes it. By default, it is not changed.
+    description: Backups of each guest that are kept. The value replaces the whole retention. An
+      empty value removes it. By default, it is not changed.
     type: dict
     suboptions:
       keep_all:
@@ -108,12 +108,12 @@ options:
         description: Number of years with a backup.
         type: int
   max_protected_backups:
-    description: Largest number of protected backups of a guest, V(-1) for no limit. An empty text
+    description: Maximum number of protected backups of a guest. V(-1) means no limit. An empty text
       removes it. By default, it is not changed.
     type: str
   format:
-    description: Format of new disk images. An empty text removes it, so that the default of the
-      type applies. By default, it is not changed.
+    description: Format of new disk images. With an empty text, the default of the type applies. By
+      default, it is not changed.
     type: str
     choices: ['', qcow2, raw, subvol, vmdk]
   preallocation:
@@ -123,15 +123,15 @@ options:
     choices: ['', 'off', metadata, falloc, full]
   create_base_path:
     description: Whether Proxmox VE creates the directory of the storage. By default, it is not
-      changed; Proxmox VE creates it.
+      changed, and Proxmox VE creates the directory of a new storage.
     type: bool
   create_subdirs:
     description: Whether Proxmox VE creates the folders of content types. By default, it is not
-      changed; Proxmox VE creates them.
+      changed, and Proxmox VE creates the folders of a new storage.
     type: bool
   is_mountpoint:
-    description: V(yes) if O(path) is a mount point, so that the storage is offline while nothing is
-      mounted there, V(no), or the path of the mount point. By default, it is not changed.
+    description: V(yes) if O(path) is a mount point, V(no), or the path of the mount point. The
+      storage is offline while nothing is mounted there. By default, it is not changed.
     type: str
   nocow:
     description: Whether new images of type V(btrfs) are files without copy on write. By default, it
@@ -139,7 +139,7 @@ options:
     type: bool
   server:
     description: Name or address of the server. Required for a new storage of type V(nfs), V(cifs),
-      V(pbs) or V(esxi). It can be changed for V(esxi) only.
+      V(pbs) or V(esxi). It can only be changed for V(esxi).
     type: str
   server_port:
     description: Port of the server, for types V(pbs) and V(esxi). An empty text removes it. By
@@ -161,32 +161,32 @@ options:
       V(cifs) and V(cephfs). An empty text removes them. By default, they are not changed.
     type: str
   username:
-    description: User at the server, for types V(cifs), V(pbs), V(rbd), V(cephfs) and V(esxi). An
+    description: User on the server, for types V(cifs), V(pbs), V(rbd), V(cephfs) and V(esxi). An
       empty text removes it. By default, it is not changed.
     type: str
   server_password:
     description:
-      - Password at the server, for types V(cifs), V(pbs) and V(esxi). Proxmox VE never shows it, so
-        it is not compared.
-      - It is sent for a new storage, and for an existing one with O(update_secrets=always). An
+      - Password on the server, for types V(cifs), V(pbs) and V(esxi). Proxmox VE never returns it,
+        so it is not compared.
+      - It is sent for a new storage, and with O(update_secrets=always) also for an existing one. An
         empty text then removes it.
     type: str
   keyring:
-    description: Secret of the user of Ceph, for types V(rbd) and V(cephfs). Otherwise as
+    description: Secret of the Ceph user, for types V(rbd) and V(cephfs). It is handled like
       O(server_password).
     type: str
   encryption_key:
-    description: Key with which backups of type V(pbs) are encrypted, as JSON, or V(autogen) for a
-      new key that stays on the cluster. Otherwise as O(server_password).
+    description: Key for the encryption of backups of type V(pbs), as JSON, or V(autogen) for a new
+      key that stays on the cluster. It is handled like O(server_password).
     type: str
   master_pubkey:
-    description: Public key in PEM form with which the encryption key is stored beside the backups
-      of type V(pbs). It needs O(encryption_key). Otherwise as O(server_password).
+    description: Public key in PEM format that encrypts the copy of the encryption key beside the
+      backups of type V(pbs). It needs O(encryption_key). It is handled like O(server_password).
     type: str
   update_secrets:
     description:
       - Whether O(server_password), O(keyring), O(encryption_key) and O(master_pubkey) are also sent
-        for a storage that exists.
+        for an existing storage.
       - V(always) sends them in every run, which then reports a change.
     type: str
     choices: [on_create, always]
@@ -225,7 +225,7 @@ options:
       changed.
     type: str
   base:
-    description: Volume that Proxmox VE makes the volume group on, such as a LUN of an V(iscsi)
+    description: Volume on which Proxmox VE creates the volume group, such as a LUN of an V(iscsi)
       storage, for type V(lvm). It cannot be changed.
     type: str
   saferemove:
@@ -233,8 +233,8 @@ options:
       is not changed.
     type: bool
   saferemove_stepsize:
-    description: Mebibytes that are overwritten at once (Proxmox VE 9.1). An empty text removes it.
-      By default, it is not changed.
+    description: Number of MiB that are overwritten at once (Proxmox VE 9.1). An empty text removes
+      it. By default, it is not changed.
     type: str
     choices: ['', '1', '2', '4', '8', '16', '32']
   saferemove_throughput:
@@ -247,20 +247,21 @@ options:
     type: bool
   snapshot_as_volume_chain:
     description: Whether snapshots are chains of volumes, for types V(lvm), V(dir), V(nfs) and
-      V(cifs) (Proxmox VE 9.0). It can be changed for V(lvm) only. By default, it is not changed.
+      V(cifs) (Proxmox VE 9.0). It can only be changed for V(lvm). By default, it is not changed.
     type: bool
   pool:
-    description: Pool of ZFS (V(zfspool), V(zfs)) or Ceph (V(rbd)). Required for a new storage of
-      type V(zfspool) or V(zfs), and fixed there. For V(rbd), an empty text removes it, so that pool
-      C(rbd) is used.
+    description: Pool of ZFS (V(zfspool), V(zfs)) or Ceph (V(rbd)). For V(zfspool) and V(zfs), it is
+      required for a new storage and cannot be changed. For V(rbd), an empty text removes it, and
+      pool C(rbd) is used.
     type: str
   blocksize:
-    description: Block size of volumes, such as V(16k), for types V(zfspool) and V(zfs). Required
-      for a new storage of type V(zfs), and fixed there. For V(zfspool), an empty text removes it.
+    description: Block size of volumes, such as V(16k), for types V(zfspool) and V(zfs). For V(zfs),
+      it is required for a new storage and cannot be changed. For V(zfspool), an empty text removes
+      it.
     type: str
   sparse:
-    description: Whether volumes of types V(zfspool) and V(zfs) take space only as it is written. By
-      default, it is not changed.
+    description: Whether volumes of types V(zfspool) and V(zfs) allocate space only when data is
+      written. By default, it is not changed.
     type: bool
   mountpoint:
     description: Mount point of the pool, for type V(zfspool). An empty text removes it. By default,
@@ -280,29 +281,29 @@ options:
     type: str
     choices: [comstar, istgt, iet, LIO]
   nowritecache:
-    description: Whether the write cache of the target is off, for type V(zfs). By default, it is
-      not changed.
+    description: Whether the write cache of the target is disabled, for type V(zfs). By default, it
+      is not changed.
     type: bool
   comstar_hg:
-    description: Host group of a target of Comstar, for type V(zfs). An empty text removes it. By
+    description: Host group of a Comstar target, for type V(zfs). An empty text removes it. By
       default, it is not changed.
     type: str
   comstar_tg:
-    description: Target group of a target of Comstar, for type V(zfs). An empty text removes it. By
+    description: Target group of a Comstar target, for type V(zfs). An empty text removes it. By
       default, it is not changed.
     type: str
   lio_tpg:
-    description: Target portal group of a target of LIO, for type V(zfs). An empty text removes it.
-      By default, it is not changed.
+    description: Target portal group of an LIO target, for type V(zfs). An empty text removes it. By
+      default, it is not changed.
     type: str
   zfs_base_path:
     description: Folder of the block devices on the target, for type V(zfs) (Proxmox VE 9.0). By
-      default, it is not changed; Proxmox VE derives it for a new storage.
+      default, it is not changed, and Proxmox VE derives it for a new storage.
     type: str
   monhost:
     description: Addresses of the monitors of an external Ceph cluster, for types V(rbd) and
-      V(cephfs). An empty list removes them, so that the cluster's own Ceph is used. By default,
-      they are not changed.
+      V(cephfs). With an empty list, the cluster's own Ceph is used. By default, they are not
+      changed.
     type: list
     elements: str
   data_pool:
@@ -320,15 +321,15 @@ options:
       not changed.
     type: str
   bwlimit:
-    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an empty text
-      removes one, so that the limit of the cluster applies. Keys that are not set are not changed.
+    description: Bandwidth limits of tasks, in KiB/s. V(0) means no limit. An empty text removes a
+      limit, and the limit of the cluster applies. Keys that are not set are not changed.
     type: dict
     suboptions:
       clone:
         description: Limit for cloning disks.
         type: str
       default:
-        description: Limit for everything without its own limit.
+        description: Limit for all other tasks.
         type: str
       migration:
         description: Limit for migrating guests.
@@ -340,7 +341,7 @@ options:
         description: Limit for restoring guests from backups.
         type: str
   force:
-    description: Whether O(state=absent) also removes a storage that is in use. Nothing is then
+    description: Whether O(state=absent) also removes a storage that is in use. Its use is then not
       checked.
     type: bool
     default: false
@@ -380,13 +381,13 @@ EXAMPLES = r"""
     server_password: "{{ lookup('ansible.builtin.env', 'PBS_SECRET') }}"
     disable: true
 
-- name: Send another password
+- name: Change the password
   pve.fleet.storage:
     name: pbs1
     server_password: "{{ lookup('ansible.builtin.env', 'PBS_SECRET') }}"
     update_secrets: always
 
-- name: Let every node use the directory, and hold snippets as well
+- name: Let every node use the directory, and allow snippets in it
   pve.fleet.storage:
     name: media
     nodes: []
@@ -403,7 +404,7 @@ storage:
   description:
     - The storage as it is afterwards, or in check mode as it would be. It has the options of its
       type, without secrets.
-    - It is null when the storage is removed.
+    - It is null if the storage is removed.
   returned: success
   type: dict
   contains:
@@ -412,7 +413,7 @@ storage:
     content: {description: Its content types., type: list, elements: str, sample: [iso, vztmpl]}
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
-    disable: {description: Whether it is switched off., type: bool, sample: false}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
     path: {description: Its directory., type: str, returned: with types that have it,
       sample: /srv/media}
     prune_backups: {description: The backups that are kept., type: dict, returned: with types that

@@ -13,8 +13,9 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one storage of the cluster or all of them, with the options of its definition and its
     state on each node. Two requests are made.
-  - The figures are those that the nodes have reported last, some seconds ago.
-  - The token needs C(Datastore.Audit) on the storages, and C(Datastore.Allocate) to name one.
+  - The figures are the last ones that the nodes reported, some seconds ago.
+  - The token needs C(Datastore.Audit) on the storages, and C(Datastore.Allocate) to read one by
+    name.
 options:
   name:
     description: Name of one storage. By default, all storages are returned.
@@ -42,7 +43,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 storages:
-  description: The storages, sorted by name. Empty when there is no storage of that name.
+  description: The storages, sorted by name. Empty if there is no storage of that name.
   returned: success
   type: list
   elements: dict
@@ -52,7 +53,7 @@ storages:
     content: {description: Its content types., type: list, elements: str, sample: [iso, vztmpl]}
     nodes: {description: 'The nodes that have it, empty for all.', type: list, elements: str,
       sample: [pve1]}
-    disable: {description: Whether it is switched off., type: bool, sample: false}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
     path: {description: Its directory., type: str, returned: with types that have it,
       sample: /srv/media}
     prune_backups: {description: The backups that are kept., type: dict, returned: with types that
@@ -60,8 +61,7 @@ storages:
     encryption_key_fingerprint: {description: 'Fingerprint of the encryption key, empty for none.',
       type: str, returned: with type V(pbs), sample: ''}
     states:
-      description: The state of the storage on each node that has it, as far as the nodes have
-        reported it.
+      description: The state of the storage on each node that has it and has reported its state.
       type: list
       elements: dict
       contains:

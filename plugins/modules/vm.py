@@ -11,12 +11,12 @@ short_description: Manage a virtual machine
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, updates and removes a virtual machine, and changes its power state. Only what the task
-    sets is changed, and a VM that already is as described is not changed. Check mode, diff mode and
-    the real run use the same plan, and check mode only reads.
+  - Creates, updates and removes a virtual machine, and changes its power state. Only options that
+    the task sets are changed, and a VM that already matches them is not changed. Check mode, diff
+    mode and the real run use the same plan, and check mode only reads.
   - 'A first VM: C(pve.fleet.vm: {name: web1, source: debian-13, cores: 2, memory: 4G,
     state: started}). Only O(name) is required. With several tenants, set O(tenant) in every task.'
-  - B(Which VM:) O(name), O(vmid), O(tenant). B(Made from:) O(source), O(full), O(class).
+  - B(Which VM:) O(name), O(vmid), O(tenant). B(Source:) O(source), O(full), O(class).
   - B(Power:) O(state), O(reboot), O(graceful), O(force), O(wait_for).
   - B(Hardware:) O(cores), O(memory), O(cpu), O(disks), O(nics), O(bios), O(machine), O(agent), and
     any other option of PVE in O(options).
@@ -24,7 +24,7 @@ description:
   - B(Place and limits:) O(node), O(placement), O(migrate), O(pool), O(tags), O(quota).
   - B(Connection:) O(host), O(token_id), O(token_secret), O(ca_path), best set in the environment by
     E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
-  - The guide C(docs/vm.md) of this collection has all options by purpose, each with an example.
+  - The guide C(docs/vm.md) of this collection lists all options by purpose, each with an example.
     Below they are listed by name.
   - An empty text removes an option, such as O(cpu), so that the default of Proxmox VE applies
     again. Settings that every VM has, such as its memory, cannot be removed; for them an empty text
@@ -41,11 +41,11 @@ seealso:
   - module: pve.fleet.vms
     description: Many VMs in one task, planned together.
   - module: pve.fleet.clone
-    description: A copy of a VM, of its state now or of a snapshot.
+    description: Copies of a VM, of its current state or of a snapshot.
   - module: pve.fleet.snapshot
-    description: Snapshots, and going back to them.
+    description: Snapshots of a VM, and rollbacks to them.
   - module: pve.fleet.vm_info
-    description: What there is, without a change.
+    description: Information about VMs.
   - plugin: pve.fleet.proxmox
     plugin_type: inventory
 """
@@ -75,7 +75,7 @@ EXAMPLES = r"""
     tags: [web]
     state: started
 
-- name: Give the VM more memory and reboot it if needed
+- name: Increase the memory of the VM and reboot it if needed
   pve.fleet.vm:
     name: web1
     tenant: acme
@@ -135,9 +135,9 @@ vm:
   description:
     - The VM after the task, with the keys of RV(pve.fleet.vm_info#module:vms) except C(conditions).
       C(addresses) is null unless O(addresses) or O(wait_for) requests them.
-    - In check mode the VM as it is now, or only name, node, VMID, C(phase) and C(checked) of a VM
-      that would be created. C(phase) is Pending then.
-    - Null when the VM does not exist.
+    - In check mode, the current VM, or only name, node, VMID, C(phase) and C(checked) of a VM that
+      would be created. C(phase) is then Pending.
+    - Null if the VM does not exist.
   returned: success
   type: dict
   sample: {vmid: 15046, name: web1, node: pve1, status: running, phase: Running, tenant: acme}

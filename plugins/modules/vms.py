@@ -12,15 +12,15 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Takes a list of VMs with the options of M(pve.fleet.vm). Options next to O(vms) apply to every
-    VM. Each VM is managed as M(pve.fleet.vm) does it.
-  - 'Two first VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms:
+    VM. Each VM is managed as by M(pve.fleet.vm).
+  - 'First two VMs: C(pve.fleet.vms: {tenant: acme, source: debian-13, memory: 4G, vms:
     [{name: web1}, {name: web2, memory: 8G}]}). Only O(vms) or O(containers) is required.'
   - B(For the list:) O(vms), O(defaults), O(tenants), O(tenant_settings), O(remove), O(prune),
     O(reboot_batch), O(parallel) and the options next to it. B(For a VM:) all others, by purpose in
-    the guide C(docs/vm.md) of this collection. O(containers) has containers with the options of
+    the guide C(docs/vm.md) of this collection. O(containers) lists containers with the options of
     M(pve.fleet.container). The guide C(docs/fleet.md) shows this module by example.
   - The cluster is read once, and all VMs are planned together. Nodes, VMIDs and quotas are
-    determined for the whole list, so limits, affinity and anti-affinity also apply between the new
+    determined for the whole list, so limits, affinity and anti-affinity also apply among the new
     VMs.
   - VMs are processed in parallel. O(parallel) and the options next to it limit concurrent tasks of
     Proxmox VE. The limit is lowered for a while if Proxmox VE does not answer or a lock stays held
@@ -34,39 +34,39 @@ options:
   vms:
     description:
       - The VMs, each with a name or a VMID. All are validated before the first change.
-      - Options of a VM override those of its class, which override the options for every VM;
-        C(docs/fleet.md) says how lists and dictionaries are merged.
+      - Options of a VM override the options of its class, which override the options for every VM.
+        C(docs/fleet.md) explains how lists and dictionaries are merged.
     type: list
     elements: dict
   containers:
     description:
       - The containers, each with a name or a VMID, with the options of M(pve.fleet.container), and
-        C(class), C(classes) and C(site). They are planned together with O(vms), and both share
-        VMIDs, the names of a tenant and its quota.
-      - Options next to O(vms), those of classes and of O(defaults) hold for containers too if
-        containers have them, except C(source) and C(full).
+        C(class), C(classes) and C(site). They are planned together with O(vms). Both share the
+        VMIDs, and the names and the quota of a tenant.
+      - Options next to O(vms), in classes and in O(defaults) also apply to containers if containers
+        have them, except C(source) and C(full).
     type: list
     elements: dict
   defaults:
     description:
       - Options for every VM and container as one dictionary, such as a variable of an estate. It
-        overrides the same options next to O(vms). Every option is allowed except name and VMID; one
-        that only VMs or only containers have holds for these.
+        overrides the same options next to O(vms). Every option is allowed except name and VMID. An
+        option that only VMs or only containers have applies only to them.
     type: dict
     default: {}
   tenants:
     description:
-      - Limits the run to the VMs of these tenants, compared exactly. An empty list means all VMs,
-        and VMs of other tenants are validated too.
+      - Limits the run to the VMs of these tenants, compared exactly. An empty list means all VMs.
+        VMs of other tenants are also validated.
       - With O(prune) it must contain exactly one tenant, and only its VMs are removed.
     type: list
     elements: str
   tenant_settings:
     description:
-      - What holds for the VMs of a tenant, by its name. Options of a VM and of its class override
-        it, it overrides the options for every VM, and a VM of a tenant that it does not have is
-        rejected.
-      - Each is a dictionary with any of C(pool), C(tags), C(quota), C(allow_privileged),
+      - Settings for the VMs of each tenant, by the name of the tenant. They override the options
+        for every VM, and options of a VM and of its class override them. A VM of a tenant that is
+        not listed is rejected.
+      - Each entry is a dictionary with any of C(pool), C(tags), C(quota), C(allow_privileged),
         C(placement), C(networks), C(classes), C(storage_classes), C(class), C(backup), C(site), and
         C(defaults) for other options; C(comment) and C(access) are for M(pve.fleet.tenant).
     type: dict
@@ -94,15 +94,15 @@ options:
   backup_jobs:
     description:
       - Whether the jobs of O(backup) are created and changed. V(false) leaves them to a run with
-        another login, so that a login without C(Sys.Modify) on C(/) can work on the guests.
+        another login, so a login without C(Sys.Modify) on C(/) can manage the guests.
     type: bool
     default: true
   reboot_batch:
     description:
       - Maximum number of running VMs that are down at the same time for a reboot, restart, reset or
         a change that needs a stop. V(0) means unlimited.
-      - The next batch starts when all VMs of the previous one run again; if one does not, the
-        remaining VMs fail.
+      - The next batch starts when all VMs of the previous batch run again. If one of them does not,
+        the remaining VMs fail.
       - Environment variable E(PROXMOX_REBOOT_BATCH).
     type: int
     default: 5
@@ -139,15 +139,15 @@ options:
     default: 4
   backup:
     description:
-      - The backup job of a guest, here for all guests, with O(backup.schedule) and
-        O(backup.storage) at least. Guests with equal options share a job.
-      - By default, the jobs of a guest are not changed; C(docs/backup.md) has the rules and the
-        privileges.
+      - The backup job of a guest, here for all guests. It needs at least O(backup.schedule) and
+        O(backup.storage). Guests with equal options share a job.
+      - By default, the jobs of a guest are not changed; C(docs/backup.md) describes the rules and
+        the privileges.
     type: dict
     suboptions:
       schedule:
         description: Calendar event of Proxmox VE, such as V(02:30) or V(mon..fri 22:00). An empty
-          text takes the guest out of the jobs of estates.
+          text removes the guest from the jobs of estates.
         type: str
       storage:
         description: Storage for the archives.
@@ -182,12 +182,12 @@ options:
             type: int
       mode:
         description: Whether a running guest continues (V(snapshot)), is suspended or is stopped. By
-          default, as the node has it, which is V(snapshot).
+          default, the setting of the node applies, which is V(snapshot).
         type: str
         choices: ['', snapshot, suspend, stop]
       compress:
-        description: Compression of the archives. V(0) is none. By default, as the node has it,
-          which is V(0).
+        description: Compression of the archives. V(0) means no compression. By default, the setting
+          of the node applies, which is V(0).
         type: str
         choices: ['', '0', gzip, lzo, zstd]
       notes_template:
@@ -252,7 +252,7 @@ EXAMPLES = r"""
       - {name: web2, source: debian-13, cores: 2, memory: 4G}
   register: fleet
 
-- name: Create VMs with what holds for their tenants
+- name: Create VMs with the settings of their tenants
   pve.fleet.vms:
     source: debian-13
     tenant_settings:
@@ -293,10 +293,10 @@ vms:
     - With O(details=false), only the keys up to RV(vms[].rebooted), and RV(vms[].msg) and
       RV(vms[].error) of a failure; with RV(refused), only RV(vms[].name), RV(vms[].tenant) and the
       error of that VM itself.
-    - With RV(refused) and details, only the VMs with mistakes if there are any. A VM without one
-      has no RV(vms[].error); the error is that of the task.
-    - A failed task prints ten of those that failed, unless Ansible runs with C(-v), or the result
-      is registered or can be read in C(rescue) or C(always).
+    - With RV(refused) and details, only the VMs with mistakes if there are any. If there are none,
+      the VMs have no RV(vms[].error), and only the task has an error.
+    - A failed task prints ten of the failed VMs, unless Ansible runs with C(-v), or the result is
+      registered or can be read in C(rescue) or C(always).
   returned: always
   type: list
   elements: dict
@@ -304,13 +304,13 @@ vms:
     kind: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
     name: {description: Name of the VM., type: str, sample: web1}
     tenant: {description: Tenant of the VM., type: str, sample: acme}
-    vmid: {description: VMID of the VM. In check mode the one it would get., type: int,
+    vmid: {description: VMID of the VM or the VMID that it would get in check mode., type: int,
       sample: 15046}
     node: {description: Node on which the VM is., type: str, sample: pve1}
     status: {description: 'Status of the VM, V(absent) if it does not exist, null if unknown.',
       type: str, sample: running}
     action: {description: 'V(created), V(changed), V(removed), V(unchanged), V(failed), or V(kept)
-      for one not pruned.', type: str, sample: created}
+      for a VM that was not pruned.', type: str, sample: created}
     changed: {description: Whether anything was or would be changed., type: bool, sample: true}
     failed: {description: Whether the VM failed., type: bool, sample: false}
     template: {description: Whether the guest is a template., type: bool, sample: false}
@@ -318,9 +318,10 @@ vms:
       sample: false}
     pending: {description: Options that apply after a stop or reboot., type: list, elements: str}
     rebooted: {description: Whether the VM was or would be rebooted., type: bool, sample: false}
-    older_image: {description: 'The image or template of an existing VM (C(actual)) and the one that
-      O(vms[].source) means now on its node (C(wanted)), if they differ. No run replaces the VM.',
-      type: dict, sample: {wanted: debian-13@2026.11.20, actual: debian-13@2026.10.1}}
+    older_image: {description: 'The image or template of an existing VM (C(actual)) and the image or
+      template that O(vms[].source) now selects on its node (C(wanted)), if they differ. No run
+      replaces the VM.', type: dict, sample: {wanted: debian-13@2026.11.20,
+      actual: debian-13@2026.10.1}}
     site: {description: Site of the VM., type: str, returned: when the list or its tenants name
       sites, sample: berlin}
     msg: {description: Why the VM failed., type: str, returned: when it failed}
@@ -346,8 +347,8 @@ summary:
 backup_jobs:
   description:
     - The jobs of estates that have or had a guest of this run with O(backup), by name. In check
-      mode as they would be.
-    - It is empty if no guest of the run has O(backup), and with O(backup_jobs=false).
+      mode, as they would be.
+    - The list is empty if no guest of the run has O(backup), and with O(backup_jobs=false).
   returned: always
   type: list
   elements: dict
@@ -355,16 +356,18 @@ backup_jobs:
     name: {description: ID of the job., type: str, sample: fleet-3f0c94b2de}
     action: {description: 'V(created), V(changed), V(deleted) or V(unchanged).', type: str,
       sample: changed}
-    added: {description: VMIDs of guests that it got., type: list, elements: int, sample: [15046]}
-    removed: {description: VMIDs of guests that it lost., type: list, elements: int, sample: []}
+    added: {description: VMIDs of guests that were added to it., type: list, elements: int, sample:
+      [15046]}
+    removed: {description: VMIDs of guests that were removed from it., type: list, elements: int,
+      sample: []}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: [15040, 15046]}
     schedule: {description: When it runs., type: str, sample: '02:30'}
     storage: {description: Storage of its archives., type: str, sample: local}
     site: {description: Site of the job., type: str, returned: when the list or its tenants name
       sites, sample: berlin}
 other_backup_jobs:
-  description: Enabled backup jobs of no estate that have guests of this run with O(backup) too.
-    They are not changed.
+  description: Enabled backup jobs outside of estates that also include guests of this run with
+    O(backup). They are not changed.
   returned: always
   type: list
   elements: dict
@@ -383,8 +386,8 @@ report:
   elements: str
   sample: ['created 1, unchanged 3', 'created: acme/web4 (10060 on pve2)']
 placement_rules:
-  description: Steps about HA rules and HA resources of C(placement.keep), in C(plan), and those
-    that were carried out, in C(done).
+  description: Steps for the HA rules and HA resources of C(placement.keep), the planned ones in
+    C(plan), and the executed ones in C(done).
   returned: unless the list was rejected
   type: dict
   sample: {plan: [Create HA rule 'fleet-apart-2f1c6a90b3de'], done: []}

@@ -10,7 +10,7 @@ from ..form import Spec
 
 
 def choice_spec() -> Spec:
-    """Return the options that choose the guests."""
+    """Return the options that select the guests."""
     return {
         "name": {"type": "str"},
         "vmid": {"type": "int"},

@@ -10,7 +10,7 @@ from ..form import Spec
 
 
 def choice_spec() -> Spec:
-    """Return the options that choose the VMs."""
+    """Return the options that select the VMs."""
     return {
         "name": {"type": "str"},
         "vmid": {"type": "int"},

@@ -175,7 +175,7 @@ def presets_spec() -> Spec:
 
 
 def place_spec() -> Spec:
-    """Return the options for the node and the number of a VM, and for the quota of its tenant."""
+    """Return the options for the node and the VMID of a VM, and for the quota of its tenant."""
     return {
         "vmid_choice": {"type": "str", "choices": ["by_name", "lowest"], "default": "by_name"},
         "vmid_range": {"type": "list", "elements": "int", "default": [10000, 99999]},

@@ -31,7 +31,7 @@ def fleet_spec() -> Spec:
 
 
 def backup_spec() -> Spec:
-    """Return the option about backup jobs, which items, classes and tenants can have too."""
+    """Return the option for backup jobs, which items, classes and tenants can also have."""
     return {
         "backup": {
             "type": "dict",
