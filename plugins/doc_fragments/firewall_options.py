@@ -32,7 +32,7 @@ options:
   tenant:
     description:
       - Tenant of the guest. A guest without exactly this tenant's tag is refused.
-      - By default, the guest of any tenant. An empty value is therefore an error.
+      - By default, the guest can belong to any tenant. An empty value is therefore an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.

@@ -12,16 +12,16 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Brings the resources of a cluster to the state that a file declares. Each item of a section has
-    the options of the module of its kind, with the same defaults, and is planned, refused and
-    written as that module does.
-  - All resources are planned before the first write, each with the changes of those before it, so
-    that a file can create a role and grant it. If one is refused, nothing is written.
-  - Resources are written in the order of the options below, and removed in the opposite order,
-    after all others were written.
+    the options of the module for its kind, with the same defaults, and is planned, refused and
+    written as by that module.
+  - All resources are planned before the first write, each based on the changes of the previous
+    ones, so a file can create a role and grant it. If one is refused, nothing is written.
+  - Resources are written in the order of the options below. Then resources are removed in reverse
+    order.
   - An unchanged file takes one request for each section and for each type of mappings and
-    endpoints, one for each realm, metric server and pool with members, and one for each part of a
-    node that is declared.
-  - The token needs the privileges of the modules whose sections the file has.
+    endpoints, one for each realm, metric server and pool with members, and one for each declared
+    part of a node.
+  - The token needs the privileges of the modules of all sections in the file.
 options:
   options:
     description:
@@ -31,45 +31,45 @@ options:
   realms:
     description:
       - Realms, each with the options of M(pve.fleet.realm).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   roles:
     description:
       - Roles, each with the options of M(pve.fleet.role).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   groups:
     description:
       - Groups, each with the options of M(pve.fleet.group).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   users:
     description:
       - Users, each with the options of M(pve.fleet.user).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   tokens:
     description:
       - API tokens, each with the options of M(pve.fleet.token). A new token needs
         C(credentials_file), the file for its login.
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   acme_accounts:
     description:
-      - Accounts of ACME, each with the options of M(pve.fleet.acme_account). Needs the login of
+      - ACME accounts, each with the options of M(pve.fleet.acme_account). Needs a login of
         C(root@pam) with a password.
       - By default, nothing is changed.
     type: list
     elements: dict
   acme_plugins:
     description:
-      - Plugins of ACME, each with the options of M(pve.fleet.acme_plugin).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - ACME plugins, each with the options of M(pve.fleet.acme_plugin).
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   nodes:
@@ -106,7 +106,7 @@ options:
   sdn:
     description:
       - Zones, VNets, subnets and controllers of SDN, as the options of M(pve.fleet.sdn). Its option
-        C(exact) names the sections of which everything else is removed.
+        C(exact) names the sections whose unlisted objects are removed.
       - By default, nothing is changed.
     type: dict
   firewall:
@@ -114,20 +114,20 @@ options:
       - Firewalls of the cluster, nodes, VNets, guests and security groups, each with the options of
         M(pve.fleet.firewall).
       - Aliases and IP sets of the cluster are written before security groups, and groups before
-        rules that name them.
+        rules that refer to them.
       - By default, nothing is changed.
     type: list
     elements: dict
   ceph_pools:
     description:
-      - Pools of Ceph, each with the options of M(pve.fleet.ceph_pool).
+      - Ceph pools, each with the options of M(pve.fleet.ceph_pool).
       - By default, nothing is changed.
     type: list
     elements: dict
   storages:
     description:
       - Storages, each with the options of M(pve.fleet.storage).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   volumes:
@@ -139,83 +139,82 @@ options:
   mappings:
     description:
       - Mappings of devices and directories, each with the options of M(pve.fleet.mapping).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   cpu_models:
     description:
       - CPU models, each with the options of M(pve.fleet.cpu_model).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   pools:
     description:
       - Pools, each with the options of M(pve.fleet.pool).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   acls:
     description:
       - Rights, each with the options of M(pve.fleet.acl).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   metric_servers:
     description:
       - Metric servers, each with the options of M(pve.fleet.metric_server).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   notification_endpoints:
     description:
-      - Targets of notifications, each with the options of M(pve.fleet.notification_endpoint).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - Notification targets, each with the options of M(pve.fleet.notification_endpoint).
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   notification_matchers:
     description:
-      - Rules for notifications, each with the options of M(pve.fleet.notification_matcher).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - Notification rules, each with the options of M(pve.fleet.notification_matcher).
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   ha_groups:
     description:
       - HA groups of Proxmox VE 8, each with the options of M(pve.fleet.ha_group).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   ha_resources:
     description:
       - HA resources, each with the options of M(pve.fleet.ha_resource).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   ha_rules:
     description:
       - HA rules, each with the options of M(pve.fleet.ha_rule).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   replications:
     description:
       - Replication jobs, each with the options of M(pve.fleet.replication).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   backup_jobs:
     description:
       - Backup jobs, each with the options of M(pve.fleet.backup_job).
-      - By default, and if the list is empty, nothing is changed, unless O(exact) names the section.
+      - If it is not set or empty, nothing is changed unless O(exact) names the section.
     type: list
     elements: dict
   exact:
     description:
-      - Sections of which everything is removed that the file does not declare. A section in this
-        list must be declared; an empty list removes all of it.
-      - What Proxmox VE has by itself stays, such as the realms V(pam) and V(pve), the roles of
-        Proxmox VE, user V(root@pam), storage V(local), endpoint V(mail-to-root) and matcher
-        V(default-matcher).
-      - A resource that is in use is not removed, and the whole task is refused.
+      - Sections whose resources are removed if the file does not declare them. A section in this
+        list must be declared. If the section is an empty list, all its resources are removed.
+      - Built-in resources are kept, such as the realms V(pam) and V(pve), the roles of Proxmox VE,
+        user V(root@pam), storage V(local), endpoint V(mail-to-root) and matcher V(default-matcher).
+      - A resource in use is not removed, and the whole task is refused.
     type: list
     elements: str
     choices:
@@ -246,7 +245,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Declare a storage, a role and its right
+- name: Declare a storage, a role and a right with this role
   pve.fleet.cluster:
     storages:
       - {name: media, type: dir, path: /srv/media, content: [iso, vztmpl]}
@@ -263,7 +262,7 @@ EXAMPLES = r"""
     ha_rules: []
     exact: [ha_rules]
 
-- name: Show what differs from a file
+- name: Show differences to a file
   pve.fleet.cluster:
     options:
       registered_tags: [tenant_globex]
@@ -275,8 +274,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 resources:
-  description: Each declared resource and each that is removed, in the order in which they are
-    written.
+  description: Each declared and each removed resource, in the order in which they are written.
   returned: success
   type: list
   elements: dict
@@ -286,13 +284,13 @@ resources:
     changed: {description: Whether it differs., type: bool, sample: true}
     plan: {description: Its steps., type: list, elements: str, sample: [Create storage 'media']}
 plan:
-  description: The steps that were needed, in words. Empty when nothing differs.
+  description: The required steps, in words. Empty if nothing differs.
   returned: success
   type: list
   elements: str
   sample: [Create storage 'media']
 done:
-  description: The steps that were carried out. Empty in check mode.
+  description: The executed steps. Empty in check mode.
   returned: success
   type: list
   elements: str

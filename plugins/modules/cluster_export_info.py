@@ -13,10 +13,10 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the resources of a cluster as variables of the role C(pve.fleet.cluster), and as the
     text of a file with comments. A run of C(pve.fleet.cluster) with that file changes nothing.
-  - Options that have the default of Proxmox VE are left out, and so are the roles of Proxmox VE.
-    Guests of pools are left out, because they have their pool in the estate.
-  - Secrets are left out, because Proxmox VE does not return them. A comment names them.
-  - Nodes that are offline are left out.
+  - Options with the default of Proxmox VE, and the roles of Proxmox VE, are omitted. Guests of
+    pools are omitted because the estate contains their pools.
+  - Secrets are omitted because Proxmox VE does not return them. A comment names them.
+  - Offline nodes are omitted.
 options:
   sections:
     description: The sections to return. By default, all are returned.
@@ -68,7 +68,7 @@ EXAMPLES = r"""
     dest: "{{ playbook_dir }}/cluster.yml"
     mode: "0600"
 
-- name: Read its storages and backup jobs only
+- name: Read only its storages and backup jobs
   pve.fleet.cluster_export_info:
     sections: [storages, backup_jobs]
   register: found
@@ -76,12 +76,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster:
-  description: The variables of the file, as the role C(pve.fleet.cluster) takes them.
+  description: The variables of the file, in the form of the role C(pve.fleet.cluster).
   returned: success
   type: dict
   sample: {cluster_storages: [{name: media, type: dir, path: /srv/media}]}
 text:
-  description: The same as the text of a file, with comments.
+  description: The same variables as the text of a file, with comments.
   returned: success
   type: str
   sample: '---
@@ -101,8 +101,7 @@ missing:
   elements: dict
   sample: []
 secrets:
-  description: Secrets that a resource can have and that are left out, each with C(section) and
-    C(secret).
+  description: Possible secrets of resources, which are omitted, each with C(section) and C(secret).
   returned: success
   type: list
   elements: dict

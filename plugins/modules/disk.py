@@ -13,9 +13,9 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Prepares an unused disk of a node, or makes a used disk empty again.
   - A disk that is mounted, belongs to an OSD, a volume group or a ZFS pool, or is held by the
-    device mapper is not wiped. Data that nothing uses any more is destroyed.
-  - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/). Proxmox VE lets only root@pam with a
-    password wipe a disk, and no token.
+    device mapper is not wiped. Data that is no longer in use is destroyed.
+  - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/). Proxmox VE only lets root@pam with a
+    password wipe a disk, not a token.
 options:
   node:
     description: Name of the node.
@@ -30,8 +30,8 @@ options:
     description:
       - V(initialized) writes an empty GPT partition table on an unused disk. A disk with a GPT is
         not changed.
-      - V(wiped) destroys the partition table, all labels and the first 200 MiB. A disk without a
-        use and without a GPT counts as wiped.
+      - V(wiped) destroys the partition table, all labels and the first 200 MiB. An unused disk
+        without a GPT counts as wiped.
     type: str
     required: true
     choices: [initialized, wiped]
@@ -39,8 +39,8 @@ options:
     description:
       - Serial number of the disk as RV(pve.fleet.disk_info#module:disks[].serial) shows it. Nothing
         is written to a disk with another serial number.
-      - Required for O(state=wiped), so that a disk without a serial number cannot be wiped. By
-        default, O(state=initialized) does not compare it.
+      - Required for O(state=wiped), so a disk without a serial number cannot be wiped. For
+        O(state=initialized), it is optional.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]

@@ -11,16 +11,16 @@ short_description: Gather information about disks of nodes
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the disks of one node or of all nodes, which are read side by side. A node that cannot
-    be read does not fail the task; RV(missing) and a warning name it.
+  - Returns the disks of one node or of all nodes, which are read in parallel. A node that cannot be
+    read does not fail the task. RV(missing) and a warning name it.
   - The token needs C(Sys.Audit) on the nodes.
 options:
   node:
     description: Name of the node. By default, the disks of all nodes are returned.
     type: str
   smart:
-    description: Whether nodes also read the SMART values of their disks, which can wake a disk and
-      take seconds for each.
+    description: Whether nodes also read the SMART values of their disks. This can wake a disk, and
+      can take seconds for each disk.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -33,7 +33,7 @@ EXAMPLES = r"""
   pve.fleet.disk_info:
   register: found
 
-- name: Show the unused ones
+- name: Show the unused disks
   ansible.builtin.debug:
     msg: "{{ found.disks | selectattr('used', 'none') | map(attribute='path') }}"
 
@@ -53,8 +53,8 @@ disks:
   elements: dict
   contains:
     node: {description: Its node., type: str, sample: pve1}
-    path: {description: 'Its path by ID, which stays the same, or its device if it has none.',
-      type: str, sample: /dev/disk/by-id/ata-SSD_S3Z2}
+    path: {description: 'Its path by ID, which stays the same, or its device if it has no such
+      path.', type: str, sample: /dev/disk/by-id/ata-SSD_S3Z2}
     device: {description: 'Its device, which can change with a boot.', type: str, sample: /dev/sdb}
     size: {description: Bytes., type: int, sample: 960197124096}
     type: {description: 'V(hdd), V(ssd), V(nvme), V(usb) or V(unknown).', type: str, sample: ssd}

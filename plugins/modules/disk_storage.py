@@ -14,8 +14,8 @@ description:
   - Creates or removes a ZFS pool, a volume group, a thin pool or a directory on disks of a node.
   - A disk in use, a disk that is too small, and a number of disks that does not fit the RAID level
     are refused before the first write.
-  - Proxmox VE cannot change a pool, group or directory that exists. It is compared, and a
-    difference is refused.
+  - Proxmox VE cannot change an existing pool, group or directory. It is compared, and a difference
+    is refused.
   - It is not removed while guests on the node, volumes of guests or backup jobs use a storage on
     it, while a volume group has logical volumes, or while its disk has another use, such as the
     boot partitions of the node.
@@ -43,12 +43,12 @@ options:
     default: present
   disks:
     description: The disks, by their RV(pve.fleet.disk_info#module:disks[].path) or by their
-      devices. Required for a new one; every type but V(zfs) has one disk. By default, the disks of
-      an existing one are not compared.
+      devices. Required for a new storage. All types except V(zfs) have exactly one disk. By
+      default, the disks of an existing storage are not compared.
     type: list
     elements: str
   raidlevel:
-    description: RAID level of a ZFS pool, required for a new one. By default, it is not compared.
+    description: RAID level of a ZFS pool. Required for a new pool. By default, it is not compared.
     type: str
     choices: [single, mirror, raid10, raidz, raidz2, raidz3, draid, draid2, draid3]
   draid:
@@ -69,30 +69,30 @@ options:
     type: str
     choices: ['on', 'off', gzip, lz4, lzjb, zle, zstd]
   filesystem:
-    description: File system of a directory. By default, V(ext4) for a new one. Otherwise it is not
-      compared.
+    description: File system of a directory. By default, V(ext4) for a new directory, and not
+      compared for an existing one.
     type: str
     choices: [ext4, xfs]
   volume_group:
     description: Volume group of an existing thin pool. By default, O(name).
     type: str
   add_storage:
-    description: Whether it is also a storage of its name on this node. The nodes of an existing
-      storage get this node; its other options are kept, and one that leads to another place is
-      refused.
+    description: Whether it also becomes a storage with the same name on this node. If the storage
+      exists, this node is added to its nodes, and its other options are kept. A storage that refers
+      to another place is refused.
     type: bool
     default: false
   cleanup_config:
-    description: Whether O(state=absent) also removes this node from the storages on it, and
-      storages that no other node has. Otherwise nothing with a storage is removed.
+    description: Whether O(state=absent) also removes this node from the storages on it, and removes
+      storages that no other node has. Otherwise, it is not removed while a storage is on it.
     type: bool
     default: false
   cleanup_disks:
-    description: Whether O(state=absent) also wipes the disks, so that they can be used again.
+    description: Whether O(state=absent) also wipes the disks, so they can be reused.
     type: bool
     default: false
   confirm:
-    description: The value of O(name), required for O(state=absent).
+    description: The value of O(name). Required for O(state=absent).
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]
@@ -122,7 +122,7 @@ EXAMPLES = r"""
     disks: [/dev/disk/by-id/ata-Demo_Disk_D2]
     filesystem: xfs
 
-- name: Remove the pool and its storage, and make the disks empty
+- name: Remove the pool and its storage, and wipe the disks
   pve.fleet.disk_storage:
     node: pve2
     type: zfs
@@ -135,8 +135,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 disk_storage:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is removed. RV(pve.fleet.disk_storage_info#module:disk_storages) describes its fields.
+  description: The result as it is afterwards, or in check mode as it would be. It is null if it is
+    removed. RV(pve.fleet.disk_storage_info#module:disk_storages) describes its fields.
   returned: success
   type: dict
 plan:

@@ -13,7 +13,7 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the ZFS pools, volume groups, thin pools and directories of one node or of all nodes. A
-    node that cannot be read does not fail the task; RV(missing) and a warning name it.
+    node that cannot be read does not fail the task. RV(missing) and a warning name it.
   - The token needs C(Sys.Audit) on C(/).
 options:
   node:
@@ -36,7 +36,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 disk_storages:
-  description: They are sorted by node and type.
+  description: The pools, volume groups and directories, sorted by node and type.
   returned: success
   type: list
   elements: dict
@@ -44,10 +44,9 @@ disk_storages:
     node: {description: Its node., type: str, sample: pve1}
     type: {description: 'V(zfs), V(lvm), V(lvmthin) or V(directory).', type: str, sample: zfs}
     name: {description: Its name., type: str, sample: tank}
-    disks: {description: 'The paths of its disks, sorted. It is null for a directory, because
-      Proxmox VE does not return its disk.', type: list, elements: str, sample:
-      [/dev/disk/by-id/ata-SSD_S3Z2]}
-    raidlevel: {description: 'RAID level of a ZFS pool, null for one that Proxmox VE does not
+    disks: {description: 'The paths of its disks, sorted. Null for a directory, because Proxmox VE
+      does not return its disk.', type: list, elements: str, sample: [/dev/disk/by-id/ata-SSD_S3Z2]}
+    raidlevel: {description: 'RAID level of a ZFS pool, null for a level that Proxmox VE does not
       create.', type: str, sample: mirror}
     health: {description: 'Health of a ZFS pool, such as V(ONLINE) or V(DEGRADED).', type: str,
       sample: ONLINE}

@@ -12,9 +12,9 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Moves the guests of a node to other nodes before a maintenance, and returns them afterwards.
-  - Before anything moves, it checks quorum, HA manager, Ceph, running tasks, locks and the room on
-    the other nodes, and names each guest that cannot leave with the reason. Check mode shows the
-    whole plan with an estimate of the time.
+  - Before anything moves, it checks quorum, HA manager, Ceph, running tasks, locks and the free
+    capacity of the other nodes, and names each guest that cannot leave with the reason. Check mode
+    shows the whole plan with an estimate of the duration.
   - The guests to return are recorded in the notes of the node, which survive reboots and can be
     read by any controller. After an interruption, the same task continues.
   - While the maintenance of another node is not finished, nothing is moved.
@@ -27,23 +27,24 @@ options:
     description:
       - V(evacuated) checks that the cluster can lose the node, records its guests in the notes of
         the node, and moves them to other nodes.
-      - V(recorded) does the same, and moves nothing. It is for what must happen between both, such
-        as the maintenance mode of the HA manager.
+      - V(recorded) does the same, but moves nothing. It allows steps between the record and the
+        moves, such as the maintenance mode of the HA manager.
       - V(complete) waits until the node is back and complete, and writes nothing. The node is
-        complete if it is online in a quorate cluster, and has the storages, services and version
-        that it had before.
-      - V(returned) waits for the same, returns the recorded guests in start order, and removes the
-        record.
-      - V(next) records that the maintenance of the node follows, and moves nothing. It hands a
-        round over to a node of another cluster, which O(next_node) cannot.
+        complete if it is online in a quorate cluster, with the same storages and services and no
+        older version than before.
+      - V(returned) also waits for this, then returns the recorded guests in start order, and
+        removes the record.
+      - V(next) records that the maintenance of the node follows, and moves nothing. It continues a
+        round on a node of another cluster, which O(next_node) cannot do.
     type: str
     choices: [evacuated, recorded, complete, returned, next]
     default: evacuated
   unmovable:
     description:
-      - What happens to a guest that cannot leave, such as a VM with a device of its node.
-      - With V(fail), nothing is moved, and the error names each of them with its reason. V(leave)
-        leaves them, and V(shutdown) shuts them down; with O(state=returned) they are started again.
+      - What happens to a guest that cannot leave, such as a VM that uses a device of its node.
+      - With V(fail), nothing is moved, and the error names each such guest and the reason. V(leave)
+        leaves them on the node. V(shutdown) shuts them down, and O(state=returned) starts them
+        again.
     type: str
     choices: [fail, leave, shutdown]
     default: fail
@@ -52,30 +53,30 @@ options:
     type: bool
     default: false
   move_stopped:
-    description: Whether guests that do not run leave as well. Templates stay.
+    description: Whether guests that do not run also leave. Templates stay.
     type: bool
     default: false
   ha_maintenance:
     description:
-      - Whether the HA manager moves the guests that it manages, because the node is in its
-        maintenance mode, or will be. This module waits for them then.
-      - Without it, guests under the HA manager are moved to nodes at which it leaves them; a guest
-        that it would return at once cannot leave.
+      - Whether the HA manager moves the guests that it manages, because the node is or will be in
+        maintenance mode. This module then waits for these guests.
+      - With V(false), guests of the HA manager are moved to nodes on which the HA manager leaves
+        them. A guest that it would return immediately cannot leave.
     type: bool
     default: false
   placement:
     description:
-      - Rules about the nodes that the guests move to, see O(pve.fleet.vm#module:placement).
+      - Rules for the target nodes of the guests, see O(pve.fleet.vm#module:placement).
       - C(anti_affinity) and C(affinity) apply to the guests of a tenant that match the same entry.
     type: dict
   parallel:
     description:
-      - The number of guests that move at the same time.
+      - Number of guests that move at the same time.
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 4
   transfer_rate:
-    description: MiB per second that a move copies. The estimate of the time needs it.
+    description: Transfer rate of a move in MiB/s, for the estimate of the duration.
     type: int
     default: 100
   extra_votes:
@@ -84,24 +85,25 @@ options:
     default: 0
   windows:
     description:
-      - Windows of time in which guests leave, such as V(22:00-05:00), with days on which they begin
-        as V(sat,sun 22:00-05:00). The time is the local time of the system that runs the module.
-      - A node is not evacuated outside of them, and not if the moves take longer than the window
-        lasts. Guests return at any time.
+      - Time windows in which guests leave, such as V(22:00-05:00), optionally with the days on
+        which they begin, such as V(sat,sun 22:00-05:00). Times are in the local time of the system
+        that runs the module.
+      - A node is not evacuated outside of the windows, or if the moves would take longer than the
+        window lasts. Guests return at any time.
     type: list
     elements: str
   tenant_windows:
-    description: Windows that tenants have agreed to, by tenant. Outside of them, the tenant's
-      guests cannot leave.
+    description: Time windows that tenants have agreed to, by tenant. Outside of its windows, a
+      tenant's guests cannot leave.
     type: dict
   ceph_noout:
-    description: Whether Ceph has its flag C(noout) from the evacuation until the node is back.
+    description: Whether the Ceph flag C(noout) is set from the evacuation until the node is back.
     type: bool
     default: true
   expected_version:
     description:
       - Version of Proxmox VE that the node must have with O(state=returned), such as V(9.2.12).
-      - Without it, the version must not be older than before.
+      - By default, the version must not be older than before.
     type: str
   rebooted:
     description: Whether the node is complete only if it has rebooted since it was evacuated.
@@ -142,7 +144,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Show which guest would move where, and how long that takes
+- name: Show which guest would move where, and the estimated duration
   pve.fleet.evacuation:
     node: pve2
     restart_containers: true
@@ -182,10 +184,11 @@ evacuation:
       C(target), C(reason) and C(seconds). The action is V(migrate), V(restart), V(ha), V(shutdown),
       V(stay) or V(start).', type: list, elements: dict, sample: [{vmid: 101, name: web1,
       action: migrate, target: pve3, reason: 'least_used: ...', seconds: 46}]}
-    resting: {description: Number of guests that do not run and stay., type: int, sample: 2}
-    seconds: {description: Estimated seconds of all moves., type: int, sample: 340}
+    resting: {description: Number of guests that do not run and therefore stay., type: int,
+      sample: 2}
+    seconds: {description: Estimated duration of all moves in seconds., type: int, sample: 340}
 report:
-  description: One line for the node and one for each guest, for people.
+  description: One line for the node and one for each guest, in readable form.
   returned: success
   type: list
   elements: str

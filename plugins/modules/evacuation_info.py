@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the records that module M(pve.fleet.evacuation) keeps in the notes of nodes. One request
-    for each online node.
+    is made for each online node.
   - The record of an offline node cannot be read.
   - The token needs C(Sys.Audit) on C(/).
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -43,8 +43,8 @@ maintenances:
     since: {description: Time of the first write., type: str, sample: '2026-11-25T22:00:00Z'}
     guests: {description: VMIDs of the guests to return., type: list, elements: int, sample: [101,
       102]}
-    stopped: {description: VMIDs of those that were shut down., type: list, elements: int, sample:
-      []}
+    stopped: {description: VMIDs of the guests that were shut down., type: list, elements: int,
+      sample: []}
 offline:
   description: Nodes that are offline.
   returned: success

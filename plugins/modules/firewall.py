@@ -12,16 +12,16 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages options, rules, aliases and IP sets of one scope of the firewall.
-  - Rules are compared as an ordered list, and the task makes the fewest writes. Proxmox VE creates
-    rules on top, so a rule further down is created and then moved.
-  - After each write the rules decide about each packet as the old list or as the new one. If this
-    is not possible directly, a rule is created disabled, moved, and then enabled.
-  - Each write requires that the rules are as they were read. If another run has changed them since,
-    the rest is planned again.
+  - Rules are compared as an ordered list, and the task makes as few writes as possible. Proxmox VE
+    creates rules at the top, so a rule further down is created and then moved.
+  - After each write, the result for each packet is that of the old list or of the new list. If this
+    is not directly possible, a rule is created disabled, moved, and then enabled.
+  - Each write requires that the rules have not changed since they were read. If another run has
+    changed them, the rest is planned again.
   - Aliases, IP sets, security groups, macros and interfaces that do not exist are refused before
     the first write.
-  - Rules of the cluster and of nodes are evaluated before the first write. If they would cut this
-    computer from the API, or SSH or corosync between nodes, the task is refused unless
+  - Rules of the cluster and of nodes are evaluated before the first write. If they would block this
+    computer's access to the API, or SSH or corosync between nodes, the task is refused unless
     O(allow_lockout) is set.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/) for the cluster and security groups, on
     C(/nodes/NODE) and C(Sys.Audit) on C(/) for a node, C(VM.Audit) and C(VM.Config.Network) for a
@@ -29,7 +29,7 @@ description:
 options:
   state:
     description:
-      - Whether a security group must exist. V(absent) removes a group with its rules.
+      - Whether a security group exists. V(absent) removes a group with its rules.
       - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The token
         then needs C(VM.Audit) on the guests, because one request is made for each of them.
     type: str
@@ -39,35 +39,32 @@ options:
     description: Comment of a security group. An empty value removes it.
     type: str
   options:
-    description: Options of the scope. An option that is not set is not changed. Each scope has some
-      of them.
+    description: Options of the scope. An option that is not set is not changed. Each scope supports
+      some of the options.
     type: dict
     suboptions:
       enable:
-        description: Whether the firewall of the scope is on. It is switched on after its rules are
+        description: Whether the firewall of the scope is enabled. It is enabled after its rules are
           complete.
         type: bool
       ebtables:
         description: Whether the cluster filters frames with ebtables.
         type: bool
       policy_in:
-        description: Decision about incoming packets that no rule matches. An empty value removes
-          it.
+        description: Policy for incoming packets that no rule matches. An empty value removes it.
         type: str
         choices: ['', ACCEPT, REJECT, DROP]
       policy_out:
-        description: Decision about outgoing packets that no rule matches. An empty value removes
-          it.
+        description: Policy for outgoing packets that no rule matches. An empty value removes it.
         type: str
         choices: ['', ACCEPT, REJECT, DROP]
       policy_forward:
-        description: Decision about forwarded packets that no rule matches. An empty value removes
-          it.
+        description: Policy for forwarded packets that no rule matches. An empty value removes it.
         type: str
         choices: ['', ACCEPT, DROP]
       log_ratelimit:
-        description: Limit of the log as V(enable=1,rate=1/second,burst=5). An empty value removes
-          it.
+        description: Rate limit of the log, such as V(enable=1,rate=1/second,burst=5). An empty
+          value removes it.
         type: str
       log_level_in:
         description: Log level of incoming packets.
@@ -108,25 +105,26 @@ options:
         description: Whether packets with an invalid state are accepted.
         type: bool
       nf_conntrack_helpers:
-        description: Protocols with a helper for tracking, as V(ftp,sip). An empty value removes it.
+        description: Protocols with a helper for connection tracking, such as V(ftp,sip). An empty
+          value removes it.
         type: str
       protection_synflood:
         description: Whether a node limits new TCP connections.
         type: bool
       protection_synflood_rate:
-        description: New TCP connections for each source and second.
+        description: New TCP connections per source and second.
         type: int
       protection_synflood_burst:
-        description: New TCP connections for each source at once.
+        description: New TCP connections per source at once.
         type: int
       log_nf_conntrack:
         description: Whether a node logs tracked connections.
         type: bool
       nftables:
-        description: Whether a node uses the firewall with nftables.
+        description: Whether a node uses the firewall based on nftables.
         type: bool
       macfilter:
-        description: Whether a guest can send from its own MAC address only.
+        description: Whether a guest can only send from its own MAC address.
         type: bool
       dhcp:
         description: Whether a guest can use DHCP.
@@ -138,14 +136,14 @@ options:
         description: Whether a guest can send router advertisements.
         type: bool
       ipfilter:
-        description: Whether a guest can send from its own IP addresses only.
+        description: Whether a guest can only send from its own IP addresses.
         type: bool
   rules:
     description:
       - The complete list of rules, in order. An empty list removes all rules. By default, rules are
         not changed.
-      - Existing rules that are not listed are removed, except the security group that isolates the
-        guest of a tenant. That rule stays in front of the list.
+      - Existing rules that are not listed are removed, except the rule for the security group that
+        isolates a tenant's guest. That rule stays at the top of the list.
     type: list
     elements: dict
     suboptions:
@@ -160,17 +158,17 @@ options:
         type: str
         required: true
       enable:
-        description: Whether the rule is in force.
+        description: Whether the rule is enabled.
         type: bool
         default: true
       macro:
         description: Name of a macro of Proxmox VE, such as V(SSH).
         type: str
       iface:
-        description: Interface. For a guest this is its NIC, such as V(net0).
+        description: Interface. For a guest, this is its NIC, such as V(net0).
         type: str
       source:
-        description: Addresses, networks, a range, the name of an alias, or V(+NAME) of an IP set.
+        description: Addresses, networks, a range, the name of an alias, or V(+NAME) for an IP set.
         type: str
       dest:
         description: Destination, in the form of O(rules[].source).
@@ -195,12 +193,13 @@ options:
         description: Comment of the rule.
         type: str
   aliases:
-    description: Aliases of the cluster or of a guest. Others stay, unless O(exact) is set.
+    description: Aliases of the cluster or of a guest. Other aliases are kept unless O(exact) is
+      set.
     type: list
     elements: dict
     suboptions:
       name:
-        description: Name of the alias. Upper and lower case do not differ.
+        description: Name of the alias. It is not case-sensitive.
         type: str
         required: true
       cidr:
@@ -211,8 +210,8 @@ options:
         description: Comment of the alias.
         type: str
   ip_sets:
-    description: IP sets of the cluster or of a guest. Other sets and members stay, unless O(exact)
-      is set.
+    description: IP sets of the cluster or of a guest. Other sets and members are kept unless
+      O(exact) is set.
     type: list
     elements: dict
     suboptions:
@@ -241,22 +240,22 @@ options:
             type: str
   allow_lockout:
     description:
-      - Whether rules of the cluster or a node may cut the access of this computer to the API, or
-        SSH or corosync between nodes. Such rules are refused by default, and reported in a warning
-        with V(true).
+      - Whether rules of the cluster or a node may block the access of this computer to the API, or
+        SSH or corosync between nodes. By default, such rules are refused. With V(true), a warning
+        reports them.
     type: bool
     default: false
   caller_address:
     description:
-      - Address from which Proxmox VE sees this computer. Set it behind NAT or a proxy.
+      - Address with which this computer appears to Proxmox VE. Set it behind NAT or a proxy.
       - By default, the local address of the connection.
     type: str
   exact:
     description:
       - Whether aliases, IP sets and members that are not listed are removed, for each of O(aliases)
         and O(ip_sets) that is set.
-      - Names of tenants in the firewall of the cluster stay. M(pve.fleet.tenant) creates and
-        removes them.
+      - Aliases and IP sets of tenants in the firewall of the cluster are kept. M(pve.fleet.tenant)
+        creates and removes them.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -294,7 +293,7 @@ EXAMPLES = r"""
     node: pve1
     nics: [{bridge: vmbr0, firewall: true}]
 
-- name: Allow web traffic and SSH of administrators to the VM, nothing else
+- name: Allow only web traffic and SSH of administrators to the VM
   pve.fleet.firewall:
     scope: guest
     name: filtered
@@ -321,8 +320,8 @@ EXAMPLES = r"""
 RETURN = r"""
 firewall:
   description:
-    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) has the
-      parts that the task sets.
+    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) contains
+      only the parts that the task sets.
     - Null if the security group does not exist.
     - RV(pve.fleet.firewall_info#module:firewall) describes its fields.
   returned: success

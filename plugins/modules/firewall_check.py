@@ -11,12 +11,12 @@ short_description: Check whether the firewall allows a connection
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Evaluates the rules of the firewall for one connection, and returns the rule that decides. No
-    packet is sent, and nothing is changed.
+  - Evaluates the rules of the firewall for one connection, and returns the decisive rule. No packet
+    is sent, and nothing is changed.
   - The built-in rules of Proxmox VE are part of the evaluation, as are macros, aliases, IP sets,
     security groups and policies.
   - Routing, VLANs and other firewalls are not evaluated, nor are rules of type C(forward), which
-    only the firewall with nftables has.
+    only the firewall based on nftables has.
   - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests.
 attributes:
   check_mode:
@@ -29,8 +29,8 @@ attributes:
     support: full
 options:
   source:
-    description: The end that opens the connection. Set one of O(source.name), O(source.vmid),
-      O(source.node), or O(source.address) alone.
+    description: The end that opens the connection. Set one of O(source.name), O(source.vmid) and
+      O(source.node), or only O(source.address).
     type: dict
     required: true
     suboptions:
@@ -41,18 +41,19 @@ options:
         description: VMID of a guest.
         type: int
       tenant:
-        description: Tenant of the guest. By default, the guest of any tenant.
+        description: Tenant of the guest. By default, the guest can belong to any tenant.
         type: str
       nic:
-        description: NIC of the guest, such as V(net0). By default, its first one.
+        description: NIC of the guest, such as V(net0). By default, its first NIC.
         type: str
       node:
         description: Name of a node.
         type: str
       address:
         description:
-          - IP address. Alone, it is outside of the cluster.
-          - By default, that of the node, or the static address in the configuration of the guest.
+          - IP address. If it is set alone, the address is outside of the cluster.
+          - By default, the address of the node, or the static address in the configuration of the
+            guest.
         type: str
   dest:
     description: The other end, in the form of O(source).
@@ -66,18 +67,19 @@ options:
         description: VMID of a guest.
         type: int
       tenant:
-        description: Tenant of the guest. By default, the guest of any tenant.
+        description: Tenant of the guest. By default, the guest can belong to any tenant.
         type: str
       nic:
-        description: NIC of the guest, such as V(net0). By default, its first one.
+        description: NIC of the guest, such as V(net0). By default, its first NIC.
         type: str
       node:
         description: Name of a node.
         type: str
       address:
         description:
-          - IP address. Alone, it is outside of the cluster.
-          - By default, that of the node, or the static address in the configuration of the guest.
+          - IP address. If it is set alone, the address is outside of the cluster.
+          - By default, the address of the node, or the static address in the configuration of the
+            guest.
         type: str
   proto:
     description: Protocol, such as V(tcp), V(udp), V(icmp) or V(icmpv6).
@@ -87,7 +89,7 @@ options:
     description: Destination port.
     type: int
   sport:
-    description: Source port. By default, a port that clients use, 50000.
+    description: Source port. By default, 50000, a typical port of clients.
     type: int
   icmp_type:
     description: Type of an ICMP packet. By default, V(echo-request).
@@ -101,14 +103,14 @@ seealso: [{module: pve.fleet.firewall}, {module: pve.fleet.firewall_info}]
 """
 
 EXAMPLES = r"""
-- name: Check whether this address reaches the API of a node
+- name: Check whether this address can reach the API of a node
   pve.fleet.firewall_check:
     source: {address: 192.0.2.10}
     dest: {node: pve1}
     dport: 8006
   register: access
 
-- name: Show the rule that decides
+- name: Show the decisive rule
   ansible.builtin.debug:
     msg: "{{ access.reachable }}: {{ access.decided_by.reason }}"
 
@@ -121,16 +123,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reachable:
-  description: Whether all firewalls on the way accept the connection; null if a rule cannot be
-    evaluated, such as an IP set of SDN.
+  description: Whether all firewalls on the path accept the connection. Null if a rule cannot be
+    evaluated, such as a rule with an IP set of SDN.
   returned: success
   type: bool
   sample: false
 decided_by:
   description:
-    - The decision that counts, that is the first that does not accept, or the last.
-    - It has C(place), C(direction), C(verdict), C(origin), C(position), C(rule) and C(reason).
-      C(rule) is null if the firewall is off.
+    - The decisive result, which is the first one that does not accept the connection, or the last
+      one.
+    - It contains C(place), C(direction), C(verdict), C(origin), C(position), C(rule) and C(reason).
+      C(rule) is null if the firewall is disabled.
     - Null if both ends are outside of the cluster.
   returned: success
   type: dict
@@ -146,7 +149,7 @@ decided_by:
       enable: true
     reason: 'policy_in: in DROP'
 decisions:
-  description: The decisions of all firewalls on the way, in the form of RV(decided_by).
+  description: The decisions of all firewalls on the path, in the form of RV(decided_by).
   returned: success
   type: list
   elements: dict

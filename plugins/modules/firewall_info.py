@@ -11,14 +11,14 @@ short_description: Gather information about the firewall
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the firewall of one scope in the form in which module M(pve.fleet.firewall) declares it.
+  - Returns the firewall of one scope in the form of the options of M(pve.fleet.firewall).
   - The token needs C(Sys.Audit) on C(/) for the cluster and security groups, on C(/nodes/NODE) for
     a node, C(VM.Audit) for a guest, and C(SDN.Audit) for a VNet.
 options:
   effective:
     description:
-      - Whether RV(effective) has the rules of all scopes that decide about the packets of a guest.
-      - The token then needs C(Sys.Audit) on C(/) too.
+      - Whether RV(effective) contains the rules of all scopes that apply to the packets of a guest.
+      - The token then also needs C(Sys.Audit) on C(/).
     type: bool
     default: false
 extends_documentation_fragment:
@@ -35,7 +35,7 @@ EXAMPLES = r"""
     scope: cluster
   register: cluster_firewall
 
-- name: List its rules that are disabled
+- name: List its disabled rules
   ansible.builtin.debug:
     msg: "{{ cluster_firewall.firewall.rules | rejectattr('enable') }}"
 """
@@ -43,8 +43,8 @@ EXAMPLES = r"""
 RETURN = r"""
 firewall:
   description:
-    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) has the
-      parts that the task sets.
+    - The firewall in the form of the options. RV(firewall) of module M(pve.fleet.firewall) contains
+      only the parts that the task sets.
     - Null if the security group does not exist.
   returned: success
   type: dict
@@ -60,12 +60,12 @@ firewall:
       sample: []}
 effective:
   description:
-    - The rules that decide about packets of the guest's NICs, in the order of Proxmox VE, with
+    - The rules that apply to packets of the guest's NICs, in the order of Proxmox VE, with
       O(effective=true).
     - Each has C(nic), C(direction), C(origin) (C(guest), C(group NAME), C(built-in) or the policy),
-      C(position) at its origin, C(rule), and C(not_from) if it matches addresses outside of an IP
-      set only.
-    - The list is empty if the firewall of the cluster or of the guest is off. NICs without the
+      C(position) at its origin, C(rule), and C(not_from) if it only matches addresses outside of an
+      IP set.
+    - The list is empty if the firewall of the cluster or of the guest is disabled. NICs without the
       firewall have no rules.
   returned: success
   type: list

@@ -12,9 +12,9 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of nodes for resources of the HA manager.
-    M(pve.fleet.ha_resource) puts a guest into it.
-  - Proxmox VE 9 has rules instead, and the task fails there. An upgrade makes rules of type
-    V(node-affinity) of the groups, see M(pve.fleet.ha_rule).
+    M(pve.fleet.ha_resource) assigns a guest to it.
+  - Proxmox VE 9 has rules instead, and the task fails there. An upgrade converts the groups into
+    rules of type V(node-affinity), see M(pve.fleet.ha_rule).
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/).
 options:
   name:
@@ -22,7 +22,7 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the group or changes what differs, V(absent) deletes it.
+    description: V(present) creates the group or updates settings that differ. V(absent) deletes it.
     type: str
     choices: [present, absent]
     default: present
@@ -32,12 +32,12 @@ options:
     type: list
     elements: str
   restricted:
-    description: Whether the resources of the group run on O(nodes) only. Otherwise they run on
-      other nodes as well if none of O(nodes) is online. By default, it is not changed.
+    description: Whether the resources of the group run only on O(nodes). Otherwise, they also run
+      on other nodes if none of O(nodes) is online. By default, it is not changed.
     type: bool
   nofailback:
-    description: Whether a resource stays on its node if a node of higher priority is online again.
-      By default, it is not changed.
+    description: Whether a resource stays on its node when a node of higher priority is online
+      again. By default, it is not changed.
     type: bool
   comment:
     description: Comment on the group. An empty text removes it. By default, it is not changed.
@@ -71,7 +71,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_group:
-  description: The group as it is afterwards, or in check mode as it would be. It is null when the
+  description: The group as it is afterwards, or in check mode as it would be. It is null if the
     group is deleted. RV(pve.fleet.ha_group_info#module:ha_groups) describes its fields.
   returned: success
   type: dict

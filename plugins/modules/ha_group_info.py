@@ -36,7 +36,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_groups:
-  description: The groups, sorted by name. Empty when there is no group of that name.
+  description: The groups, sorted by name. Empty if there is no group of that name.
   returned: success
   type: list
   elements: dict

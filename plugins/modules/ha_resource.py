@@ -11,9 +11,8 @@ short_description: Manage resources of the HA manager
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Puts a VM or container under the HA manager, changes the settings of the HA manager for it, and
-    removes it again.
-  - A resource that is removed also leaves its HA rules; a warning lists them.
+  - Adds a VM or container to the HA manager, changes its HA settings, and removes it again.
+  - A removed resource is also removed from its HA rules, and a warning lists them.
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guest.
 options:
   sid:
@@ -21,8 +20,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) puts the guest under the HA manager or changes what differs, V(absent)
-      removes it from the HA manager. The guest itself stays as it is.
+    description: V(present) adds the guest to the HA manager, or updates settings that differ.
+      V(absent) removes it from the HA manager. The guest itself is not changed.
     type: str
     choices: [present, absent]
     default: present
@@ -30,8 +29,7 @@ options:
     description:
       - State that the HA manager maintains. V(started) starts the guest and restarts it on another
         node if its node fails, V(stopped) keeps it stopped and moves it if its node fails,
-        V(disabled) keeps it stopped on its node, V(ignored) suspends the work of the HA manager on
-        it.
+        V(disabled) keeps it stopped on its node, V(ignored) suspends its management.
       - By default, V(started) for a new resource. Otherwise it is not changed.
     type: str
     choices: [started, stopped, disabled, ignored]
@@ -44,8 +42,9 @@ options:
       resource. Otherwise it is not changed.
     type: int
   failback:
-    description: Whether the guest moves back to a node of higher priority that is online again.
-      Needs Proxmox VE 9.0. By default, V(true) for a new resource. Otherwise it is not changed.
+    description: Whether the guest moves back to a node of higher priority when that node is online
+      again. Needs Proxmox VE 9.0. By default, V(true) for a new resource. Otherwise it is not
+      changed.
     type: bool
   group:
     description: HA group of the resource, with Proxmox VE 8 only. An empty text removes it. By
@@ -79,7 +78,7 @@ EXAMPLES = r"""
     request_state: started
     max_restart: 2
 
-- name: Suspend the HA manager for it during a maintenance
+- name: Suspend its management during a maintenance
   pve.fleet.ha_resource:
     sid: "vm:{{ critical.vm.vmid }}"
     request_state: ignored
@@ -92,7 +91,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_resource:
-  description: The resource as it is afterwards, or in check mode as it would be. It is null when it
+  description: The resource as it is afterwards, or in check mode as it would be. It is null if it
     is removed. RV(pve.fleet.ha_resource_info#module:ha_resources) describes its fields.
   returned: success
   type: dict

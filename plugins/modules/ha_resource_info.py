@@ -27,14 +27,14 @@ EXAMPLES = r"""
   pve.fleet.ha_resource_info:
   register: known
 
-- name: List those on which the HA manager does not act
+- name: List the resources that the HA manager ignores
   ansible.builtin.debug:
     msg: "{{ known.ha_resources | selectattr('request_state', 'eq', 'ignored') }}"
 """
 
 RETURN = r"""
 ha_resources:
-  description: The resources, sorted by ID. Empty when there is no resource of that ID.
+  description: The resources, sorted by ID. Empty if there is no resource with that ID.
   returned: success
   type: list
   elements: dict

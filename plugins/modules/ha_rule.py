@@ -14,9 +14,9 @@ description:
   - Creates, changes and deletes a rule about the nodes of HA resources.
   - Rules that contradict each other are refused before the first write, in check mode too. The
     message names both rules and the guests.
-  - Resources that are not listed stay, unless O(exact) is set.
+  - Resources that are not listed are kept unless O(exact) is set.
   - Needs Proxmox VE 9.0 or newer. Older versions have HA groups, which M(pve.fleet.ha_resource) can
-    name.
+    set.
   - The token needs C(Sys.Console) and C(Sys.Audit) on C(/), and C(VM.Audit) on the guests if
     O(tenant) is set.
 options:
@@ -25,14 +25,14 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the rule or changes what differs, V(absent) deletes it.
+    description: V(present) creates the rule or updates settings that differ. V(absent) deletes it.
     type: str
     choices: [present, absent]
     default: present
   type:
     description:
-      - V(node-affinity) selects the nodes on which the resources run, V(resource-affinity) keeps
-        them together or apart.
+      - V(node-affinity) selects the nodes on which the resources run. V(resource-affinity) keeps
+        resources together or apart.
       - Required for a new rule. It cannot be changed.
     type: str
     choices: [node-affinity, resource-affinity]
@@ -41,7 +41,7 @@ options:
     type: list
     elements: str
   exact:
-    description: Whether resources that O(resources) does not list are taken out of the rule.
+    description: Whether resources that O(resources) does not list are removed from the rule.
     type: bool
     default: false
   nodes:
@@ -50,8 +50,8 @@ options:
     type: list
     elements: str
   strict:
-    description: Whether the resources of a rule of type V(node-affinity) run on O(nodes) only.
-      Otherwise they run on other nodes as well if none of O(nodes) is online. By default, it is not
+    description: Whether the resources of a rule of type V(node-affinity) run only on O(nodes).
+      Otherwise, they also run on other nodes if none of O(nodes) is online. By default, it is not
       changed.
     type: bool
   affinity:
@@ -60,7 +60,7 @@ options:
     type: str
     choices: [positive, negative]
   disable:
-    description: Whether the rule has no effect. By default, it is not changed.
+    description: Whether the rule is disabled. By default, it is not changed.
     type: bool
   comment:
     description: Comment on the rule. An empty text removes it. By default, it is not changed.
@@ -82,7 +82,7 @@ EXAMPLES = r"""
   loop: [ha-one, ha-two]
   register: pair
 
-- name: Let the HA manager act on them
+- name: Add them to the HA manager
   pve.fleet.ha_resource:
     sid: "vm:{{ item.vm.vmid }}"
     request_state: stopped
@@ -95,7 +95,7 @@ EXAMPLES = r"""
     affinity: negative
     resources: "{{ pair.results | map(attribute='vm.vmid') | map('regex_replace', '^', 'vm:') }}"
 
-- name: Let one of them run on two nodes, on pve2 if it is online
+- name: Restrict one of them to two nodes, with a preference for pve2
   pve.fleet.ha_rule:
     name: preferred
     type: node-affinity
@@ -103,7 +103,7 @@ EXAMPLES = r"""
     resources: ["vm:{{ pair.results[0].vm.vmid }}"]
     comment: nodes of the fast storage
 
-- name: Switch a rule off for a maintenance
+- name: Disable a rule during a maintenance
   pve.fleet.ha_rule:
     name: apart
     disable: true
@@ -116,8 +116,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ha_rule:
-  description: The rule as it is afterwards, or in check mode as it would be. It is null when the
-    rule is deleted. RV(pve.fleet.ha_rule_info#module:ha_rules) describes its fields.
+  description: The rule as it is afterwards, or in check mode as it would be. It is null if the rule
+    is deleted. RV(pve.fleet.ha_rule_info#module:ha_rules) describes its fields.
   returned: success
   type: dict
 plan:

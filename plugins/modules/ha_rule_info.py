@@ -27,14 +27,14 @@ EXAMPLES = r"""
   pve.fleet.ha_rule_info:
   register: known
 
-- name: List those that have no effect
+- name: List the disabled rules
   ansible.builtin.debug:
     msg: "{{ known.ha_rules | selectattr('disable') | map(attribute='name') }}"
 """
 
 RETURN = r"""
 ha_rules:
-  description: The rules, sorted by name. Empty when there is no rule of that name.
+  description: The rules, sorted by name. Empty if there is no rule of that name.
   returned: success
   type: list
   elements: dict
@@ -49,7 +49,7 @@ ha_rules:
       V(node-affinity)}
     affinity: {description: Together or apart., type: str, returned: with type V(resource-affinity),
       sample: negative}
-    disable: {description: Whether it has no effect., type: bool, sample: false}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}
 """
 

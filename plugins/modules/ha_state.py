@@ -11,31 +11,31 @@ short_description: Arm and disarm the HA manager
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Disarms the HA manager of a cluster, for example before a work on the cluster network, and arms
-    it again. The task ends when all nodes have reached the state.
+  - Disarms the HA manager of a cluster, for example before work on the cluster network, and arms it
+    again. The task ends when all nodes have reached the new state.
   - The resource mode of a disarmed HA manager is not changed, because Proxmox VE ignores another
-    mode until it is armed. The task is refused then.
+    mode until it is armed again. Such a task is refused.
   - Needs Proxmox VE 9.2 or newer. The token needs C(Sys.Console) and C(Sys.Audit) on C(/).
   - M(pve.fleet.cluster_info) returns the state as RV(pve.fleet.cluster_info#module:cluster.ha).
 options:
   armed_state:
-    description: V(disarmed) releases the watchdogs of all nodes, so that no node is fenced and no
-      guest is restarted on another node. V(armed) ends this.
+    description: V(disarmed) releases the watchdogs of all nodes, so no node is fenced and no guest
+      is restarted on another node. V(armed) ends this.
     type: str
     required: true
     choices: [armed, disarmed]
   resource_mode:
     description:
-      - Work on HA resources while the HA manager is disarmed. With V(freeze) they keep their
-        states, and requests to start, stop or move them wait. With V(ignore) they are started,
+      - Handling of HA resources while the HA manager is disarmed. With V(freeze), they keep their
+        states, and requests to start, stop or move them wait. With V(ignore), they are started,
         stopped and moved like other guests.
       - Required with V(disarmed), and refused with V(armed).
     type: str
     choices: [freeze, ignore]
   wait_timeout:
     description:
-      - Seconds to wait until the HA manager is armed or disarmed. Guests that it moves are waited
-        for.
+      - Seconds to wait until the HA manager is armed or disarmed, including moves of guests by the
+        HA manager.
       - Environment variable E(PROXMOX_WAIT_TIMEOUT).
     type: int
     default: 300
@@ -48,7 +48,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Fence no node while the switches of the cluster network restart
+- name: Prevent fencing while the switches of the cluster network restart
   pve.fleet.ha_state:
     armed_state: disarmed
     resource_mode: freeze
@@ -65,7 +65,7 @@ ha_state:
   type: dict
   contains:
     armed_state: {description: 'V(armed), V(standby), V(disarming) or V(disarmed). An armed HA
-      manager without work is on V(standby).', type: str, sample: disarmed}
+      manager without resources is in state V(standby).', type: str, sample: disarmed}
     resource_mode: {description: The resource mode. Null if the HA manager is armed., type: str,
       sample: freeze}
 plan:

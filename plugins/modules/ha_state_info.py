@@ -11,8 +11,8 @@ short_description: Gather information about the HA manager
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the state of the HA manager, of its part on each node, and of the HA resources. Two
-    requests are made.
+  - Returns the state of the HA manager, of its local part on each node, and of the HA resources.
+    Two requests are made.
   - Ages are computed with the clock of the machine that runs the task.
   - The token needs C(Sys.Audit) on C(/).
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -47,17 +47,17 @@ ha_state:
       Proxmox VE 9.2.', type: str, sample: armed}
     resource_mode: {description: The resource mode. Null if the HA manager is armed., type: str}
     quorate: {description: Whether the cluster has a quorum., type: bool, sample: true}
-    master: {description: The node whose HA manager decides. Null before the first HA resource.,
+    master: {description: The node that is the HA master. Null before the first HA resource.,
       type: str, sample: pve1}
-    master_age: {description: Seconds since it wrote its state. Null if unknown., type: int,
+    master_age: {description: Seconds since the master wrote its state. Null if unknown., type: int,
       sample: 4}
     nodes:
       description:
         - The nodes, sorted by name; empty before the first HA resource. C(state) is V(online),
           V(maintenance), V(unknown), V(fence) or V(gone).
-        - C(mode) and C(lrm_state) are those of the local resource manager (LRM), C(age) the seconds
-          since it wrote them, and C(status) the text of the web interface. They are null if
-          unknown.
+        - C(mode) and C(lrm_state) are the values of the local resource manager (LRM), C(age) is the
+          number of seconds since it wrote them, and C(status) is the text in the web interface.
+          They are null if unknown.
       type: list
       elements: dict
       sample: [{node: pve1, state: online, mode: active, lrm_state: active, age: 3, status: 'pve1

@@ -13,7 +13,7 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Manages the notes, DNS, hosts file, time zone, wake-on-LAN, start delay, place and domains of
     ACME of a node.
-  - Only the parts that a task sets are read and changed, one request each.
+  - Only the parts that a task sets are read and changed, with one request each.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on the node, and on C(/) for the notes,
     wake-on-LAN, delay, ballooning, place and ACME. To read the hosts, it needs C(Sys.Audit) on
     C(/).
@@ -30,8 +30,7 @@ options:
       VE uses 0 if it is unset.
     type: int
   ballooning_target:
-    description: Usage of memory in percent that ballooning aims at. Proxmox VE uses 80 if it is
-      unset.
+    description: Target memory usage for ballooning in percent. Proxmox VE uses 80 if it is unset.
     type: int
   wakeonlan:
     description: How other nodes wake this node. A key that is not set is not changed; an empty text
@@ -48,8 +47,8 @@ options:
         description: IPv4 address that the packet is sent to. By default, V(255.255.255.255).
         type: str
   acme:
-    description: Domains of the certificate that M(pve.fleet.acme_certificate) orders, as a whole.
-      An empty dictionary removes them. By default, they are not changed.
+    description: Domains of the certificate that M(pve.fleet.acme_certificate) orders. The value
+      replaces all of them, and an empty dictionary removes them. By default, they are not changed.
     type: dict
     suboptions:
       account:
@@ -67,15 +66,16 @@ options:
             type: str
             required: true
           plugin:
-            description: Plugin that proves the domain, see M(pve.fleet.acme_plugin).
+            description: Plugin that validates the domain, see M(pve.fleet.acme_plugin).
             type: str
             default: standalone
           alias:
-            description: Domain whose record proves this one. By default, its own.
+            description: Domain whose DNS record validates this domain. By default, the domain
+              itself.
             type: str
   location:
     description: Place of the node on a map. Both coordinates are required together. A key that is
-      not set is not changed. It came with Proxmox VE 9.2.
+      not set is not changed. Needs Proxmox VE 9.2.
     type: dict
     suboptions:
       latitude:
@@ -92,8 +92,7 @@ options:
     type: dict
     suboptions:
       search:
-        description: Domain that names are searched in. Proxmox VE requires one to change the
-          servers.
+        description: Search domain. Proxmox VE requires it to change the servers.
         type: str
       servers:
         description: Addresses of at most three name servers, in their order. An empty list removes
@@ -112,7 +111,7 @@ options:
         type: str
         required: true
       names:
-        description: All names of the address, the first one being its canonical name. An empty list
+        description: All names of the address. The first one is the canonical name. An empty list
           removes the entry.
         type: list
         elements: str
@@ -151,7 +150,7 @@ EXAMPLES = r"""
     node: pve1
     location: {latitude: "48.2082", longitude: "16.3738", name: Vienna}
 
-- name: Name the domain of its certificate
+- name: Set the domain of its certificate
   pve.fleet.node:
     node: pve1
     acme:
@@ -171,17 +170,17 @@ EXAMPLES = r"""
 RETURN = r"""
 node:
   description: The settings of the node. A part that the task does not set is null. In check mode,
-    as it would be.
+    the settings as they would be.
   returned: success
   type: dict
   contains:
     name: {description: Name of the node., type: str, sample: pve1}
     description: {description: Its notes., type: str, sample: Rack 4}
     startall_onboot_delay: {description: Seconds until its guests start., type: int, sample: 60}
-    ballooning_target: {description: Usage of memory in percent that ballooning aims at., type: int,
+    ballooning_target: {description: Target memory usage for ballooning in percent., type: int,
       sample: 80}
-    wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), as far as they are
-      set.', type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
+    wakeonlan: {description: 'C(mac), C(bind_interface) and C(broadcast_address), if they are set.',
+      type: dict, sample: {mac: 'BC:24:11:00:00:01'}}
     acme: {description: 'C(account) and C(domains), null without domains.', type: dict}
     location: {description: 'C(latitude), C(longitude) and C(name), null without a place.',
       type: dict}

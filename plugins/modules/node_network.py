@@ -11,19 +11,19 @@ short_description: Manage the network interfaces of a node
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All interfaces of a task
-    are one change, which is applied by one reload of the network.
+  - Manages bridges, bonds, VLANs, Open vSwitch and addresses of a node. All changes of a task are
+    applied together by one reload of the network.
   - If Proxmox VE refuses a part of the change, the pending change is discarded. If the reload
     fails, the former configuration is written back and applied.
-  - A network that cannot work is refused before the first write, such as a bond without slaves, a
-    VLAN without a parent, an address that a node has already, and the removal of a bridge that
+  - Changes that cannot work are refused before the first write, such as a bond without slaves, a
+    VLAN without a parent, an address that a node already has, and the removal of a bridge that
     guests use.
-  - The requests are ordered as Proxmox VE needs them, for example to move a network card from a
-    bridge to a bond.
+  - The requests are sent in the order that Proxmox VE needs, for example to move a network card
+    from a bridge to a bond.
   - A reload needs ifupdown2, which is installed by default. Open vSwitch needs the package
     openvswitch-switch.
-  - The token needs C(Sys.Modify) and C(Sys.Audit) on the node, and C(SDN.Audit) on the bridges.
-    With C(Sys.Audit) on C(/), the addresses of corosync are known. To remove a bridge, it needs
+  - The token needs C(Sys.Modify) and C(Sys.Audit) on the node, and C(SDN.Audit) on the bridges. To
+    know the addresses of corosync, it needs C(Sys.Audit) on C(/). To remove a bridge, it needs
     C(VM.Audit) on the guests of the node.
 attributes:
   check_mode:
@@ -31,7 +31,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The difference has the interfaces that change.
+      - The diff contains the interfaces that change.
   idempotent:
     support: full
 options:
@@ -41,7 +41,7 @@ options:
     required: true
   interfaces:
     description:
-      - The interfaces of the node. Interfaces that are not listed are not changed, unless O(exact)
+      - The interfaces of the node. Interfaces that are not listed are not changed unless O(exact)
         is set.
       - An option of an interface that is not set is not changed. An empty text, an empty list or
         V(0) removes it.
@@ -54,14 +54,14 @@ options:
         type: str
         required: true
       state:
-        description: Whether the interface must exist. V(absent) removes it. A network card cannot
-          be removed.
+        description: Whether the interface exists. V(absent) removes it. A network card cannot be
+          removed.
         type: str
         choices: [present, absent]
         default: present
       type:
         description:
-          - Type of the interface. Required for an interface that is created.
+          - Type of the interface. Required for a new interface.
           - The type of an existing interface cannot be changed.
         type: str
         choices:
@@ -75,13 +75,13 @@ options:
           - OVSPort
           - OVSIntPort
       cidr:
-        description: IPv4 address with the length of the prefix, such as V(10.0.0.11/24).
+        description: IPv4 address with prefix length, such as V(10.0.0.11/24).
         type: str
       gateway:
         description: Default gateway for IPv4. Only one interface of a node can have one.
         type: str
       cidr6:
-        description: IPv6 address with the length of the prefix, such as V(fd00::11/64).
+        description: IPv6 address with prefix length, such as V(fd00::11/64).
         type: str
       gateway6:
         description: Default gateway for IPv6. Only one interface of a node can have one.
@@ -90,7 +90,7 @@ options:
         description:
           - Whether the node activates the interface when it starts, and when its network is
             reloaded.
-          - By default, a new interface is activated.
+          - By default, a new interface is activated automatically.
         type: bool
       mtu:
         description: Maximum size of a packet in bytes, from 1280 to 65520. V(0) removes it.
@@ -104,7 +104,7 @@ options:
         type: bool
       bridge_vids:
         description:
-          - VLAN IDs and ranges that a VLAN-aware bridge passes on, such as V(2-4094).
+          - VLAN IDs and ranges that a VLAN-aware bridge forwards, such as V(2-4094).
           - By default, Proxmox VE allows V(2-4094).
         type: list
         elements: str
@@ -127,10 +127,10 @@ options:
           - lacp-balance-slb
           - lacp-balance-tcp
       bond_primary:
-        description: The slave that a bond of mode V(active-backup) prefers.
+        description: The preferred slave of a bond in mode V(active-backup).
         type: str
       bond_xmit_hash_policy:
-        description: How a bond of mode V(balance-xor) or V(802.3ad) chooses the slave for a packet.
+        description: How a bond in mode V(balance-xor) or V(802.3ad) selects the slave for a packet.
         type: str
         choices: [layer2, layer2+3, layer3+4]
       vlan_raw_device:
@@ -168,19 +168,19 @@ options:
     default: false
   pending:
     description:
-      - What to do with changes that another client made and that are not in force yet.
-      - V(refuse) fails with the difference in RV(error). A task that changes nothing only warns, if
-        the pending change does not touch its interfaces.
-      - V(apply) puts them in force together with the changes of the task.
+      - What to do with changes by other clients that have not been applied yet.
+      - V(refuse) fails with the difference in RV(error). A task that changes nothing only warns if
+        the pending change does not concern its interfaces.
+      - V(apply) applies them together with the changes of the task.
       - V(discard) removes them first.
     type: str
     choices: [refuse, apply, discard]
     default: refuse
   allow_own_path:
     description:
-      - Whether the task may change the interfaces that carry the address of the API or of corosync,
-        and the interfaces that these stand on. Their comments can always be changed.
-      - Without it, such a change is refused, because an error cuts the node off.
+      - Whether the task may change the interfaces with the address of the API or of corosync, and
+        the interfaces below them. Their comments can always be changed.
+      - With V(false), such a change is refused, because a mistake cuts off the node.
     type: bool
     default: false
   answer_timeout:
@@ -218,7 +218,7 @@ EXAMPLES = r"""
         type: vlan
         cidr: 10.20.0.11/24
 
-- name: Show the changes that a person made and did not apply
+- name: Show changes that were made but not applied
   pve.fleet.node_network_info:
     node: pve1
   register: network
@@ -233,7 +233,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node_network:
-  description: The network of the node. In check mode, as it would be.
+  description: The network of the node, or in check mode the network as it would be.
   returned: success
   type: dict
   contains:
@@ -241,8 +241,8 @@ node_network:
     interfaces: {description: 'Its interfaces, sorted by name, as O(interfaces) declares them.',
       type: list, elements: dict, sample: [{name: vmbr5, type: bridge, autostart: true,
       bridge_vlan_aware: true, bridge_vids: [100-199]}]}
-    pending: {description: The difference to the configuration in force. Null if nothing is
-      pending., type: str, sample: null}
+    pending: {description: The difference to the active configuration. Null if nothing is pending.,
+      type: str, sample: null}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -13,7 +13,7 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the interfaces of a node as module M(pve.fleet.node_network) declares them, and the
     pending change. One request is made.
-  - While there is a pending change, Proxmox VE shows the interfaces as they will be.
+  - While a change is pending, Proxmox VE returns the interfaces as they will be.
   - Bridges are only returned if the token has C(SDN.Audit) or C(SDN.Use) on them.
 options:
   node:
@@ -55,14 +55,14 @@ interfaces:
   elements: dict
   sample: [{name: vmbr1, type: bridge, autostart: true}]
 states:
-  description: States of the interfaces by name, as C(active), C(exists) (a network card that is
-    there), and the methods C(method) and C(method6) of their addresses.
+  description: States of the interfaces by name, with C(active), C(exists) (whether a network card
+    is present), and the methods C(method) and C(method6) of their addresses.
   returned: success
   type: dict
   sample: {vmbr1: {active: true, exists: false, method: manual, method6: manual}}
 pending:
-  description: The difference between the configuration in force and the pending one. Null if
-    nothing is pending.
+  description: The difference between the active and the pending configuration. Null if nothing is
+    pending.
   returned: success
   type: str
   sample: null

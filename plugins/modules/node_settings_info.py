@@ -34,7 +34,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ found.settings.dns.servers }}"
 
-- name: Declare them for another node
+- name: Apply them to another node
   pve.fleet.node:
     node: pve2
     dns: "{{ found.settings.dns }}"

@@ -12,23 +12,24 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Starts the guests of one or several tenants in start order, or stops them in the reverse order.
-    The guests with the same C(order) in their option C(startup) are a tier; those without one are
-    the last tier to start, and the first to stop. A tier begins when the one before it is complete.
-  - A tier is one bulk action of the cluster if Proxmox VE has it (since 9.1), else one request for
-    each guest. Guests of the HA manager have requests of their own.
-  - Check mode shows the tiers. After an interruption, the same task waits for what is still
+    The guests with the same C(order) in their option C(startup) are a tier. Guests without an order
+    are the last tier to start, and the first to stop. A tier begins when the previous tier is
+    complete.
+  - A tier is one bulk action of the cluster if Proxmox VE supports it (since 9.1), otherwise one
+    request for each guest. Guests of the HA manager always have their own requests.
+  - Check mode shows the tiers. After an interruption, the same task waits for tasks that are still
     running, and completes the rest.
 options:
   state:
     description:
-      - V(stopped) shuts down the guests that run, in the reverse of their start order. V(started)
-        starts guests in their start order.
+      - V(stopped) shuts down running guests in reverse start order. V(started) starts guests in
+        their start order.
     type: str
     required: true
     choices: [started, stopped]
   tenants:
-    description: Tenants whose guests are started or stopped. Guests of others, and guests without a
-      tenant, are never changed.
+    description: Tenants whose guests are started or stopped. Guests of other tenants, and guests
+      without a tenant, are never changed.
     type: list
     elements: str
     required: true
@@ -37,38 +38,38 @@ options:
     type: str
     default: tenant_
   exclude:
-    description: Names or VMIDs of guests that stay as they are, such as the VM on which the task
+    description: Names or VMIDs of guests that are not changed, such as the VM on which the task
       runs.
     type: list
     elements: str
   selection:
     description:
-      - Guests that V(started) starts without a record. V(onboot) starts those with the option
-        C(onboot), as a node does when it boots; V(all) starts all.
+      - Guests that V(started) starts without a record. V(onboot) starts the guests with the option
+        C(onboot), as a node does when it boots. V(all) starts all guests.
     type: str
     choices: [onboot, all]
     default: onboot
   record:
     description:
-      - File on the controller in which V(stopped) records the guests that it stops, before the
-        first one stops. V(started) then starts the recorded guests only, and removes the file when
-        all of them run.
-      - Without it, nothing is recorded. The directory must exist.
+      - File on the controller in which V(stopped) records the guests to stop, before it stops the
+        first one. V(started) then starts only the recorded guests, and removes the file when all of
+        them run.
+      - The directory must exist. By default, nothing is recorded.
     type: path
   unresponsive:
     description:
       - What happens if a guest does not reach the state in time, or cannot be planned. With
         V(fail), the run stops before the next tier, and the error names the guest. V(leave) names
-        it in a warning and continues. V(force) stops it by force after O(shutdown_timeout), and is
-        V(fail) for V(started).
+        it in a warning and continues. V(force) stops it by force after O(shutdown_timeout). For
+        V(started), it is the same as V(fail).
     type: str
     choices: [fail, leave, force]
     default: fail
   wait_for:
     description:
       - Health check after the start of each tier. The next tier starts when the guest agent of each
-        VM answers (V(agent)), or each VM has an address (V(address)). Containers are waited for
-        until they have an address.
+        VM answers (V(agent)), or each VM has an address (V(address)). For containers, the task
+        waits until they have an address.
     type: str
     choices: [none, agent, address]
     default: none
@@ -80,14 +81,14 @@ options:
     default: 300
   parallel:
     description:
-      - The number of guests that start or stop at the same time.
+      - Number of guests that start or stop at the same time.
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 4
   shutdown_timeout:
     description:
-      - Seconds that a guest may take to shut down; C(down) in its option C(startup) replaces it in
-        a bulk action.
+      - Seconds that a guest may take to shut down. In a bulk action, C(down) in the guest's option
+        C(startup) overrides it.
       - Environment variable E(PROXMOX_SHUTDOWN_TIMEOUT).
     type: int
     default: 180
@@ -117,7 +118,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     var: planned.report
 
-- name: Stop them, record which ran, and force off guests that do not shut down
+- name: Stop them, record which ones were running, and force off guests that do not shut down
   pve.fleet.power:
     state: stopped
     tenants: [acme]
@@ -125,7 +126,7 @@ EXAMPLES = r"""
     unresponsive: force
     shutdown_timeout: 30
 
-- name: Start those that ran before
+- name: Start the guests that were running before
   pve.fleet.power:
     state: started
     tenants: [acme]
@@ -143,10 +144,10 @@ power:
       start order, and C(guests) that change, each with C(kind), C(vmid), C(name), C(node) and its
       C(status) before.', type: list, elements: dict, sample: [{order: 1, guests: [{kind: vm,
       vmid: 101, name: db1, node: pve1, status: running}]}]}
-    unchanged: {description: Guests that were left because they did not reach the state.,
+    unchanged: {description: Guests that did not reach the state and were left as they are.,
       type: list, elements: str, sample: []}
 report:
-  description: One line for each tier, for people.
+  description: One line for each tier, in readable form.
   returned: success
   type: list
   elements: str

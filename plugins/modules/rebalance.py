@@ -11,39 +11,39 @@ short_description: Move guests to use the nodes evenly
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Moves guests from nodes whose memory is given away to a large share to nodes with a small share,
-    the most useful move first. Check mode shows each move, its reason, and the score before and
+  - Moves guests from nodes with a large share of allocated memory to nodes with a small share, the
+    most effective move first. Check mode shows each move, its reason, and the score before and
     after.
-  - The target of each guest is chosen as O(pve.fleet.vm#module:placement) describes it, with
-    affinity and room, and within the rules of the HA manager. Guests with a rule that keeps them
-    with others stay.
+  - The target of each guest is selected as described in O(pve.fleet.vm#module:placement), with
+    affinity and capacity, and within the rules of the HA manager. Guests with a rule that keeps
+    them with other guests stay.
   - If the HA manager itself balances its resources (C(crs.ha_auto_rebalance) with C(ha=static) or
-    C(ha=dynamic), since Proxmox VE 9.2), they stay as well.
+    C(ha=dynamic), since Proxmox VE 9.2), its resources also stay.
   - While the maintenance of a node is not finished, or the cluster has no quorum, nothing moves.
-  - A run that was interrupted needs no record. The next run waits for moves that are running, and
-    plans the rest with a budget of its own.
+  - No record is needed after an interruption. The next run waits for running moves, and plans the
+    rest with its own limits.
 options:
   max_moves:
-    description: The most guests that a run moves. With V(0), nothing moves, and the score is
-      reported.
+    description: Maximum number of guests that a run moves. With V(0), nothing moves, and only the
+      score is reported.
     type: int
     default: 5
   max_size:
     description:
-      - The most data that the moves of a run copy, such as V(100G); a number without a unit is in
-        GiB. It counts the memory of running VMs and the disks that only the node of a guest has.
+      - Maximum amount of data that the moves of a run copy, such as V(100G). A number without a
+        unit is in GiB. The memory of running VMs and disks on local storages count.
     type: str
     default: 100G
   threshold:
     description:
-      - Score at which the nodes are even enough, in percentage points. No guest moves while the
-        score is not above it.
-      - The score is the standard deviation of the shares of the nodes' memory that is given to
+      - Score up to which the nodes count as balanced, in percentage points. Guests only move if the
+        score is above it.
+      - The score is the standard deviation of the nodes' shares of memory that is allocated to
         guests. It is V(0) if all shares are equal.
     type: int
     default: 5
   tenants:
-    description: Tenants whose guests may move. Without them, any guest may move.
+    description: Tenants whose guests may move. By default, any guest may move.
     type: list
     elements: str
   tenant_prefix:
@@ -51,8 +51,7 @@ options:
     type: str
     default: tenant_
   local_disks:
-    description: Whether guests with disks that only their node has may move. These disks are
-      copied.
+    description: Whether guests with disks on local storages may move. These disks are copied.
     type: bool
     default: false
   restart_containers:
@@ -60,39 +59,39 @@ options:
     type: bool
     default: false
   move_stopped:
-    description: Whether guests that do not run may move as well. Templates never move.
+    description: Whether guests that do not run may also move. Templates never move.
     type: bool
     default: false
   placement:
     description:
-      - Rules about the nodes that the guests move to, see O(pve.fleet.vm#module:placement).
+      - Rules for the target nodes of the guests, see O(pve.fleet.vm#module:placement).
       - C(anti_affinity) and C(affinity) apply to the guests of a tenant that match the same entry.
     type: dict
   tenant_placement:
     description:
-      - Rules by tenant, in the form of O(placement), whose entries override those of O(placement)
-        for the guests of the tenant. A playbook takes them from C(defaults.placement) in the
+      - Rules by tenant, in the form of O(placement). For the guests of the tenant, they override
+        the entries of O(placement). A playbook can read them from C(defaults.placement) in the
         C(tenants) of an estate.
     type: dict
   parallel:
     description:
-      - The number of guests that move at the same time.
+      - Number of guests that move at the same time.
       - Environment variable E(PROXMOX_PARALLEL).
     type: int
     default: 4
   transfer_rate:
-    description: MiB per second that a move copies. The estimate of the time needs it.
+    description: Transfer rate of a move in MiB/s, for the estimate of the duration.
     type: int
     default: 100
   windows:
     description:
-      - Windows of time in which guests move, as O(pve.fleet.evacuation#module:windows). Outside of
-        them, and if the moves take longer than the window lasts, nothing moves.
+      - Time windows in which guests move, in the form of O(pve.fleet.evacuation#module:windows).
+        Nothing moves outside of them, or if the moves would take longer than the window lasts.
     type: list
     elements: str
   tenant_windows:
-    description: Windows that tenants have agreed to, by tenant. Outside of them, the tenant's
-      guests do not move.
+    description: Time windows that tenants have agreed to, by tenant. Outside of its windows, a
+      tenant's guests do not move.
     type: dict
   task_timeout:
     description:
@@ -109,7 +108,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Show what would move, and the score before and after
+- name: Show which guests would move, and the score before and after
   pve.fleet.rebalance:
     max_moves: 10
   check_mode: true
@@ -138,8 +137,8 @@ rebalance:
   type: dict
   contains:
     score_before: {description: Score before the moves., type: float, sample: 14.2}
-    score_after: {description: 'Score after the moves, in check mode as foreseen.', type: float,
-      sample: 3.1}
+    score_after: {description: 'Score after the moves, in check mode the predicted score.',
+      type: float, sample: 3.1}
     nodes: {description: 'The nodes that take part, each with C(node), C(share_before) and
       C(share_after) in percent.', type: list, elements: dict, sample: [{node: pve1,
       share_before: 62.5, share_after: 48.0}]}
@@ -150,9 +149,9 @@ rebalance:
     stays: {description: 'The guests that cannot move, in the same form.', type: list,
       elements: dict, sample: []}
     size: {description: Bytes that the moves copy., type: int, sample: 8589934592}
-    seconds: {description: Estimated seconds of all moves., type: int, sample: 120}
+    seconds: {description: Estimated duration of all moves in seconds., type: int, sample: 120}
 report:
-  description: One line for the score and one for each guest, for people.
+  description: One line for the score and one for each guest, in readable form.
   returned: success
   type: list
   elements: str

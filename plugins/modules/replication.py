@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a job that replicates the disks of a guest to another node. The
     disks must be on ZFS.
-  - A guest has one job for each target. A job for a target that has one is refused before the first
-    write.
+  - A guest can have one job for each target. A second job for the same target is refused before the
+    first write.
   - The token needs C(VM.Replicate) and C(VM.Audit) on the guest.
 options:
   id:
@@ -22,24 +22,24 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the job or changes what differs, V(absent) deletes it. The
-      replicated disks on the target are removed with it.
+    description: V(present) creates the job or updates settings that differ. V(absent) deletes it,
+      together with the replicated disks on the target.
     type: str
     choices: [present, absent]
     default: present
   target:
-    description: Node that the disks are replicated to. Required for a new job. It cannot be
+    description: Node to which the disks are replicated. Required for a new job. It cannot be
       changed.
     type: str
   schedule:
-    description: Calendar event, such as V(*/30) for every 30 minutes. V(*/15) unless set. An empty
-      text restores the default of Proxmox VE. By default, it is not changed.
+    description: Calendar event, such as V(*/30) for every 30 minutes. An empty text restores the
+      default of Proxmox VE, which is V(*/15). By default, it is not changed.
     type: str
   rate:
-    description: Limit in MB/s. An empty text removes it. By default, it is not changed.
+    description: Bandwidth limit in MB/s. An empty text removes it. By default, it is not changed.
     type: str
   disable:
-    description: Whether the job does not run. By default, it is not changed.
+    description: Whether the job is disabled. By default, it is not changed.
     type: bool
   comment:
     description: Comment on the job. An empty text removes it. By default, it is not changed.
@@ -49,8 +49,8 @@ options:
       tenant is refused. By default, guests of every tenant are accepted.
     type: str
   force:
-    description: Whether O(state=absent) deletes the job at once and leaves the replicated disks on
-      the target. Otherwise the node of the guest deletes both within minutes.
+    description: Whether O(state=absent) deletes the job immediately and leaves the replicated disks
+      on the target. Otherwise, the node of the guest deletes both within minutes.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -59,7 +59,7 @@ seealso: [{module: pve.fleet.replication_info}]
 """
 
 EXAMPLES = r"""
-- name: Delete a job of a guest that does not have one
+- name: Ensure that a guest has no job
   pve.fleet.replication:
     id: 10000-0
     state: absent
@@ -67,8 +67,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 replication:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted. RV(pve.fleet.replication_info#module:replications) describes its fields.
+  description: The result as it is afterwards, or in check mode as it would be. It is null if it is
+    deleted. RV(pve.fleet.replication_info#module:replications) describes its fields.
   returned: success
   type: dict
 plan:

@@ -34,18 +34,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 replications:
-  description: All that were found, sorted by name.
+  description: The jobs, sorted by ID.
   returned: success
   type: list
   elements: dict
   contains:
     id: {description: Its ID., type: str, sample: 100-0}
     vmid: {description: The VMID of the guest., type: int, sample: 100}
-    target: {description: The node it replicates to., type: str, sample: pve2}
+    target: {description: The node to which it replicates., type: str, sample: pve2}
     source: {description: The node of the guest., type: str, sample: pve1}
     schedule: {description: When it runs., type: str, sample: '*/15'}
     rate: {description: The limit in MB/s., type: str, sample: ''}
-    disable: {description: Whether it does not run., type: bool, sample: false}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}
 """
 

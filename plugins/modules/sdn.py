@@ -12,20 +12,20 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Declares zones, VNets, subnets, fabrics, controllers, IPAMs and name servers, or any part of
-    them. Sections and options that are not set stay unchanged.
+    them. Sections and options that are not set are not changed.
   - The plan is the difference to the running configuration. With Proxmox VE 9, the task locks the
     configuration, writes, reads what an apply would change on each node, applies, waits for the
     nodes, and releases the lock.
   - If a step before the apply fails, the task rolls back and releases the lock. IPAMs and name
     servers are not rolled back.
-  - Pending changes of others are neither applied nor rolled back. The task is refused while there
-    are some.
-  - The next run of the same user on the same computer takes over the lock of a run that was
-    interrupted, and rolls its changes back before it writes its own.
+  - Pending changes of others are neither applied nor rolled back. The task is refused while such
+    changes exist.
+  - After an interrupted run, the next run of the same user on the same computer takes over its
+    lock, and rolls back its changes before it writes its own.
   - Overlapping subnets of a zone, overlapping fabrics, unknown nodes, bridges and interfaces, other
-    types of zones, tags that a zone cannot have, and the removal of a VNet that guests use are
+    types of zones, tags that are invalid in a zone, and the removal of a VNet that guests use are
     refused before the first write.
-  - Proxmox VE 8 has no lock and no fabrics. There, other changes at the same time are applied too.
+  - Proxmox VE 8 has no lock and no fabrics. There, concurrent changes of others are also applied.
   - The token needs C(SDN.Allocate) on C(/sdn), and C(Sys.Audit) on C(/). The removal of a VNet
     needs C(VM.Audit) on all guests, and changes of O(fabric_nodes) need C(Sys.Modify) on these
     nodes.
@@ -40,19 +40,19 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
       type:
-        description: Type of the zone. A new zone needs it, and it cannot be changed.
+        description: Type of the zone. Required for a new zone. It cannot be changed.
         type: str
         choices: [simple, vlan, qinq, vxlan, evpn]
       bridge:
         description: Bridge of the nodes, for O(zones[].type=vlan) and V(qinq).
         type: str
       nodes:
-        description: Nodes of the zone. By default, and with an empty list, all nodes.
+        description: Nodes of the zone. By default, or with an empty list, all nodes.
         type: list
         elements: str
       tag:
@@ -68,8 +68,8 @@ options:
         elements: str
       fabric:
         description:
-          - Fabric that connects the nodes, in place of O(zones[].peers). An empty value removes it.
-          - Proxmox VE has fabrics since 9.0.
+          - Fabric that connects the nodes, instead of O(zones[].peers). An empty value removes it.
+          - Needs Proxmox VE 9.0.
         type: str
       vxlan_port:
         description: UDP port of VXLAN.
@@ -85,16 +85,16 @@ options:
         type: list
         elements: str
       exitnodes_primary:
-        description: Exit node that is preferred. An empty value removes it.
+        description: Preferred exit node. An empty value removes it.
         type: str
       exitnodes_local_routing:
-        description: Whether exit nodes reach the VNets themselves.
+        description: Whether exit nodes can reach the VNets themselves.
         type: bool
       advertise_subnets:
         description: Whether EVPN announces whole subnets.
         type: bool
       disable_arp_nd_suppression:
-        description: Whether ARP and ND packets are not suppressed.
+        description: Whether the suppression of ARP and ND packets is disabled.
         type: bool
       rt_import:
         description: Route targets to import. An empty value removes them.
@@ -103,7 +103,7 @@ options:
         description: MAC address of the anycast gateway. An empty value removes it.
         type: str
       bridge_disable_mac_learning:
-        description: Whether bridges learn no MAC addresses.
+        description: Whether bridges do not learn MAC addresses.
         type: bool
       mtu:
         description: MTU of the zone.
@@ -134,12 +134,12 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
       zone:
-        description: Zone of the VNet. A new VNet needs it.
+        description: Zone of the VNet. Required for a new VNet.
         type: str
       tag:
         description: VLAN tag or VXLAN ID.
@@ -167,7 +167,7 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
@@ -198,8 +198,8 @@ options:
         type: str
   fabrics:
     description:
-      - Fabrics, networks of routes between the nodes. Proxmox VE has them since 9.0.
-      - Fabrics with other protocols, which later versions have, are returned and stay unchanged.
+      - Fabrics, which are routed networks between the nodes. They need Proxmox VE 9.0.
+      - Fabrics with other protocols, which later versions support, are returned and not changed.
     type: list
     elements: dict
     suboptions:
@@ -208,12 +208,12 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist. The nodes of a fabric are removed with it.
+        description: Whether the object exists. The nodes of a fabric are removed with the fabric.
         type: str
         choices: [present, absent]
         default: present
       protocol:
-        description: Protocol of the fabric. A new fabric needs it, and it cannot be changed.
+        description: Protocol of the fabric. Required for a new fabric. It cannot be changed.
         type: str
         choices: [openfabric, ospf]
       ip_prefix:
@@ -233,7 +233,7 @@ options:
         description: Seconds between complete sequence number packets, 1 to 600, for V(openfabric).
         type: int
       area:
-        description: Area, a number or an IPv4 address, for V(ospf), which needs it.
+        description: Area, a number or an IPv4 address. Required for V(ospf).
         type: str
   fabric_nodes:
     description: Nodes of fabrics.
@@ -249,7 +249,7 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
@@ -271,15 +271,15 @@ options:
             type: str
             required: true
           ip:
-            description: IPv4 address with the length of its prefix. By default, the interface has
-              none of its own.
+            description: IPv4 address with prefix length. By default, the interface does not have
+              its own address.
             type: str
           ip6:
-            description: IPv6 address with the length of its prefix, for V(openfabric).
+            description: IPv6 address with prefix length, for V(openfabric).
             type: str
           hello_multiplier:
-            description: Number of missed hello packets, 2 to 100, after which a neighbour is gone,
-              for V(openfabric).
+            description: Number of missed hello packets, 2 to 100, after which a neighbour counts as
+              lost, for V(openfabric).
             type: int
   controllers:
     description: Controllers.
@@ -291,16 +291,16 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
       type:
-        description: Type of the controller. A new one needs it.
+        description: Type of the controller. Required for a new controller.
         type: str
         choices: [evpn, bgp, isis]
       asn:
-        description: Number of the autonomous system.
+        description: Autonomous system number.
         type: int
       peers:
         description: Addresses of the peers. An empty list removes them.
@@ -308,9 +308,9 @@ options:
         elements: str
       fabric:
         description:
-          - Fabric that connects the nodes, in place of O(controllers[].peers), for V(evpn). An
-            empty value removes it.
-          - Proxmox VE has fabrics since 9.0.
+          - Fabric that connects the nodes, instead of O(controllers[].peers), for V(evpn). An empty
+            value removes it.
+          - Needs Proxmox VE 9.0.
         type: str
       node:
         description: Node of the controller.
@@ -325,7 +325,7 @@ options:
         description: Interface with the address of the router. An empty value removes it.
         type: str
       bgp_multipath_as_path_relax:
-        description: Whether paths of the same length are used together.
+        description: Whether multiple paths of the same length are used.
         type: bool
       isis_domain:
         description: Name of the IS-IS domain.
@@ -338,7 +338,7 @@ options:
         description: Network entity title of IS-IS.
         type: str
   ipams:
-    description: IPAMs. They take effect at once, without an apply.
+    description: IPAMs. Changes to them take effect immediately, without an apply.
     type: list
     elements: dict
     suboptions:
@@ -347,12 +347,12 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
       type:
-        description: Type of the IPAM. A new one needs it.
+        description: Type of the IPAM. Required for a new IPAM.
         type: str
         choices: [pve, netbox, phpipam]
       url:
@@ -368,7 +368,7 @@ options:
         description: Fingerprint of its certificate. An empty value removes it.
         type: str
   dns:
-    description: Name servers. They take effect at once, without an apply.
+    description: Name servers. Changes to them take effect immediately, without an apply.
     type: list
     elements: dict
     suboptions:
@@ -377,12 +377,12 @@ options:
         type: str
         required: true
       state:
-        description: Whether the object must exist.
+        description: Whether the object exists.
         type: str
         choices: [present, absent]
         default: present
       type:
-        description: Type of the name server. A new one needs it.
+        description: Type of the name server. Required for a new name server.
         type: str
         choices: [powerdns]
       url:
@@ -395,21 +395,22 @@ options:
         description: Time to live of records.
         type: int
       reversemaskv6:
-        description: Length of the prefix of reverse zones for IPv6.
+        description: Prefix length of reverse zones for IPv6.
         type: int
       fingerprint:
         description: Fingerprint of its certificate. An empty value removes it.
         type: str
   exact:
     description:
-      - Sections whose objects are removed if they are not listed. Each of them must be set.
-      - VNets of tenants, and their subnets, stay. M(pve.fleet.tenant) creates and removes them.
+      - Sections whose objects are removed if they are not listed. Each of these sections must be
+        set.
+      - VNets of tenants and their subnets are kept. M(pve.fleet.tenant) creates and removes them.
     type: list
     elements: str
     choices: [zones, vnets, subnets, fabrics, fabric_nodes, controllers, ipams, dns]
   task_timeout:
     description:
-      - Seconds to wait for the task of an apply, and for the zones of the nodes after it.
+      - Seconds to wait for the task of an apply, and then for the zones on the nodes.
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
@@ -487,21 +488,21 @@ RETURN = r"""
 sdn:
   description:
     - The running objects by section, in the form of the options, without tokens and keys.
-    - Module M(pve.fleet.sdn) leaves out subnets, IPAMs and name servers if the task does not
-      concern them.
+    - Module M(pve.fleet.sdn) omits subnets, IPAMs and name servers if the task does not concern
+      them.
   returned: success
   type: dict
   sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams,
     tag: 110}]}
 dry_run:
-  description: Differences of the files C(interfaces) and C(frr) on each node, as Proxmox VE foresaw
-    them before the apply. They are part of the diff.
+  description: Differences of the files C(interfaces) and C(frr) on each node, as Proxmox VE
+    predicted them before the apply. They are part of the diff.
   returned: success
   type: dict
   sample: {pve1: {interfaces: +auto blue}}
 nodes:
   description: Status of each zone on each node, V(available), V(pending) or V(error). Module
-    M(pve.fleet.sdn) has it after an apply.
+    M(pve.fleet.sdn) returns it after an apply.
   returned: success
   type: dict
   sample: {pve1: {teams: available}}

@@ -11,8 +11,8 @@ short_description: Gather information about software-defined networks
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns zones, VNets, subnets, fabrics, controllers, IPAMs and name servers as they run, in the
-    form in which module M(pve.fleet.sdn) declares them.
+  - Returns zones, VNets, subnets, fabrics, controllers, IPAMs and name servers in their running
+    configuration, in the form of the options of M(pve.fleet.sdn).
   - It also returns pending changes, addresses leased by the IPAM of Proxmox VE, and the status of
     zones on each node.
   - The token needs C(SDN.Audit) on C(/sdn), and C(Sys.Audit) on C(/).
@@ -26,7 +26,7 @@ EXAMPLES = r"""
   pve.fleet.sdn_info:
   register: networks
 
-- name: List changes that are not applied
+- name: List changes that have not been applied
   ansible.builtin.debug:
     var: networks.pending
 """
@@ -35,14 +35,14 @@ RETURN = r"""
 sdn:
   description:
     - The running objects by section, in the form of the options, without tokens and keys.
-    - Module M(pve.fleet.sdn) leaves out subnets, IPAMs and name servers if the task does not
-      concern them.
+    - Module M(pve.fleet.sdn) omits subnets, IPAMs and name servers if the task does not concern
+      them.
   returned: success
   type: dict
   sample: {zones: [{name: teams, type: vlan, bridge: vmbr0}], vnets: [{name: blue, zone: teams,
     tag: 110}]}
 pending:
-  description: Changes that are configured and do not run.
+  description: Changes that are configured but not applied.
   returned: success
   type: list
   elements: str
@@ -56,7 +56,7 @@ leases:
     hostname: web, vmid: 10001, gateway: null}]
 nodes:
   description: Status of each zone on each node, V(available), V(pending) or V(error). Module
-    M(pve.fleet.sdn) has it after an apply.
+    M(pve.fleet.sdn) returns it after an apply.
   returned: success
   type: dict
   sample: {pve1: {teams: available}}

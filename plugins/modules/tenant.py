@@ -11,20 +11,20 @@ short_description: Manage tenants
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and removes all that a tenant has in Proxmox VE. That is a pool, roles with the
-    least privileges, a user or a group, an API token, the rights on the pool and on what the tenant
-    may use, and the registered tag.
-  - The whole plan is made and checked before the first change. Where a change fails all the same,
-    RV(error) says in C(done) what was done before, and a second run completes the rest.
-  - Rights that the roles of the tenant give on other paths or to others are taken away. Rights by
-    other roles stay, and are reported in a warning.
+  - Creates, changes and removes all resources of a tenant in Proxmox VE. These are a pool, roles
+    with the least privileges, a user or a group, an API token, the rights on the pool and on the
+    objects that the tenant may use, and the registered tag.
+  - The whole plan is made and checked before the first change. If a change still fails, C(done) in
+    RV(error) lists the completed steps, and a second run completes the rest.
+  - Rights that the roles of the tenant grant on other paths or to other users are removed. Rights
+    by other roles are kept, and reported in a warning.
   - With O(state=absent), the VMs of the tenant are removed first. If one of them cannot be removed,
-    all other parts stay.
+    all other parts are kept.
   - The caller needs the privileges of an administrator.
 options:
   name:
     description:
-      - Name of the tenant, as the tenant of its VMs. It has letters, digits, C(_) and C(-).
+      - Name of the tenant, as the tenant of its VMs. It can contain letters, digits, C(_) and C(-).
       - The roles of the tenant, its user and the tag of its VMs have the name C(tenant_NAME), see
         O(tenant_prefix).
     type: str
@@ -35,9 +35,9 @@ options:
     default: tenant_
   state:
     description:
-      - V(present) creates what the tenant lacks, and changes what differs.
-      - V(rotated) gives the tenant another token, and removes the one in use when the new one is
-        verified. An interrupted run is completed by the next one.
+      - V(present) creates missing parts of the tenant, and updates settings that differ.
+      - V(rotated) creates a new token for the tenant, and removes the token in use after the new
+        token is verified. The next run completes an interrupted one.
       - V(absent) removes the tenant with its VMs and their disks. Run it in check mode first.
     type: str
     choices: [present, rotated, absent]
@@ -52,12 +52,13 @@ options:
   operations:
     description:
       - What the tenant may do with the VMs and containers in its pool. Its roles have exactly the
-        privileges that M(pve.fleet.preflight_info) checks for the tasks behind it.
-      - V(read) is part of each of the others. V(operate) is to start and stop VMs, to open consoles
-        and to ask guest agents. V(provision) is to create, clone, change, migrate and remove VMs
-        and containers. V(snapshot) is to create, remove and roll back to snapshots. V(images) is to
-        download and upload files to O(image_storages). V(backup) is to list and create backups, and
-        to remove those of its own VMs, on O(storages).
+        privileges that M(pve.fleet.preflight_info) checks for the corresponding tasks.
+      - V(read) is included in all others. V(operate) allows the tenant to start and stop VMs, to
+        open consoles and to query guest agents. V(provision) allows it to create, clone, change,
+        migrate and remove VMs and containers. V(snapshot) allows it to create and remove snapshots,
+        and to roll back to them. V(images) allows it to download and upload files to
+        O(image_storages). V(backup) allows it to list and create backups, and to remove backups of
+        its own VMs, on O(storages).
     type: list
     elements: str
     choices: [read, operate, provision, snapshot, images, backup]
@@ -65,8 +66,8 @@ options:
   templates:
     description:
       - Templates of VMs and containers that the tenant may clone, by name or VMID.
-      - A name means every version and copy of that name, except templates of other tenants. A
-        version that is published later is added by the next run.
+      - A name includes every version and copy with that name, except templates of other tenants.
+        The next run adds versions that are published later.
     type: list
     elements: str
     default: []
@@ -80,29 +81,29 @@ options:
     description:
       - Storages with files that the tenant may use with V(provision) in O(operations), such as
         container templates and ISOs. With V(images), it may also put files there.
-      - A storage in O(storages) needs no entry here for its files to be used.
+      - Files on a storage in O(storages) can be used without an entry here.
     type: list
     elements: str
     default: []
   bridges:
     description: Bridges that the tenant may use, or VNets as V(ZONE/VNET). A bridge includes its
-      VLANs; one VLAN is V(localnetwork/vmbr0/120).
+      VLANs. A single VLAN is written as V(localnetwork/vmbr0/120).
     type: list
     elements: str
     default: []
   networks:
     description:
-      - Own networks of the tenant by their names. Each becomes a VNet with the mark of the tenant
-        in its alias, and the tenant gets C(SDN.Use) on it. The ID of the VNet follows from the
-        tenant and the name, see RV(tenant.networks).
+      - Own networks of the tenant by name. Each becomes a VNet with the mark of the tenant in its
+        alias, and the tenant gets C(SDN.Use) on it. The ID of the VNet is derived from the tenant
+        and the name, see RV(tenant.networks).
       - Keys are C(zone), which must exist and makes the entry an own network, C(tag) or
-        C(tag_range) (the first and the last tag of a range, of which the first free one is taken),
+        C(tag_range) (the first and the last tag of a range, from which the first free tag is used),
         C(subnet), C(gateway), C(snat), C(dhcp_ranges) and C(dhcp_dns_server) as in
         M(pve.fleet.sdn), and C(state), V(present) or V(absent). Options of a NIC, as in
         O(pve.fleet.vm#module:networks), apply to the NICs of guests.
-      - An entry without C(zone) is a named network of O(pve.fleet.vm#module:networks), and ignored
-        here.
-      - A network that is not listed stays. A VNet that a guest uses is not removed.
+      - An entry without C(zone) is a named network of O(pve.fleet.vm#module:networks). It is
+        ignored here.
+      - Networks that are not listed are kept. A VNet that a guest uses is not removed.
     type: dict
     default: {}
   isolation:
@@ -110,41 +111,44 @@ options:
       - V(own) lets only guests of the tenant and of its O(peers) reach its guests on its networks.
         V(shared) lets guests of all tenants reach them. V(none) sets no firewall. It needs
         O(networks) with C(subnet).
-      - V(own) and V(shared) create a security group, which guests on the networks get with filters
-        of MAC and IP addresses when M(pve.fleet.vm), M(pve.fleet.container) or M(pve.fleet.vms)
-        create or change them.
-      - By default, V(own) with O(networks), else nothing is changed.
+      - V(own) and V(shared) create a security group. Guests on the networks get this group and
+        filters of MAC and IP addresses when M(pve.fleet.vm), M(pve.fleet.container) or
+        M(pve.fleet.vms) create or change them.
+      - By default, V(own) with O(networks). Otherwise, nothing is changed.
     type: str
     choices: [own, shared, none]
   peers:
-    description: Other tenants by name whose guests may reach the guests of this one. Without
-      networks of such a tenant, nothing is opened yet.
+    description: Names of other tenants whose guests may reach the guests of this tenant. If such a
+      tenant does not have networks yet, nothing is opened.
     type: list
     elements: str
     default: []
   nodes:
     description:
-      - Nodes whose state the tenant may see, which the placement of VMs by load needs.
-      - Proxmox VE has no right to use a node. The site of the tenant limits the nodes of its VMs.
+      - Nodes whose state the tenant may see, which is needed to place VMs by load.
+      - Proxmox VE has no privilege for the use of a node. The site of the tenant limits the nodes
+        of its VMs.
     type: list
     elements: str
     default: []
   owner:
     description:
-      - User with its realm that the token belongs to. By default, C(tenant_NAME@pve), which is
+      - User with its realm to which the token belongs. By default, C(tenant_NAME@pve), which is
         created without a password.
-      - A user that exists must be named here. The user and its other tokens are kept when the
-        tenant is removed.
-      - Several tenants can have one owner. The token of each then has the rights of all of them.
+      - An existing user must be named here. The user and its other tokens are kept when the tenant
+        is removed.
+      - Several tenants can have the same owner. The token of each tenant then has the rights of all
+        of them.
     type: str
   group:
-    description: Group of users that gets the rights instead of the user, who is a member of it. It
-      is created if it does not exist. One that existed before is kept when the tenant is removed.
+    description: Group of users that gets the rights instead of the user, who becomes a member of
+      it. It is created if it does not exist. A group that existed before is kept when the tenant is
+      removed.
     type: str
   adopt:
     description:
-      - Whether pool, group, user, tokens, roles and tag that exist without the mark of the tenant
-        in their comments belong to it. With O(state=present) they get the mark. With
+      - Whether an existing pool, group, user, token, role or tag without the mark of the tenant in
+        its comment belongs to the tenant. With O(state=present) they get the mark. With
         O(state=absent) they are removed. Run it in check mode first.
       - It applies to default names, and to comments that begin with C(Tenant NAME), which earlier
         versions wrote. It never applies to something that has the mark of another tenant.
@@ -152,68 +156,68 @@ options:
     default: false
   members:
     description: Users that are also in O(group), such as people of the tenant. They must exist.
-      Others stay in it.
+      Other members stay in the group.
     type: list
     elements: str
     default: []
   token:
-    description: Name of the token of the tenant, without the user. A rotation changes between this
-      name and the same name with C(-2) behind it. By default V(fleet), or C(fleet.NAME) if another
-      tenant of the same O(owner) has it.
+    description: Name of the token of the tenant, without the user. A rotation alternates between
+      this name and the same name with the suffix C(-2). By default, V(fleet), or C(fleet.NAME) if
+      another tenant of the same O(owner) has it.
     type: str
   expire:
-    description: When the token is no longer accepted, as a date or a time such as V(2027-01-31), or
-      V(never). By default, a new token expires after O(token_life), and one that exists is not
-      changed. A token that never expires, or that expires in less than 14 days, leads to a warning.
+    description: When the token expires, as a date or a time such as V(2027-01-31), or V(never). By
+      default, a new token expires after O(token_life), and an existing one is not changed. A token
+      that never expires, or that expires in less than 14 days, causes a warning.
     type: str
   token_life:
     description:
-      - Days for which a new token is accepted, unless O(expire) is set. With O(state=rotated), the
-        new token does not expire before the one in use would have.
+      - Days for which a new token is valid, unless O(expire) is set. With O(state=rotated), the new
+        token does not expire earlier than the token in use.
     type: int
     default: 90
   expires_within:
     description:
-      - With O(state=rotated), only a token that expires within this number of days is rotated, and
-        one that never expires without O(expire=never). An interrupted rotation is completed in any
-        case.
-      - By default, the token is rotated.
+      - With O(state=rotated), a token is only rotated if it expires within this number of days, or
+        if it never expires and O(expire=never) is not set. An interrupted rotation is always
+        completed.
+      - By default, the token is always rotated.
     type: int
   registered_tag:
     description:
-      - Whether the tag of the tenant is a registered one, which needs C(Sys.Modify) on C(/) to be
-        set or removed.
-      - By default, it is unless O(operations) has V(provision), because such a tenant sets the tag
-        of its own VMs.
+      - Whether the tag of the tenant is registered. To set or remove a registered tag,
+        C(Sys.Modify) on C(/) is needed.
+      - By default, it is registered unless O(operations) contains V(provision), because such a
+        tenant sets the tag on its own VMs.
     type: bool
   quota:
-    description: What the VMs of the tenant may have in sum, see O(pve.fleet.vm#module:quota).
-      Proxmox VE has no quotas, so here it only leads to a warning where the tenant has more.
+    description: Limits for all VMs of the tenant together, see O(pve.fleet.vm#module:quota).
+      Proxmox VE has no quotas, so this module only warns if the tenant exceeds a limit.
     type: dict
   allow_privileged:
     description: Whether the tenant may have privileged containers, see
-      O(pve.fleet.container#module:allow_privileged). Here V(false) only leads to a warning for each
-      that it has.
+      O(pve.fleet.container#module:allow_privileged). With V(false), this module only warns about
+      each existing one.
     type: bool
     default: true
   credentials_file:
     description:
       - File on the host that runs the module, to which the login of the tenant is written with mode
-        0600. Its format is that of O(sites_file), so every module and the inventory can use it.
-      - The file is reserved before the token is created. A run that was interrupted in between is
-        completed by the next one.
+        0600. It has the format of O(sites_file), so every module and the inventory can use it.
+      - The file is reserved before the token is created. If a run is interrupted in between, the
+        next run completes it.
       - Anything but a regular file with the login of this tenant is refused. A file with wider
         permissions gets mode 0600. With O(state=absent), the file is removed last.
-      - Without it a new login is returned as RV(credentials). Set C(no_log) on such a task.
+      - By default, a new login is returned as RV(credentials). Set C(no_log) on such a task.
     type: path
   vault_password:
     description:
-      - Password with which O(credentials_file) is encrypted, as C(ansible-vault) does. A plain file
-        is encrypted with it. A wrong password is refused before anything is changed.
+      - Password with which O(credentials_file) is encrypted, as by C(ansible-vault). An existing
+        plain file is encrypted with it. A wrong password is refused before the first write.
       - It needs the Python library C(cryptography).
     type: str
   old_token:
-    description: With O(state=rotated), whether the token that was in use is removed. Without
+    description: With O(state=rotated), whether the former token is removed. Without
       O(credentials_file), it must be kept until the new login is handed over.
     type: str
     choices: [remove, keep]
@@ -224,35 +228,36 @@ options:
     type: bool
     default: false
   current_token:
-    description: With O(state=rotated), the name of the token in use where there are two and
-      O(credentials_file) does not say it.
+    description: With O(state=rotated), the name of the token in use if there are two tokens and
+      O(credentials_file) does not identify it.
     type: str
   current_secret:
-    description: Secret of O(current_token), with which it is verified.
+    description: Secret of O(current_token), for its verification.
     type: str
   strays:
     description:
-      - With O(state=absent), what happens to guests that are not clearly the tenant's. These are
-        VMs and containers with its tag outside of O(pool), in the pool without its tag, still being
-        made for it, or with the tags of several tenants.
-      - V(stop) removes nothing and names them. V(keep) leaves them, and takes them out of the pool.
-        V(remove) also removes those of them that have no other tenant's tag.
-      - The same applies to tokens of its user without its mark. With V(keep) the user stays, too.
+      - With O(state=absent), what happens to guests that do not clearly belong to the tenant. These
+        are VMs and containers with its tag outside of O(pool), in the pool without its tag, still
+        being created for it, or with the tags of several tenants.
+      - V(stop) removes nothing and names these guests. V(keep) keeps them, and removes them from
+        the pool. V(remove) also removes the ones without another tenant's tag.
+      - The same applies to tokens of its user without its mark. With V(keep), the user is also
+        kept.
       - In a pool that existed before, or on which another tenant has rights, guests without its tag
         are ignored.
     type: str
     choices: [stop, keep, remove]
     default: stop
   confirm:
-    description: With O(state=absent), the name of the tenant once more. Without it nothing is
-      removed. Check mode does not need it.
+    description: With O(state=absent), the name of the tenant again. Without it, nothing is removed.
+      Check mode does not need it.
     type: str
   protection:
-    description: With O(state=absent), V(false) removes protected VMs too.
+    description: With O(state=absent), V(false) also removes protected VMs.
     type: bool
   allow_self:
-    description: Whether the task may take privileges away from its own login, or delete its own
-      token. Without it, this is refused before the first write, and the message names the loss.
+    description: Whether the task may remove privileges of its own login, or delete its own token.
+      With V(false), this is refused before the first write, and the message names the loss.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -274,7 +279,7 @@ EXAMPLES = r"""
     token_life: 90
     credentials_file: "{{ playbook_dir }}/initech.sites.yml"
 
-- name: Use its token
+- name: Use the token of the tenant
   pve.fleet.vm:
     sites_file: "{{ playbook_dir }}/initech.sites.yml"
     name: app1
@@ -282,18 +287,18 @@ EXAMPLES = r"""
     pool: initech
     source: debian-13
 
-- name: Give it another token, without a moment in which none is valid
+- name: Rotate its token without an interruption
   pve.fleet.tenant:
     name: initech
     state: rotated
     credentials_file: "{{ playbook_dir }}/initech.sites.yml"
 
-- name: Create the zone of the networks of tenants
+- name: Create a zone for the networks of tenants
   pve.fleet.sdn:
     zones:
       - {name: teams, type: vlan, bridge: vmbr0}
 
-- name: Switch the firewall of the cluster on
+- name: Enable the firewall of the cluster
   pve.fleet.firewall:
     scope: cluster
     options: {enable: true}
@@ -316,18 +321,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tenant:
-  description: The tenant as it is afterwards, or in check mode as it would be, and null when it is
-    removed.
+  description: The tenant as it is afterwards, or in check mode as it would be. It is null if the
+    tenant is removed.
   returned: success
   type: dict
   contains:
     name: {description: Its name., type: str, sample: acme}
     tag: {description: The tag of its VMs., type: str, sample: tenant_acme}
-    registered_tag: {description: Whether the tag is a registered one., type: bool, sample: false}
+    registered_tag: {description: Whether the tag is registered., type: bool, sample: false}
     pool: {description: The pool of its VMs., type: str, sample: acme}
     user: {description: The user of its token., type: str, sample: tenant_acme@pve}
     group: {description: 'The group that has the rights, null for the user.', type: str}
-    token_id: {description: The whole name of its token., type: str, sample: tenant_acme@pve!fleet}
+    token_id: {description: The full name of its token., type: str, sample: tenant_acme@pve!fleet}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
       VM.Clone]}}
     rights: {description: Roles by path., type: dict, sample: {/vms/9000: [tenant_acme.template]}}
@@ -343,13 +348,13 @@ tenant:
 credentials:
   description:
     - The login of a token that was created in this run, as the content of a O(sites_file). It is
-      null without one, and where O(credentials_file) has it.
+      null if no token was created, or if the login was written to O(credentials_file).
   returned: success
   type: dict
 not_isolated:
   description:
-    - VMIDs of guests that existed on a VNet of the tenant before its isolation, and that it does
-      not separate yet. A warning names them. A task that lists their NICs with O(networks) isolates
+    - VMIDs of guests that existed on a VNet of the tenant before its isolation, and that are not
+      isolated yet. A warning names them. A task that lists their NICs with O(networks) isolates
       them.
     - It is empty if O(networks) lists no VNet, and with O(isolation=none).
   returned: with O(state=present)

@@ -12,11 +12,11 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the tenants of a cluster with their pools, users, tokens, roles, rights and VMs.
-  - A tenant is found by the tag of a VM, by a role or by a user that has its name.
+  - A tenant is found by the tag of a VM, or by a role or user with its name.
 options:
   name:
-    description: Name of a tenant. By default, all tenants are returned that have a tag, a role or a
-      user by O(tenant_prefix).
+    description: Name of a tenant. By default, all tenants with a tag, a role or a user according to
+      O(tenant_prefix) are returned.
     type: str
   tenant_prefix:
     description: Prefix of the tags of tenants.
@@ -55,14 +55,14 @@ tenants:
       type: list
       elements: dict
       contains:
-        token_id: {description: Whole name of the token., type: str, sample: tenant_acme@pve!fleet}
+        token_id: {description: Full name of the token., type: str, sample: tenant_acme@pve!fleet}
         expire: {description: 'When it expires, null for never.', type: str,
           sample: '2035-12-31T00:00:00Z'}
-        created: {description: 'The day on which M(pve.fleet.tenant) created it, null for another.',
-          type: str, sample: '2026-11-22'}
+        created: {description: 'The day on which M(pve.fleet.tenant) created it, null for other
+          tokens.', type: str, sample: '2026-11-22'}
         days_left: {description: 'Days until it expires, negative afterwards, null for never.',
           type: int, sample: 89}
-        tenant: {description: 'The tenant that it was created for, null for none.', type: str,
+        tenant: {description: 'The tenant for which it was created, null for none.', type: str,
           sample: acme}
     roles: {description: Privileges by role., type: dict, sample: {tenant_acme.template: [VM.Audit,
       VM.Clone]}}

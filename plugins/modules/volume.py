@@ -13,58 +13,58 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads a local file to a storage, lets a node download one from a URL, copies a volume to
     another node, allocates a disk, sets notes and protection of backups, and deletes volumes.
-  - An upload that fails leaves no file. Proxmox VE writes it to a temporary file on the node that
-    answers the API first, so that node needs the space in C(/var/tmp) as well.
-  - The API takes uploads of ISOs, disk images to import and container templates. It does not take
-    snippets, so the module writes them to a mounted directory, or to the node by SSH.
+  - An upload that fails leaves no file. Proxmox VE first writes it to a temporary file on the node
+    that answers the API, so that node also needs the space in C(/var/tmp).
+  - The API accepts uploads of ISOs, disk images to import and container templates. It does not
+    accept snippets, so the module writes them to a mounted directory, or to the node by SSH.
   - The token needs C(Datastore.AllocateTemplate) on the storage to upload and download,
     C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate, and
     C(Datastore.Allocate) to delete.
 options:
   state:
     description:
-      - V(present) creates the volume if it does not exist, and changes what differs. V(absent)
-        deletes it.
-      - A protected backup is not deleted, and a disk or a snippet that a guest uses with O(force)
-        only.
+      - V(present) creates the volume if it does not exist, and updates settings that differ.
+        V(absent) deletes it.
+      - A protected backup is not deleted. A disk or a snippet that a guest uses is only deleted
+        with O(force).
     type: str
     choices: [present, absent]
     default: present
   volume:
-    description: Volume ID, such as V(local:iso/debian.iso), V(local-lvm:vm-100-data) or that of a
-      backup. By default, it follows from O(storage), O(content) and O(filename).
+    description: Volume ID, such as V(local:iso/debian.iso), V(local-lvm:vm-100-data) or the volume
+      ID of a backup. By default, it is derived from O(storage), O(content) and O(filename).
     type: str
   storage:
     description: Storage of the volume. Required without O(volume).
     type: str
   node:
-    description: Node that works on the volume. For a storage that is not shared, the node of the
-      storage. By default, the default node of the connection, or else the first online node with
-      the storage.
+    description: Node that handles the requests. For a storage that is not shared, the node that has
+      the storage. By default, the default node of the connection, or else the first online node
+      with the storage.
     type: str
   src:
     description:
-      - Local file that is uploaded, on the machine that runs the task. It is read as it is sent,
-        and never as a whole.
-      - A file of another size on the storage is replaced. The content is not compared.
+      - Local file to upload, on the machine that runs the task. It is read in parts while it is
+        sent.
+      - A file with another size on the storage is replaced. The content is not compared.
       - With O(content=snippets), the file becomes a snippet, whose content is compared by its
         checksum.
     type: path
   text:
-    description: Content of a snippet, which is named with O(filename) or O(volume). A diff shows
-      its checksum only.
+    description: Content of a snippet, whose name is set with O(filename) or O(volume). A diff only
+      shows its checksum.
     type: str
   snippet_directory:
     description:
-      - Where the C(snippets) directory of the storage is mounted on the machine that runs the task.
-        The API of Proxmox VE does not take snippets, so the file is written there, with a temporary
-        name first.
+      - Path at which the C(snippets) directory of the storage is mounted on the machine that runs
+        the task. The API of Proxmox VE does not accept snippets, so the file is written there,
+        first under a temporary name.
       - A file that begins with C(#!) becomes executable, as hook scripts must be.
       - A snippet needs this option or O(ssh).
     type: path
   ssh:
-    description: Login to O(node) by which a snippet is written to the directory of its storage.
-      C({}) is C(root) with the keys of the user that runs the task.
+    description: SSH login to O(node) with which a snippet is written to the directory of its
+      storage. C({}) means C(root) with the keys of the user that runs the task.
     type: dict
     suboptions:
       address:
@@ -79,13 +79,13 @@ options:
         type: bool
         default: false
       port:
-        description: Port of SSH. By default, the one of the configuration of C(ssh).
+        description: SSH port. By default, the port in the configuration of C(ssh).
         type: int
       private_key_file:
-        description: Private key. By default, the keys of the configuration of C(ssh).
+        description: Private key. By default, the keys in the configuration of C(ssh).
         type: path
       args:
-        description: More arguments for C(ssh). By default, there are none.
+        description: Additional arguments for C(ssh). By default, there are none.
         type: str
       executable:
         description: The program for SSH.
@@ -96,21 +96,22 @@ options:
     type: str
   source_volume:
     description:
-      - Volume of the same storage that is copied, such as V(local:iso/debian.iso). O(volume) is the
-        name of the copy, by default the same name. An existing volume of its size is not changed.
-      - A node reads the volume and writes it by SSH to O(node), so a storage that is not shared is
-        filled from another node. Types C(dir), C(btrfs), C(lvm), C(lvmthin) and C(zfspool) can do
-        this. Proxmox VE copies no backups and no disks in the formats qcow2 and vmdk.
-      - Proxmox VE allows it to C(root@pam) with a password only, and calls it experimental.
+      - Volume of the same storage to copy, such as V(local:iso/debian.iso). O(volume) is the name
+        of the copy, by default the same name. An existing volume of the same size is not changed.
+      - A node reads the volume and writes it to O(node) by SSH, so volumes of a storage that is not
+        shared can be copied from another node. Types C(dir), C(btrfs), C(lvm), C(lvmthin) and
+        C(zfspool) support this. Proxmox VE does not copy backups, or disks in the formats qcow2 and
+        vmdk.
+      - Proxmox VE only allows it for C(root@pam) with a password, and calls it experimental.
     type: str
   source_node:
-    description: Node that has O(source_volume). By default, it is O(node).
+    description: Node that has O(source_volume). By default, O(node).
     type: str
   template:
     description:
       - Container template of Proxmox that a node downloads, by its file name such as
         V(debian-13-standard_13.1-2_amd64.tar.zst), or by its package such as V(debian-13-standard),
-        whose newest version is taken.
+        whose newest version is used.
       - Proxmox VE verifies its checksum.
     type: str
   image:
@@ -129,8 +130,9 @@ options:
   checksum:
     description:
       - Checksum of the file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the digits.
-      - That of O(src) is verified before the upload and by Proxmox VE after it. Proxmox VE deletes
-        a file with another checksum, and the task fails.
+      - Checksum of the file as C(ALGORITHM:DIGITS), such as V(sha256:...), or only the digits. -
+        The checksum of O(src) is verified before the upload, and by Proxmox VE after it. Proxmox VE
+        deletes a file with another checksum, and the task fails.
     type: str
   checksum_algorithm:
     description: Algorithm of O(checksum) if that has no prefix. By default, it is derived from the
@@ -139,7 +141,7 @@ options:
     choices: [md5, sha1, sha224, sha256, sha384, sha512]
   compression:
     description: Compression of the file at O(source_url). The node decompresses it; O(checksum) is
-      that of the compressed file.
+      the checksum of the compressed file.
     type: str
     choices: [bz2, gz, lzo, zst]
   verify_certificates:
@@ -147,11 +149,11 @@ options:
     type: bool
     default: true
   size:
-    description: Size of a new disk, such as V(32G). O(volume) is its name then. A disk of another
-      size is an error.
+    description: Size of a new disk, such as V(32G). O(volume) is then its name. An existing disk of
+      another size is an error.
     type: str
   vmid:
-    description: Guest that a new disk belongs to. Required with O(size).
+    description: Guest to which a new disk belongs. Required with O(size).
     type: int
   format:
     description: Format of a new disk. By default, the default of the storage.
@@ -165,7 +167,7 @@ options:
       changed.
     type: bool
   force:
-    description: Whether O(src) is uploaded even if a file of its size is there, and whether
+    description: Whether O(src) is uploaded even if a file of the same size exists, and whether
       O(state=absent) also deletes a disk or a snippet that a guest uses.
     type: bool
     default: false
@@ -243,9 +245,9 @@ EXAMPLES = r"""
 RETURN = r"""
 volume:
   description:
-    - The volume as it is afterwards, or in check mode as it would be; what only Proxmox VE knows is
-      null then.
-    - It is null when the volume is deleted.
+    - The volume as it is afterwards, or in check mode as it would be. In check mode, values that
+      only Proxmox VE knows are null.
+    - It is null if the volume is deleted.
     - RV(pve.fleet.volume_info#module:volumes) describes its fields.
   returned: success
   type: dict

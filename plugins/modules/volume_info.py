@@ -11,8 +11,8 @@ short_description: Gather information about volumes of a storage
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the volumes of a storage as a node lists them, all or those of a content type or guest.
-    Two requests are made.
+  - Returns the volumes of a storage as a node lists them, optionally only the volumes of a content
+    type or a guest. Two requests are made.
   - The token needs C(Datastore.Audit) on the storage. Proxmox VE leaves out volumes of guests on
     which the token has no privileges.
 options:
@@ -25,11 +25,12 @@ options:
       else the first online node with the storage.
     type: str
   content:
-    description: Content type of the volumes. By default, all volumes are returned.
+    description: Content type of the volumes. By default, volumes of all content types are returned.
     type: str
     choices: [backup, images, import, iso, rootdir, snippets, vztmpl]
   vmid:
-    description: Guest whose volumes are returned. By default, those of all guests are.
+    description: Guest whose volumes are returned. By default, the volumes of all guests are
+      returned.
     type: int
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -57,7 +58,7 @@ volumes:
   contains:
     volid: {description: Its volume ID., type: str, sample: 'local:iso/debian.iso'}
     storage: {description: Its storage., type: str, sample: local}
-    node: {description: The node that was asked., type: str, sample: pve1}
+    node: {description: The node that answered., type: str, sample: pve1}
     content: {description: Its content type., type: str, sample: iso}
     format: {description: Its format., type: str, sample: iso}
     size: {description: Its size in bytes., type: int, sample: 702545920}

@@ -9,7 +9,7 @@ from ..form import Spec
 
 
 def scope_spec() -> Spec:
-    """Return the options that choose the scope."""
+    """Return the options that select the scope."""
     return {
         "scope": {
             "type": "str",
