@@ -12,35 +12,35 @@ options:
   state_file:
     description:
       - File with the position up to which events are known, on the machine that runs
-        ansible-rulebook. Its directory must exist and outlast a restart. Files with the suffixes
+        ansible-rulebook. Its directory must exist and survive a restart. Files with the suffixes
         C(.delivered) and C(.lock) are written beside it.
-      - Each source needs a file of its own. Without the file, the source starts again, and earlier
-        changes give no events.
+      - Each source needs its own file. If the file is missing, the source starts from the
+        beginning, without events about earlier changes.
     type: str
     required: true
   interval:
-    description: Seconds from the end of one reading of a site to the next one.
+    description: Seconds between two readings of a site.
     type: float
     default: 30
   slow_interval:
-    description: Seconds from one reading of backups, disks and drift to the next one.
+    description: Seconds between two readings of backups, disks and drift.
     type: float
     default: 3600
   longest_pause:
-    description: Maximum of the growing pause, in seconds, while a site does not answer.
+    description: Maximum length in seconds of the growing pause while a site does not answer.
     type: float
     default: 600
   tenant_prefix:
-    description: Start of the tags that name tenants.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   storage_limit:
-    description: Percentage of its size from which a storage is reported as too full. The alarm ends
-      two points below.
+    description: Usage in percent from which a storage is reported as too full. The alarm ends two
+      points below.
     type: float
     default: 90
   quota_limit:
-    description: Percentage of a quota from which its use is reported. The alarm ends two points
+    description: Usage in percent of a quota from which it is reported. The alarm ends two points
       below.
     type: float
     default: 90
@@ -48,19 +48,19 @@ options:
     description:
       - Quotas by tenant, each a dictionary like O(pve.fleet.vm#module:quota). By default, no quota
         is watched.
-      - The use of V(vms), V(cores) and V(memory) is checked at each reading, that of V(disk) at
+      - The use of V(vms), V(cores) and V(memory) is checked at each reading, the use of V(disk) at
         O(slow_interval).
     type: dict
   backup_max_age:
     description:
-      - Age in hours that the newest backup of a guest can have. An older one, or none, is reported
-        as missing.
+      - Maximum age of the newest backup of a guest, in hours. An older or missing backup is
+        reported as missing.
       - By default, the ages of backups are not checked. Failed backups are always reported.
     type: float
   drift:
     description:
       - Options of module M(pve.fleet.drift_info), such as V(vms) and V(defaults), in a dictionary.
-        Its guests are compared with the cluster at O(slow_interval).
+        These guests are compared with the cluster at O(slow_interval).
       - By default, drift is not checked.
     type: dict
 """

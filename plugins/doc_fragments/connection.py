@@ -18,7 +18,7 @@ options:
   port:
     description:
       - The port of the API, V(8006) by default. It overrides a port in O(host) of the site or
-        environment, and must not contradict one of the same place.
+        environment, and must not contradict a port in O(host) of the same source.
       - Environment variable E(PROXMOX_PORT).
     type: int
   user:
@@ -29,14 +29,14 @@ options:
     aliases: [api_user]
   password:
     description:
-      - The password of O(user). An API token is quicker and can be revoked.
+      - The password of O(user). An API token is faster and can be revoked.
       - Environment variables E(PROXMOX_PASSWORD), E(PVE_PASSWORD).
     type: str
     aliases: [api_password]
   token_id:
     description:
-      - The API token, as V(user@realm!id) or as its bare id, which is then joined to O(user).
-      - It wins over a password of the same place.
+      - The API token, as V(user@realm!id) or only its ID, which is then appended to O(user).
+      - It takes precedence over a password of the same source.
       - Environment variables E(PROXMOX_TOKEN_ID), E(PVE_TOKEN_ID).
     type: str
     aliases: [api_token_id]
@@ -48,17 +48,17 @@ options:
     aliases: [api_token_secret]
   validate_certs:
     description:
-      - Whether the certificate of the API must be signed by a trusted CA and hold the name of
+      - Whether the certificate of the API must be signed by a trusted CA and contain the name of
         O(host). The default is V(true).
-      - V(false) gives a warning; set O(ca_path) instead.
-      - Environment variable E(PROXMOX_VALIDATE_CERTS), or with the opposite meaning
+      - V(false) causes a warning. Set O(ca_path) instead.
+      - Environment variables E(PROXMOX_VALIDATE_CERTS), and with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
       - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
-        node it is C(/etc/pve/pve-root-ca.pem).'
-      - Without it the CAs of the system are trusted; E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
+        node, it is C(/etc/pve/pve-root-ca.pem).'
+      - By default, the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
     type: str
@@ -70,49 +70,51 @@ options:
     type: path
   client_key:
     description:
-      - The key of O(client_cert), if that file does not have it.
+      - The key of O(client_cert), if that file does not contain it.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
   timeout:
     description:
-      - Seconds to wait for the answer to one request, V(30) by default; for a connection at most
-        10.
+      - Seconds to wait for the response to one request, V(30) by default. For a connection, the
+        wait is at most 10 seconds.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
   retries:
     description:
-      - Number of tries if the network or a proxy fails. Left out, O(retry_timeout) limits them.
+      - Number of attempts if the network or a proxy fails. By default, O(retry_timeout) limits
+        them.
       - Environment variable E(PROXMOX_RETRIES).
     type: int
   retry_timeout:
     description:
-      - Seconds to retry for if the network, a proxy or Proxmox VE fails, V(30) by default.
+      - Maximum time in seconds for retries if the network, a proxy or Proxmox VE fails, V(30) by
+        default.
       - Environment variable E(PROXMOX_RETRY_TIMEOUT).
     type: float
   lock_timeout:
     description:
-      - Seconds to retry for if a lock is held, V(60) by default.
+      - Maximum time in seconds for retries if a lock is held, V(60) by default.
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
   require_tenant:
     description:
-      - Whether a task that writes must have a tenant, unless it is an administrative one, see the
-        guide on security. V(true) of the task, the site or the environment counts. The default is
-        V(false).
+      - Whether a task that writes must have a tenant, unless it is administrative, see the guide on
+        security. It applies if the task, the site or the environment sets it to V(true). The
+        default is V(false).
       - Environment variable E(PROXMOX_REQUIRE_TENANT).
     type: bool
   site:
     description:
-      - The name of the site to work on, one of O(sites) or of O(sites_file), instead of O(host).
-      - Without it the site that is marked as the default is used, or the one named V(default), or
-        the only one.
-      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored
-        where no sites are defined.
+      - The name of the site to use, from O(sites) or O(sites_file), instead of O(host).
+      - By default, the site that is marked as the default is used, or the site named V(default), or
+        the only site.
+      - Environment variables E(PROXMOX_SITE), E(PROXMOX_DEFAULT_CLUSTER). The latter is ignored if
+        no sites are defined.
     type: str
   sites:
     description:
       - Several clusters, each with a name and the options of the connection. An option of the task
-        wins over that of the site, and the site over the environment.
+        overrides that of the site, which overrides the environment.
     type: list
     elements: dict
     suboptions:
@@ -121,7 +123,7 @@ options:
         type: str
         required: true
       default:
-        description: Whether the site is used when none is named.
+        description: Whether the site is used if no site is named.
         type: bool
       host:
         description: See O(host).

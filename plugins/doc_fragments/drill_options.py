@@ -10,26 +10,26 @@ class ModuleDocFragment:
     COPIES = r"""
 options:
   copies:
-    description: Number of copies that exist at once, at most.
+    description: Maximum number of copies that exist at the same time.
     type: int
     default: 3
   storage:
     description: Storage for all disks of copies that O(storage_map) does not name. By default, a
-      disk is restored to the storage that it was on.
+      disk is restored to its former storage.
     type: str
   storage_map:
-    description: The storage of disks of copies by the storage that they were on.
+    description: The storage of the copies' disks, by their former storage.
     type: dict
   node:
     description: The node of all copies. By default, each copy is placed like a new guest.
     type: str
   copy_pool:
-    description: Resource pool of the copies. By default, they are in none.
+    description: Resource pool of the copies. By default, they are not in a pool.
     type: str
   network:
     description:
-      - An isolated bridge or VNet for all NICs of the copies, which then are connected. Nothing
-        checks that it leads nowhere.
+      - An isolated bridge or VNet for all NICs of the copies, which are then connected. The module
+        does not check the isolation.
       - By default, all NICs are disconnected.
     type: str
   vmid_range:

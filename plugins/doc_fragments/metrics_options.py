@@ -13,11 +13,11 @@ options:
     description:
       - Quotas by tenant, each a dictionary like O(pve.fleet.vm#module:quota), for the metrics about
         quotas.
-      - The use of a tenant is reported with and without this.
+      - The use of each tenant is reported in any case.
     type: dict
     default: {}
   tenant_prefix:
-    description: Prefix of the tags of tenants.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   snapshots:
@@ -29,8 +29,8 @@ options:
       - Whether to read the backups of each guest. This takes one request for each storage with
         backups, on each node if it is not shared, and two for each node.
       - Proxmox VE shows a backup to a caller with C(Datastore.AllocateSpace) on the storage and
-        C(VM.Backup) on the guest, or with C(Datastore.Allocate) on the storage. Without these, the
-        backups of a guest are unknown.
+        C(VM.Backup) on the guest, or with C(Datastore.Allocate) on the storage. Without these
+        privileges, the backups of a guest are unknown.
     type: bool
     default: true
   volumes:
@@ -38,19 +38,19 @@ options:
       - Whether to read the sizes of all disks. This takes one request for each storage with disks,
         on each node if it is not shared.
       - Proxmox VE shows a disk to a caller with C(Datastore.Audit) on the storage and
-        C(VM.Config.Disk) on the guest, or with C(Datastore.Allocate) on the storage. Without these,
-        the disk use of a tenant is unknown.
+        C(VM.Config.Disk) on the guest, or with C(Datastore.Allocate) on the storage. Without these
+        privileges, the disk use of a tenant is unknown.
     type: bool
     default: true
   versions:
     description:
-      - Whether to read the version of Proxmox VE on each node, which no listing has. This takes one
-        request for each online node.
+      - Whether to read the version of Proxmox VE on each node, which is not part of any listing.
+        This takes one request for each online node.
     type: bool
     default: true
   drift:
-    description: What M(pve.fleet.drift_info) returned as C(drift). Without it, there are no metrics
-      about drift.
+    description: The value C(drift) that M(pve.fleet.drift_info) returned. Without it, there are no
+      metrics about drift.
     type: dict
   drills:
     description: The text of the record of drills, C(drill.json) of the role

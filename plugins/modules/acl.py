@@ -11,29 +11,29 @@ short_description: Manage who has which role on a path
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Gives roles on a path to users, groups and tokens, and takes them away. Other roles on the path
-    stay, unless O(exact) is set.
-  - Roles, users, groups and tokens that do not exist are refused before the first write, in check
-    mode too. So is a role with privileges that the caller does not have on the path, because
-    Proxmox VE lets no caller give more than it holds.
-  - Nothing has to exist at the path. A warning is given where nothing does, or where it is hidden
-    from the caller.
+  - Grants roles on a path to users, groups and tokens, and revokes them. Other roles on the path
+    are kept unless O(exact) is set.
+  - Roles, users, groups and tokens that do not exist are refused before the first write, also in
+    check mode. A role with privileges that the caller does not have on the path is also refused,
+    because in Proxmox VE callers cannot grant privileges that they do not have.
+  - The object at the path does not need to exist. If it does not exist, or is hidden from the
+    caller, a warning is shown.
   - The token needs C(Permissions.Modify) on the path, or C(Pool.Allocate) on C(/pool/NAME),
     C(VM.Allocate) on C(/vms/VMID), C(Datastore.Allocate) on C(/storage/NAME) together with all
     privileges of the roles.
 options:
   path:
-    description: Path of what the rights are about, such as V(/pool/globex), V(/vms/100),
+    description: Path to which the rights apply, such as V(/pool/globex), V(/vms/100),
       V(/storage/ceph) or V(/).
     type: str
     required: true
   state:
-    description: Whether the grants are given, V(present), or taken away, V(absent).
+    description: V(present) adds the grants, V(absent) removes them.
     type: str
     choices: [present, absent]
     default: present
   grants:
-    description: Who has which role on O(path). Each item names one of O(grants[].user),
+    description: Holders of roles on O(path). Each item sets one of O(grants[].user),
       O(grants[].group) and O(grants[].token).
     type: list
     elements: dict
@@ -46,26 +46,26 @@ options:
         description: Group of users.
         type: str
       token:
-        description: Whole name of a token, such as V(alice@pve!deploy). A token with privilege
-          separation has no more rights than its user, whatever it is given.
+        description: Full name of a token, such as V(alice@pve!deploy). A token with privilege
+          separation never has more rights than its user.
         type: str
       role:
         description: Name of the role.
         type: str
         required: true
       propagate:
-        description: Whether the role also holds on the paths below. With O(state=absent) the role
-          is taken away in both cases.
+        description: Whether the role also applies to the paths below. With O(state=absent), the
+          role is removed in both cases.
         type: bool
         default: true
   exact:
-    description: Whether all other roles on O(path) are taken away. It cannot be set with
+    description: Whether all other roles on O(path) are removed. It cannot be combined with
       O(state=absent).
     type: bool
     default: false
   allow_self:
-    description: Whether the change may take privileges away from the login of the task itself.
-      Without it, this is refused before the first write, and the message names the privileges.
+    description: Whether the change may remove privileges of the task's own login. With V(false),
+      this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -82,7 +82,7 @@ EXAMPLES = r"""
   pve.fleet.group:
     name: globex
 
-- name: Let it use the VMs of a pool, and take all other roles away
+- name: Let it use the VMs of a pool, and revoke all other roles
   pve.fleet.acl:
     path: /pool/globex
     grants:
@@ -90,7 +90,7 @@ EXAMPLES = r"""
         role: PVEVMUser
     exact: true
 
-- name: Let a token read one storage, but nothing below
+- name: Let a token read one storage, but no paths below it
   pve.fleet.acl:
     path: /storage/ceph
     grants:
@@ -98,7 +98,7 @@ EXAMPLES = r"""
         role: PVEDatastoreUser
         propagate: false
 
-- name: Take both away
+- name: Revoke both
   pve.fleet.acl:
     path: "{{ item.path }}"
     grants: "{{ item.grants }}"

@@ -11,15 +11,15 @@ short_description: Gather information about who has which role
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the rights on one path, or on all paths where a user, a group or a token has a role. One
-    request is made.
-  - The list has the paths on which the caller may change rights, and all paths where it has
+  - Returns the rights on one path, or on all paths on which a user, a group or a token has a role.
+    One request is made.
+  - The list contains the paths on which the caller may change rights, or all paths if it has
     C(Sys.Audit) on C(/access).
-  - What holds on a path also comes from the paths above it, from groups and from pools. This module
-    returns what is set on the path itself.
+  - The effective rights on a path also come from the paths above it, from groups and from pools.
+    This module only returns the rights on the path itself.
 options:
   path:
-    description: One path. By default, all paths are returned on which a role is given.
+    description: One path. By default, all paths on which a role is granted are returned.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -54,7 +54,7 @@ acls:
   contains:
     path: {description: The path., type: str, sample: /pool/globex}
     grants:
-      description: Who has which role there.
+      description: The holders of roles there.
       type: list
       elements: dict
       contains:
@@ -62,7 +62,7 @@ acls:
         group: {description: 'The group, or null.', type: str}
         token: {description: 'The token, or null.', type: str}
         role: {description: The role., type: str, sample: PVEVMUser}
-        propagate: {description: Whether it also holds on the paths below., type: bool,
+        propagate: {description: Whether it also applies to the paths below., type: bool,
           sample: true}
 """
 

@@ -11,13 +11,13 @@ short_description: Manage accounts of ACME
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Registers, changes and deactivates an account at a CA of ACME, such as Let's Encrypt.
-    M(pve.fleet.node) names the account of a node, and M(pve.fleet.acme_certificate) orders its
+  - Registers, changes and deactivates an account at an ACME CA, such as Let's Encrypt.
+    M(pve.fleet.node) sets the account of a node, and M(pve.fleet.acme_certificate) orders its
     certificate.
-  - Proxmox VE lets only C(root@pam) do this, with O(user) and O(password). Another login and a
-    token are refused before any request.
-  - A missing agreement to the terms of the CA and an account that nodes use are refused before the
-    first write.
+  - Proxmox VE only lets C(root@pam) do this, with O(user) and O(password). Other logins and tokens
+    are refused before any request.
+  - The task is refused before the first write if the agreement to the terms of the CA is missing,
+    or if an account to deactivate is used by nodes.
 options:
   name:
     description: Name of the account. M(pve.fleet.node) uses V(default) unless its option C(acme)
@@ -25,8 +25,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) registers the account or changes what differs, V(absent) deactivates it
-      at the CA, which cannot be undone.
+    description: V(present) registers the account or updates settings that differ, V(absent)
+      deactivates it at the CA, which cannot be undone.
     type: str
     choices: [present, absent]
     default: present
@@ -44,11 +44,11 @@ options:
       account if the CA has terms. It cannot be changed.
     type: str
   eab_kid:
-    description: Identifier of the key of an external account, if the CA requires one. It is used
-      for a new account only, and never returned.
+    description: Key identifier of an external account, if the CA requires one. It is only used for
+      a new account, and never returned.
     type: str
   eab_hmac_key:
-    description: HMAC key of the external account. It is used for a new account only, and never
+    description: HMAC key of the external account. It is only used for a new account, and never
       returned.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -82,7 +82,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acme_account:
-  description: The account as it is afterwards, or in check mode as it would be. It is null when the
+  description: The account as it is afterwards, or in check mode as it would be. It is null if the
     account is deactivated. RV(pve.fleet.acme_account_info#module:acme_accounts) describes its
     fields.
   returned: success

@@ -13,7 +13,7 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one account of ACME or all of them, without keys. One request is made for the list, and
     one for each account.
-  - Proxmox VE lets only C(root@pam) do this, with O(user) and O(password).
+  - Proxmox VE only lets C(root@pam) do this, with O(user) and O(password).
 options:
   name:
     description: Name of one account. By default, all accounts are returned.
@@ -45,7 +45,8 @@ acme_accounts:
       sample: 'https://acme-v02.api.letsencrypt.org/directory'}
     tos_url: {description: The terms that were agreed to., type: str,
       sample: 'https://letsencrypt.org/terms'}
-    status: {description: Its state at the CA when Proxmox VE asked last., type: str, sample: valid}
+    status: {description: Its state at the CA in the last query of Proxmox VE., type: str,
+      sample: valid}
     location: {description: Its URL at the CA., type: str,
       sample: 'https://acme-v02.api.letsencrypt.org/acme/acct/1'}
 """

@@ -12,9 +12,9 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Orders a certificate for the domains that M(pve.fleet.node) sets, and waits for the CA. Nothing
-    is ordered as long as the certificate of the node has these domains and is valid for
-    O(renew_days). It replaces an uploaded certificate with other domains.
-  - Proxmox VE renews such a certificate itself. The account must exist, C(pvenode acme account
+    is ordered while the certificate of the node has these domains and is valid for O(renew_days).
+    An uploaded certificate with other domains is replaced.
+  - Proxmox VE renews such a certificate itself. The account must exist. C(pvenode acme account
     register) creates one.
   - The web server of the node loads the certificate. The token needs C(Sys.Modify) on the node, and
     C(Sys.Audit) on C(/).
@@ -43,7 +43,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Name the domain of the node
+- name: Set the domain of the node
   pve.fleet.node:
     node: pve1
     acme:
@@ -53,7 +53,7 @@ EXAMPLES = r"""
   pve.fleet.acme_certificate:
     node: pve1
 
-- name: Order it again two months before it expires
+- name: Order the certificate again two months before it expires
   pve.fleet.acme_certificate:
     node: pve1
     renew_days: 60
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acme_certificate:
-  description: The certificate as it is afterwards, in check mode as it was before. It is null
+  description: The certificate as it is afterwards, in check mode the current one. It is null
     without a certificate.
   returned: success
   type: dict
@@ -76,7 +76,7 @@ acme_certificate:
     fingerprint: {description: Its SHA-256 fingerprint., type: str}
     subject: {description: Its subject., type: str, sample: /CN=pve1.lab.example.com}
     issuer: {description: Its issuer., type: str}
-    not_before: {description: Begin of its validity., type: str, sample: '2026-11-20T20:15:33Z'}
+    not_before: {description: Start of its validity., type: str, sample: '2026-11-20T20:15:33Z'}
     not_after: {description: End of its validity., type: str, sample: '2027-02-18T20:15:33Z'}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

@@ -11,8 +11,8 @@ short_description: Manage plugins of ACME
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and deletes a plugin that proves domains to a CA of ACME, such as Let's
-    Encrypt. M(pve.fleet.node) names the plugin of each domain, and M(pve.fleet.acme_certificate)
+  - Creates, changes and deletes a plugin that validates domains for an ACME CA, such as Let's
+    Encrypt. M(pve.fleet.node) sets the plugin of each domain, and M(pve.fleet.acme_certificate)
     orders the certificate.
   - The token needs C(Sys.Modify) on C(/).
 options:
@@ -21,32 +21,33 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the plugin or changes what differs, V(absent) deletes it.
+    description: V(present) creates the plugin or updates settings that differ, V(absent) deletes
+      it.
     type: str
     choices: [present, absent]
     default: present
   type:
-    description: V(dns) proves a domain by a DNS record, V(standalone) by a web server on port 80 of
-      the node. Required for a new plugin. It cannot be changed.
+    description: V(dns) validates a domain by a DNS record, V(standalone) by a web server on port 80
+      of the node. Required for a new plugin. It cannot be changed.
     type: str
     choices: [dns, standalone]
   api:
-    description: Name of the DNS provider as Proxmox VE has it, such as V(cf). Required for a new
-      plugin of type V(dns). By default, it is not changed.
+    description: Name of the DNS provider in Proxmox VE, such as V(cf). Required for a new plugin of
+      type V(dns). By default, it is not changed.
     type: str
   data:
     description: Variables of the provider with its credentials, by their names. They are never
-      returned. A new plugin has none by default.
+      returned. By default, a new plugin has none.
     type: dict
   update_secrets:
-    description: When O(data) is written to a plugin that exists. V(on_create) never writes it,
+    description: Whether O(data) is written to an existing plugin. V(on_create) never writes it,
       V(always) writes it in each run.
     type: str
     choices: [on_create, always]
     default: on_create
   validation_delay:
-    description: Seconds between the record and its check, V(30) unless set. By default, it is not
-      changed.
+    description: Seconds between the record and its check. Proxmox VE uses V(30) if it is unset. By
+      default, it is not changed.
     type: int
   nodes:
     description: Nodes that use the plugin. An empty list means all nodes. By default, it is not
@@ -65,7 +66,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Prove domains by records at Cloudflare
+- name: Validate domains by DNS records at Cloudflare
   pve.fleet.acme_plugin:
     name: cloudflare
     type: dns
@@ -73,7 +74,7 @@ EXAMPLES = r"""
     data:
       CF_Token: "{{ lookup('ansible.builtin.env', 'CF_TOKEN') or 'not-set' }}"
 
-- name: Write other credentials
+- name: Replace the credentials
   pve.fleet.acme_plugin:
     name: cloudflare
     data: {CF_Token: another-token}
@@ -87,7 +88,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acme_plugin:
-  description: The plugin as it is afterwards, or in check mode as it would be. It is null when the
+  description: The plugin as it is afterwards, or in check mode as it would be. It is null if the
     plugin is deleted. RV(pve.fleet.acme_plugin_info#module:acme_plugins) describes its fields.
   returned: success
   type: dict

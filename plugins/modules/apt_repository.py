@@ -22,12 +22,13 @@ options:
     required: true
   handle:
     description: Handle of a standard repository, such as V(enterprise), V(no-subscription), V(test)
-      or V(ceph-squid-no-subscription). Which ones exist depends on the version of Proxmox VE.
+      or V(ceph-squid-no-subscription). The available repositories depend on the version of Proxmox
+      VE.
     type: str
     required: true
   state:
-    description: Whether the repository is enabled. V(enabled) adds a missing one. A missing one
-      counts as V(disabled).
+    description: Whether the repository is enabled. V(enabled) adds a missing repository. A missing
+      repository counts as V(disabled).
     type: str
     choices: [enabled, disabled]
     default: enabled
@@ -37,7 +38,7 @@ seealso: [{module: pve.fleet.apt_repository_info}, {module: pve.fleet.node}]
 """
 
 EXAMPLES = r"""
-- name: Use the repository without a subscription
+- name: Enable the repository for use without a subscription
   pve.fleet.apt_repository:
     node: pve1
     handle: no-subscription
@@ -51,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 apt_repository:
-  description: The repository. In check mode, as it would be.
+  description: The repository, or in check mode the repository as it would be.
   returned: success
   type: dict
   contains:

@@ -28,7 +28,7 @@ EXAMPLES = r"""
     node: pve1
   register: found
 
-- name: List those that are enabled
+- name: List the enabled repositories
   ansible.builtin.debug:
     msg: "{{ found.repositories | selectattr('state', 'eq', 'enabled') | map(attribute='handle') }}"
 """
@@ -41,7 +41,7 @@ node:
   sample: pve1
 repositories:
   description: The repositories, sorted by handle, each with C(handle), C(name) and C(state), which
-    is null if it is missing.
+    is null if the repository is missing.
   returned: success
   type: list
   elements: dict

@@ -7,61 +7,62 @@
 
 DOCUMENTATION = r"""
 module: audit_info
-short_description: Check the tenants of a cluster for what should not be
+short_description: Audit the tenants of a cluster for stray guests, tokens and rights
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Reports VMs and containers with no, several or an unknown tenant, in a wrong pool, or with a
-    volume of another tenant, tokens that are old or never expire, rights of users that do not
-    exist, and more rights, privileges or guests than a tenant is described to have.
-  - It does not fail because of findings. The playbook C(pve.fleet.audit) does.
-  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). What it may not see, and a guest that
-    cannot be read, is a finding.
+    volume of another tenant. Also reports tokens that are old or never expire, rights of users that
+    do not exist, and more rights, privileges or guests than the description of a tenant allows.
+  - The module does not fail because of findings, but the playbook C(pve.fleet.audit) does.
+  - The caller needs C(Sys.Audit) and C(VM.Audit) on C(/). Objects that the caller may not see, and
+    guests that cannot be read, are findings.
 options:
   tenants:
     description:
       - The tenants as an estate describes them, by name, each with C(pool), C(quota),
         C(allow_privileged) and C(access), see O(pve.fleet.vms#module:tenant_settings).
-      - Without it, quotas, pools, and rights of tenants are not checked, and no tenant is unknown.
+      - Without it, quotas, pools and rights of tenants are not checked, and no tenant is reported
+        as unknown.
     type: dict
     default: {}
   tenant_prefix:
-    description: Prefix of the tags of tenants.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   max_token_age:
-    description: Days after which a token that M(pve.fleet.tenant) created is too old. Proxmox VE
-      does not keep when another token was created.
+    description: Maximum age in days of a token that M(pve.fleet.tenant) created. For other tokens,
+      Proxmox VE does not store the time of creation.
     type: int
     default: 90
   expiry_warning:
-    description: Days before the expiry of a token from which it is a finding.
+    description: Number of days before its expiry from which a token is a finding.
     type: int
     default: 14
   lasting_tokens:
     description:
-      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as that of an
+      - Tokens that may have any age and no expiry, as V(USER@REALM!NAME), such as the token of an
         administrator's job.
-      - The token of a tenant whose C(access) has C(expire) V(never) is one of them.
+      - This always includes the token of a tenant whose C(access) sets C(expire) to V(never).
     type: list
     elements: str
     default: []
   volumes:
-    description: Whether to look for volumes of other tenants' guests, and for volumes that have the
-      VMID of a guest and that the guest does not refer to. This takes one request for each guest
-      and each storage of a node.
+    description: Whether to look for volumes of other tenants' guests, and for volumes with the VMID
+      of a guest that does not refer to them. This takes one request for each guest and each storage
+      of a node.
     type: bool
     default: true
   networks:
     description: Whether to look for guests on VNets of other tenants, disabled firewalls, NICs
-      without filters, and rules that open a guest to another tenant. This takes some five requests
-      for each guest of a tenant, if any tenant has networks of its own.
+      without filters, and rules that open a guest to another tenant. This takes about five requests
+      for each guest of a tenant, if any tenant has its own networks.
     type: bool
     default: true
   backups:
     description:
-      - Whether a guest of a tenant that no enabled backup job has is a finding. Templates are not.
-        This takes one request.
+      - Whether a guest of a tenant without an enabled backup job is a finding. Templates are never
+        one. This takes one request.
       - A cluster that is backed up without jobs, such as with M(pve.fleet.backup), has a finding
         for each guest.
     type: bool
@@ -103,7 +104,7 @@ containers:
   type: int
   sample: 3
 findings:
-  description: What is wrong.
+  description: The findings.
   returned: success
   type: list
   elements: dict
@@ -114,13 +115,14 @@ findings:
         V(no_expiry), V(expires_soon), V(expired_token), V(unknown_user), V(wide_rights),
         V(wide_role), V(over_quota), V(privileged_container), V(shared_rule), V(foreign_vnet),
         V(firewall_off), V(unfiltered_nic), V(open_rule), V(not_backed_up), V(shared_job), or
-        V(unknown) for what could not be checked.
+        V(unknown) for an object that could not be checked.
       type: str
       sample: no_tenant
-    tenant: {description: 'The tenant that it is about, null for none.', type: str, sample: acme}
+    tenant: {description: 'The affected tenant, null for none.', type: str, sample: acme}
     subject: {description: 'VMID, token, path, role, HA rule or kind of quota.', type: str,
       sample: '100'}
-    message: {description: A sentence., type: str, sample: VM web1 (100) has no tenant}
+    message: {description: Description of the finding., type: str, sample: VM web1 (100) has no
+      tenant}
 report:
   description: Lines to print.
   returned: success

@@ -90,25 +90,25 @@ options:
     type: dict
     suboptions:
       keep_all:
-        description: Whether all backups are kept. It excludes all other keys.
+        description: Whether all backups are kept. It cannot be combined with other keys.
         type: bool
       keep_last:
         description: Number of the newest backups to keep.
         type: int
       keep_hourly:
-        description: Number of hours of which the newest backup is kept.
+        description: Number of hours for which the newest backup is kept.
         type: int
       keep_daily:
-        description: Number of days of which the newest backup is kept.
+        description: Number of days for which the newest backup is kept.
         type: int
       keep_weekly:
-        description: Number of weeks of which the newest backup is kept.
+        description: Number of weeks for which the newest backup is kept.
         type: int
       keep_monthly:
-        description: Number of months of which the newest backup is kept.
+        description: Number of months for which the newest backup is kept.
         type: int
       keep_yearly:
-        description: Number of years of which the newest backup is kept.
+        description: Number of years for which the newest backup is kept.
         type: int
   parallel:
     description:

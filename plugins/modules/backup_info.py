@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the archives on the storages of a cluster, each with its guest and tenant, and the
     guests without an archive.
-  - It sends one request for the list of guests, one for the privileges, and one for each storage
-    (on each node if the storage is not shared).
+  - The module sends one request for the list of guests, one for the privileges, and one for each
+    storage (on each node if the storage is not shared).
   - A storage that cannot be read does not fail the task. RV(missing) has the reason, and a warning
     is shown. Archives that Proxmox VE hides from the token are reported in the same way.
   - A token sees the archives of a guest if it has C(Datastore.AllocateSpace) on the storage and

@@ -13,9 +13,9 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a scheduled backup job of the cluster.
   - Pools, nodes and storages that do not exist, and storages without content C(backup), are refused
-    before the first write. Proxmox VE itself stores them, and the job fails when it runs. Guests
-    that do not exist cause a warning.
-  - Proxmox VE has no protection against two programs that change the same job at the same time.
+    before the first write. Proxmox VE itself accepts them, and the job then fails when it runs.
+    Guests that do not exist cause a warning.
+  - Proxmox VE does not protect a job against concurrent changes by two programs.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/), C(Datastore.Allocate) on the storage,
     and C(VM.Backup) on O(pool).
 options:
@@ -24,8 +24,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the job or changes what differs, V(absent) deletes it. Archives
-      are never deleted.
+    description: V(present) creates the job or updates settings that differ, V(absent) deletes it.
+      Archives are never deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -34,12 +34,13 @@ options:
       new job.
     type: str
   enabled:
-    description: Whether the job runs. A new job does. By default, it is not changed.
+    description: Whether the job is enabled. By default, V(true) for a new job. Otherwise it is not
+      changed.
     type: bool
   all:
     description:
       - Whether the job backs up all guests, also those that are created later.
-      - A job has one of O(all), O(vms) and O(pool). Setting one of them replaces the former choice.
+      - A job has one of O(all), O(vms) and O(pool). The new choice replaces the former one.
     type: bool
   vms:
     description: VMIDs of the VMs and containers that the job backs up. The list replaces the guests
@@ -50,8 +51,8 @@ options:
     description: Resource pool whose guests the job backs up, also those that become members later.
     type: str
   exclude:
-    description: VMIDs that the job leaves out, with O(all) or O(pool) in the same task. An empty
-      list removes all exceptions. By default, they are not changed.
+    description: VMIDs that the job excludes, with O(all) or O(pool) in the same task. An empty list
+      removes all exclusions. By default, they are not changed.
     type: list
     elements: int
   node:
@@ -64,59 +65,59 @@ options:
     type: str
   mode:
     description: Whether a running guest continues (V(snapshot)), is suspended or is stopped. An
-      empty text returns it to the default of the node, which is V(snapshot). By default, it is not
+      empty text restores the default of the node, which is V(snapshot). By default, it is not
       changed.
     type: str
     choices: ['', snapshot, suspend, stop]
   compress:
-    description: Compression of the archives. V(0) is none. An empty text returns it to the default
-      of the node, which is V(0). By default, it is not changed.
+    description: Compression of the archives. V(0) means no compression. An empty text restores the
+      default of the node, which is V(0). By default, it is not changed.
     type: str
     choices: ['', '0', gzip, lzo, zstd]
   prune_backups:
     description:
       - Number of backups of each guest that are kept. After a backup, Proxmox VE removes the other
         backups of the guest on the storage that are not protected.
-      - It replaces the rule of the job as a whole. An empty dictionary removes it, so that the rule
-        of the storage applies. By default, it is not changed.
+      - It replaces the whole retention of the job. With an empty dictionary, the retention of the
+        storage applies. By default, it is not changed.
     type: dict
     suboptions:
       keep_all:
-        description: Whether all backups are kept. It excludes all other keys.
+        description: Whether all backups are kept. It cannot be combined with other keys.
         type: bool
       keep_last:
         description: Number of the newest backups to keep.
         type: int
       keep_hourly:
-        description: Number of hours of which the newest backup is kept.
+        description: Number of hours for which the newest backup is kept.
         type: int
       keep_daily:
-        description: Number of days of which the newest backup is kept.
+        description: Number of days for which the newest backup is kept.
         type: int
       keep_weekly:
-        description: Number of weeks of which the newest backup is kept.
+        description: Number of weeks for which the newest backup is kept.
         type: int
       keep_monthly:
-        description: Number of months of which the newest backup is kept.
+        description: Number of months for which the newest backup is kept.
         type: int
       keep_yearly:
-        description: Number of years of which the newest backup is kept.
+        description: Number of years for which the newest backup is kept.
         type: int
   remove:
-    description: Whether the job removes old backups at all. By default, it is not changed, and a
-      new job does.
+    description: Whether the job removes old backups. By default, V(true) for a new job. Otherwise
+      it is not changed.
     type: bool
   notes_template:
     description: Template for the notes of the archives. It can contain C({{cluster}}),
-      C({{guestname}}), C({{node}}) and C({{vmid}}); write such a name as a text in an expression so
-      that Ansible does not fill it in. An empty text removes it. By default, it is not changed.
+      C({{guestname}}), C({{node}}) and C({{vmid}}); write such a name as a string in an expression,
+      so Ansible does not evaluate it. An empty text removes it. By default, it is not changed.
     type: str
   protected:
     description: Whether new archives are protected from removal. By default, it is not changed.
     type: bool
   fleecing:
-    description: Fleecing of VMs, so that a slow backup storage does not slow down the guest. An
-      empty dictionary removes it. By default, it is not changed.
+    description: Fleecing for VMs, which prevents a slow backup storage from slowing down the guest.
+      An empty dictionary removes it. By default, it is not changed.
     type: dict
     suboptions:
       enabled:
@@ -126,17 +127,17 @@ options:
         description: Storage for fleecing images.
         type: str
   bwlimit:
-    description: Bandwidth limit in KiB/s, V(0) for none. By default, it is not changed.
+    description: Bandwidth limit in KiB/s. V(0) means no limit. By default, it is not changed.
     type: int
   ionice:
-    description: Priority of disk access, V(8) for the idle class. By default, it is not changed.
+    description: Priority of disk access. V(8) means the idle class. By default, it is not changed.
     type: int
   zstd:
-    description: Number of threads of zstd, V(0) for half of the cores. By default, it is not
+    description: Number of threads of zstd. V(0) means half of the cores. By default, it is not
       changed.
     type: int
   performance:
-    description: Settings of performance. An empty dictionary removes them. By default, they are not
+    description: Performance settings. An empty dictionary removes them. By default, they are not
       changed.
     type: dict
     suboptions:
@@ -147,12 +148,12 @@ options:
         description: Maximum number of entries in memory for a container on a backup server.
         type: int
   pbs_change_detection_mode:
-    description: How files of containers that changed are detected on a backup server. An empty text
+    description: How changed files of containers are detected on a backup server. An empty text
       removes it. By default, it is not changed.
     type: str
     choices: ['', legacy, data, metadata]
   exclude_path:
-    description: Shell patterns of files in containers that are left out. The list replaces the
+    description: Shell patterns of files in containers that are excluded. The list replaces the
       patterns of the job. By default, it is not changed.
     type: list
     elements: str
@@ -162,12 +163,12 @@ options:
     type: str
     choices: ['', auto, legacy-sendmail, notification-system]
   mailto:
-    description: Addresses or users for notifications by mail. The list replaces those of the job.
-      By default, it is not changed.
+    description: Addresses or users for notifications by mail. The list replaces the addresses of
+      the job. By default, it is not changed.
     type: list
     elements: str
   mailnotification:
-    description: Whether mails are sent always or after a failure only. An empty text removes it. By
+    description: Whether mails are sent always or only after a failure. An empty text removes it. By
       default, it is not changed.
     type: str
     choices: ['', always, failure]
@@ -196,7 +197,7 @@ EXAMPLES = r"""
     notes_template: "{{ '{{guestname}} on {{node}}' }}"
     repeat_missed: true
 
-- name: Leave the templates out
+- name: Exclude the templates
   pve.fleet.backup_job:
     name: nightly
     all: true
@@ -209,12 +210,12 @@ EXAMPLES = r"""
     pool: acme
     storage: local
 
-- name: Stop a job for a maintenance
+- name: Disable a job during a maintenance
   pve.fleet.backup_job:
     name: nightly
     enabled: false
 
-- name: Delete a job, but not its archives
+- name: Delete a job, and keep its archives
   pve.fleet.backup_job:
     name: acme
     state: absent
@@ -222,7 +223,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 backup_job:
-  description: The job as it is afterwards, or in check mode as it would be. It is null when the job
+  description: The job as it is afterwards, or in check mode as it would be. It is null if the job
     is deleted. RV(pve.fleet.backup_job_info#module:backup_jobs) describes its fields.
   returned: success
   type: dict

@@ -7,14 +7,14 @@
 
 DOCUMENTATION = r"""
 module: backup_job_info
-short_description: Gather information about backup jobs and the guests they cover
+short_description: Gather information about backup jobs and the guests that they cover
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one backup job or all of them, each guest with the enabled jobs that back it up, and the
     guests without such a job. Two requests are made.
-  - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests. Guests that it may not see
-    are not returned.
+  - The token needs C(Sys.Audit) on C(/), and C(VM.Audit) on the guests. Guests that the token may
+    not see are not returned.
 options:
   name:
     description: ID of one job. By default, all jobs are returned.
@@ -60,7 +60,7 @@ backup_jobs:
     all: {description: Whether it backs up all guests., type: bool, sample: true}
     vms: {description: VMIDs of its guests., type: list, elements: int, sample: []}
     pool: {description: Pool of its guests., type: str, sample: ''}
-    exclude: {description: VMIDs that it leaves out., type: list, elements: int, sample: [9000]}
+    exclude: {description: VMIDs that it excludes., type: list, elements: int, sample: [9000]}
     node: {description: 'Node of its guests, empty for all nodes.', type: str, sample: ''}
     storage: {description: Storage of its archives., type: str, sample: local}
     mode: {description: 'Its mode, empty for the default.', type: str, sample: snapshot}
@@ -78,9 +78,9 @@ backup_jobs:
     performance: {description: Settings of performance., type: dict, sample: {max_workers: null,
       pbs_entries_max: null}}
     pbs_change_detection_mode: {description: Detection of changes., type: str, sample: ''}
-    exclude_path: {description: Patterns of files that are left out., type: list, elements: str,
+    exclude_path: {description: Patterns of files that are excluded., type: list, elements: str,
       sample: []}
-    notification_mode: {description: Way of its notifications., type: str, sample: ''}
+    notification_mode: {description: Its notification mode., type: str, sample: ''}
     mailto: {description: Receivers of mails., type: list, elements: str, sample: []}
     mailnotification: {description: When mails are sent., type: str, sample: ''}
     repeat_missed: {description: Whether a missed run is repeated., type: bool, sample: true}

@@ -12,7 +12,7 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Sets and clears flags of the whole Ceph cluster, such as V(noout) before a node is rebooted. All
-    of them go with one request. Fails with the category C(NotSupported) without Ceph.
+    flags are sent in one request. Fails with the category C(NotSupported) without Ceph.
   - Module M(pve.fleet.evacuation) sets V(noout) by itself and clears it when the node is back.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:

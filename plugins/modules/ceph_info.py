@@ -13,14 +13,13 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the health of the Ceph cluster, its daemons, OSDs, pools and flags. Fails with the
     category C(NotSupported) without Ceph.
-  - Six requests are made, and at least two that find a node with Ceph.
-  - Without a quorum of monitors Ceph answers little. The parts that could not be read are in
-    RV(missing).
+  - Six requests are made, and at least two more to find a node with Ceph.
+  - Without a quorum of monitors, Ceph only answers a few requests. RV(missing) lists the parts that
+    could not be read.
   - The token needs C(Sys.Audit) on C(/).
 options:
   node:
-    description: Node with Ceph that is asked. By default, the first node that is online and has
-      Ceph.
+    description: Node with Ceph to query. By default, the first online node with Ceph.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -54,7 +53,7 @@ ceph:
   returned: success
   type: dict
   contains:
-    node: {description: The node that was asked., type: str, sample: pve1}
+    node: {description: The queried node., type: str, sample: pve1}
     health: {description: 'V(HEALTH_OK), V(HEALTH_WARN), V(HEALTH_ERR) or V(unknown).', type: str,
       sample: HEALTH_WARN}
     checks: {description: 'The failed checks of its health, each with C(name), C(severity) and

@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or deletes a metadata server of Ceph on a node. Fails with the category C(NotSupported)
     on a node without Ceph.
-  - A metadata server that a file system needs is not deleted, unless O(force) is set.
-  - A name that a metadata server of another node has is refused before the first write.
+  - A metadata server that a file system needs is not deleted unless O(force) is set.
+  - The name of a metadata server on another node is refused before the first write.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:
   node:
@@ -30,7 +30,7 @@ options:
     choices: [present, absent]
     default: present
   force:
-    description: Whether V(absent) deletes the daemon although Ceph needs it.
+    description: Whether V(absent) also deletes a daemon that Ceph needs.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -44,7 +44,7 @@ EXAMPLES = r"""
   register: found
   ignore_errors: true
 
-- name: Run two metadata servers, of which one is ready to replace the other
+- name: Run two metadata servers, one of them as standby
   pve.fleet.ceph_mds:
     node: "{{ item }}"
   loop: [pve1, pve2]
@@ -59,14 +59,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ceph_mds:
-  description: The daemon as it is afterwards, or in check mode as it would be. It is null when the
+  description: The daemon as it is afterwards, or in check mode as it would be. It is null if the
     daemon is deleted.
   returned: success
   type: dict
   contains:
     node: {description: Its node., type: str, sample: pve1}
     name: {description: Its name., type: str, sample: pve1}
-    state: {description: 'State in the words of Ceph, such as V(up:active) or V(up:standby).',
+    state: {description: 'State as reported by Ceph, such as V(up:active) or V(up:standby).',
       type: str, sample: 'up:standby'}
     version: {description: Version of Ceph that it runs., type: str, sample: 19.2.3}
 plan:

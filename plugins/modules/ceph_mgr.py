@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or deletes a manager of Ceph on a node. Fails with the category C(NotSupported) on a
     node without Ceph.
-  - The last manager that runs is not deleted, unless O(force) is set.
-  - A name that a manager of another node has is refused before the first write.
+  - The last running manager is not deleted unless O(force) is set.
+  - The name of a manager on another node is refused before the first write.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:
   node:
@@ -30,7 +30,7 @@ options:
     choices: [present, absent]
     default: present
   force:
-    description: Whether V(absent) deletes the daemon although Ceph needs it.
+    description: Whether V(absent) also deletes a daemon that Ceph needs.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -59,7 +59,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ceph_mgr:
-  description: The daemon as it is afterwards, or in check mode as it would be. It is null when the
+  description: The daemon as it is afterwards, or in check mode as it would be. It is null if the
     daemon is deleted.
   returned: success
   type: dict

@@ -13,9 +13,10 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates or deletes a monitor of Ceph on a node. Fails with the category C(NotSupported) on a
     node without Ceph.
-  - The last monitor is not deleted, nor a monitor without which the others have no quorum.
+  - The last monitor is not deleted, and neither is a monitor without which the others would lose
+    the quorum.
   - The first monitor also creates a manager on its node.
-  - A name that a monitor of another node has is refused before the first write.
+  - The name of a monitor on another node is refused before the first write.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:
   node:
@@ -32,7 +33,7 @@ options:
     default: present
   mon_address:
     description: IP addresses of the monitor in the public networks of Ceph, if the node has several
-      there. By default, Proxmox VE finds them. They cannot be changed.
+      there. By default, Proxmox VE detects them. They cannot be changed.
     type: list
     elements: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -61,7 +62,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ceph_mon:
-  description: The daemon as it is afterwards, or in check mode as it would be. It is null when the
+  description: The daemon as it is afterwards, or in check mode as it would be. It is null if the
     daemon is deleted.
   returned: success
   type: dict

@@ -13,13 +13,13 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates an OSD on an unused disk, marks it in or out, starts, stops and deletes it. Fails with
     the category C(NotSupported) on a node without Ceph.
-  - A disk in use is refused before the first write, and the error names the use.
+  - A disk in use is refused before the first write, and the error names its use.
   - An OSD is deleted only if it is out and stopped. An OSD that Ceph cannot lose is neither stopped
-    nor deleted, unless O(force) is set.
-  - O(db_dev), O(wal_dev), their sizes and O(encrypted) are for a new OSD. They are not compared
-    with an OSD that exists.
-  - Proxmox VE allows the creation and the deletion of OSDs to C(root@pam) with a password only. To
-    mark, start and stop an OSD, the token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
+    nor deleted unless O(force) is set.
+  - O(db_dev), O(wal_dev), their sizes and O(encrypted) apply only to a new OSD. They are not
+    compared with an existing OSD.
+  - Proxmox VE only lets C(root@pam) with a password create and delete OSDs. To mark, start and stop
+    an OSD, the token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:
   node:
     description: Node of the OSD. Ceph must be installed on it.
@@ -29,7 +29,7 @@ options:
     description: Disk of the OSD, such as V(/dev/sdb). Either O(dev) or O(osdid) is required.
     type: str
   osdid:
-    description: Number of an OSD that exists, in place of O(dev), for example after its disk has
+    description: Number of an existing OSD, instead of O(dev), for example after its disk has
       failed.
     type: int
   state:
@@ -47,36 +47,37 @@ options:
       not changed.
     type: bool
   db_dev:
-    description: Disk for the database of a new OSD, which is unused or has volume groups of Ceph or
-      a GPT. By default, the database is on O(dev).
+    description: Disk for the database of a new OSD. The disk must be unused, or have a GPT or
+      volume groups of Ceph. By default, the database is on O(dev).
     type: str
   db_dev_size:
     description: Size of the database in GiB. By default, the size in the configuration of Ceph, or
       10 % of O(dev).
     type: float
   wal_dev:
-    description: Disk for the write-ahead log of a new OSD, as O(db_dev). By default, it is with the
-      database.
+    description: Disk for the write-ahead log of a new OSD, with the same rules as for O(db_dev). By
+      default, the disk of the database.
     type: str
   wal_dev_size:
     description: Size of the write-ahead log in GiB. By default, the size in the configuration of
       Ceph, or 1 % of O(dev).
     type: float
   encrypted:
-    description: Whether a new OSD is encrypted. An OSD that exists is not compared.
+    description: Whether a new OSD is encrypted. An existing OSD is not compared.
     type: bool
     default: false
   crush_device_class:
     description: Device class of a new OSD, such as V(nvme). By default, Ceph detects it. The class
-      of an OSD that exists cannot be changed.
+      of an existing OSD cannot be changed.
     type: str
   cleanup:
-    description: Whether V(absent) also removes the volumes from the disk, so that it is unused.
+    description: Whether V(absent) also removes the volumes from the disk, so the disk becomes
+      unused.
     type: bool
     default: false
   force:
-    description: Whether an OSD is stopped or deleted although Ceph reports that it cannot lose it
-      now. Data can be lost.
+    description: Whether an OSD is stopped or deleted even if Ceph reports that it currently cannot
+      lose the OSD. Data can be lost.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -90,7 +91,7 @@ EXAMPLES = r"""
   register: found
   ignore_errors: true
 
-- name: Create an OSD on an unused disk, with its database on a faster one
+- name: Create an OSD on an unused disk, with its database on a faster disk
   pve.fleet.ceph_osd:
     node: pve1
     dev: /dev/sdb
@@ -130,7 +131,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ceph_osd:
-  description: The OSD as it is afterwards, or in check mode as it would be. It is null when the OSD
+  description: The OSD as it is afterwards, or in check mode as it would be. It is null if the OSD
     is deleted.
   returned: success
   type: dict

@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a pool of the Ceph cluster that Proxmox VE runs. Fails with the
     category C(NotSupported) without Ceph.
-  - A pool is deleted only if no storage is on it. With O(remove_storages), no guest and no job may
-    use these storages.
+  - A pool is deleted only if no storage is on it. With O(remove_storages), no guest or job may use
+    these storages.
   - An unknown CRUSH rule and a second application are refused before the first write.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/), and C(Datastore.Allocate) on C(/storage)
     for O(add_storages) and O(remove_storages).
@@ -24,12 +24,11 @@ options:
     type: str
     required: true
   node:
-    description: Node with Ceph that carries the task out. By default, the first node that is online
-      and has Ceph.
+    description: Node with Ceph that runs the task. By default, the first online node with Ceph.
     type: str
   state:
-    description: V(present) creates the pool or changes what differs, V(absent) deletes the pool
-      with all its data.
+    description: V(present) creates the pool or updates settings that differ, V(absent) deletes the
+      pool with all its data.
     type: str
     choices: [present, absent]
     default: present
@@ -39,14 +38,14 @@ options:
     type: int
   min_size:
     description: Number of copies below which Ceph stops writing, from 1 to O(size). By default,
-      V(2) for a new pool. Ceph chooses it again if O(size) changes.
+      V(2) for a new pool. Ceph chooses a new value if O(size) changes.
     type: int
   pg_num:
     description: Number of placement groups. By default, V(128) for a new pool. Otherwise it is not
-      changed. Leave it out with O(pg_autoscale_mode=on), because Ceph changes it then.
+      changed. Omit it with O(pg_autoscale_mode=on), because Ceph then changes it.
     type: int
   pg_num_min:
-    description: Smallest number of placement groups that Ceph chooses. By default, it is not
+    description: Minimum number of placement groups that Ceph chooses. By default, it is not
       changed.
     type: int
   pg_autoscale_mode:
@@ -67,24 +66,24 @@ options:
       Otherwise it is not changed.
     type: str
   application:
-    description: Use of the pool. By default, V(rbd) for a new pool. It can be set if the pool has
-      none, and cannot be changed.
+    description: Use of the pool. By default, V(rbd) for a new pool. It can only be set if the pool
+      has none, and cannot be changed.
     type: str
     choices: [rbd, cephfs, rgw]
   erasure_coding:
     description:
-      - Creates an erasure-coded pool. Proxmox VE makes two pools of it, C(NAME-data) with the
-        erasure code and C(NAME-metadata) with O(size), O(min_size) and O(crush_rule). Both are
-        changed and deleted by their own names.
+      - Creates an erasure-coded pool. Proxmox VE creates two pools for it, C(NAME-data) with the
+        erasure code and C(NAME-metadata) with O(size), O(min_size) and O(crush_rule). Each is
+        changed and deleted by its own name.
       - By default, a new pool is replicated.
     type: dict
     suboptions:
       k:
-        description: Number of data chunks, from 2 on.
+        description: Number of data chunks, at least 2.
         type: int
         required: true
       m:
-        description: Number of coding chunks, from 1 on.
+        description: Number of coding chunks, at least 1.
         type: int
         required: true
       failure_domain:
@@ -94,14 +93,14 @@ options:
         description: Device class of the OSDs. By default, all OSDs.
         type: str
       profile:
-        description: Profile of Ceph that is used instead. By default, Proxmox VE creates one.
+        description: Ceph profile to use instead. By default, Proxmox VE creates one.
         type: str
   add_storages:
-    description: Whether a new pool also becomes a storage of its name. By default, V(true) with
-      O(erasure_coding), and V(false) without.
+    description: Whether a new pool also becomes a storage with the same name. By default, V(true)
+      with O(erasure_coding), otherwise V(false).
     type: bool
   remove_storages:
-    description: Whether O(state=absent) also removes the storages on the pool. Otherwise a pool
+    description: Whether O(state=absent) also removes the storages on the pool. Otherwise, a pool
       with storages is not deleted.
     type: bool
     default: false
@@ -134,8 +133,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ceph_pool:
-  description: The pool as it is afterwards, or in check mode as it would be. It is null when the
-    pool is deleted. RV(pve.fleet.ceph_pool_info#module:ceph_pools) describes its fields.
+  description: The pool as it is afterwards, or in check mode as it would be. It is null if the pool
+    is deleted. RV(pve.fleet.ceph_pool_info#module:ceph_pools) describes its fields.
   returned: success
   type: dict
 plan:

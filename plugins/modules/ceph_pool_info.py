@@ -18,8 +18,7 @@ options:
     description: Name of one pool. By default, all pools are returned.
     type: str
   node:
-    description: Node with Ceph that is asked. By default, the first node that is online and has
-      Ceph.
+    description: Node with Ceph to query. By default, the first online node with Ceph.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -49,7 +48,7 @@ ceph_pools:
     size: {description: Number of copies., type: int, sample: 3}
     min_size: {description: Number of copies below which Ceph stops writing., type: int, sample: 2}
     pg_num: {description: Number of placement groups., type: int, sample: 128}
-    pg_num_min: {description: 'Smallest number of placement groups, 0 if it is not set.', type: int,
+    pg_num_min: {description: 'Minimum number of placement groups, 0 if it is not set.', type: int,
       sample: 0}
     pg_autoscale_mode: {description: 'V(on), V(off) or V(warn).', type: str, sample: warn}
     target_size: {description: 'Expected size in bytes, 0 if it is not set.', type: int, sample: 0}

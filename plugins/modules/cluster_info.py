@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns name, quorum, version, nodes, storages, the resources of each tenant, HA, the last
     failed tasks, and the health of the cluster with the reasons.
-  - This takes six requests, independent of the size of the cluster, and with O(networks) one more
-    for each node that is online.
+  - The module sends six requests, independent of the size of the cluster, and with O(networks) one
+    more for each online node.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(cluster.missing) has the reason, and a warning is shown.
 options:
@@ -94,9 +94,9 @@ cluster:
       sample: [acme]}
     tenants:
       description:
-        - The same values for each tenant, by its ID. C(memory) and C(disk) are bytes; C(disk)
-          counts one disk of each guest, that of its system, because the listing of Proxmox VE
-          contains no others.
+        - The same values for each tenant, by its ID. C(memory) and C(disk) are in bytes. C(disk)
+          only includes the system disk of each guest, because the listing of Proxmox VE does not
+          contain other disks.
       type: dict
       sample:
         acme:
@@ -123,7 +123,7 @@ cluster:
         - C(quorate), C(master), C(fencing), C(resource_mode), the C(nodes) with their state, and
           the C(services) with C(sid), C(node), C(state), C(request_state) and C(status). Null if it
           could not be read.
-        - C(fencing) is the state of M(pve.fleet.ha_state). A disarmed HA manager is a reason of
+        - C(fencing) is the state of M(pve.fleet.ha_state). A disarmed HA manager is a reason in
           C(health).
       type: dict
       sample: {quorate: true, master: pve1, fencing: armed, resource_mode: null, nodes:

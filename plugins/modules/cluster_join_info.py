@@ -16,7 +16,7 @@ description:
   - The token needs C(Sys.Audit) on C(/).
 options:
   node:
-    description: Node that the new node connects to. By default, the node that answers.
+    description: Node to which the new node connects. By default, the node that answers.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -24,7 +24,7 @@ seealso: [{module: pve.fleet.cluster_info}, {module: pve.fleet.node_info}]
 """
 
 EXAMPLES = r"""
-- name: Read how a node joins the cluster
+- name: Read the information for joining the cluster
   pve.fleet.cluster_join_info:
   register: found
 
@@ -42,12 +42,12 @@ cluster_join:
   type: dict
   contains:
     name: {description: Name of the cluster., type: str, sample: demo}
-    node: {description: Node that the new node connects to., type: str, sample: pve1}
+    node: {description: Node to which the new node connects., type: str, sample: pve1}
     address: {description: Its address., type: str, sample: 10.99.0.11}
     fingerprint: {description: SHA-256 fingerprint of its certificate., type: str}
-    nodes: {description: 'The nodes, sorted by name. C(links) has the address of each link of
-      corosync by its number.', type: list, elements: dict, sample: [{node: pve1, nodeid: 1,
-      votes: 1, address: 10.99.0.11, fingerprint: 'AB:CD', links: {'0': 10.99.0.11}}]}
+    nodes: {description: 'The nodes, sorted by name. C(links) contains the address of each corosync
+      link by its number.', type: list, elements: dict, sample: [{node: pve1, nodeid: 1, votes: 1,
+      address: 10.99.0.11, fingerprint: 'AB:CD', links: {'0': 10.99.0.11}}]}
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry

@@ -11,47 +11,47 @@ short_description: Manage options of a cluster, such as registered tags
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Sets options that hold for a whole cluster. Those that are not given are not changed, nor are
-    keys of an option that this module does not know.
-  - Tags and colors are added to those that are there, so that several tenants share the lists.
-  - Proxmox VE replaces an option as a whole and has no lock for that. This module reads it right
-    before it writes, and again one second later; what another run has undone by then is written
-    again.
+  - Sets options for a whole cluster. Options that are not set are not changed, and neither are keys
+    of an option that this module does not know.
+  - Tags and colors are added to the existing ones, so several tenants can share the lists.
+  - Proxmox VE replaces an option as a whole and has no lock for that. This module reads the option
+    right before the write, and again one second later. If another run has undone a change in the
+    meantime, the change is written again.
   - The token needs C(Sys.Audit) and C(Sys.Modify) on C(/).
 options:
   state:
     description:
-      - V(present) sets what is given. Tags and colors that are not listed stay.
-      - V(absent) takes the tags out that are listed in O(registered_tags), O(tag_style.color_map)
-        and O(user_tag_access.user_allow_list). No other option can be set with it.
+      - V(present) sets the given options. Tags and colors that are not listed are kept.
+      - V(absent) removes the tags that are listed in O(registered_tags), O(tag_style.color_map) and
+        O(user_tag_access.user_allow_list). It cannot be combined with other options.
     type: str
     choices: [present, absent]
     default: present
   registered_tags:
-    description: Tags that only users with C(Sys.Modify) on C(/) may set on a VM and take off.
+    description: Tags that only users with C(Sys.Modify) on C(/) may add to a VM or remove from it.
     type: list
     elements: str
   exact:
-    description: Whether tags and colors that are not listed are taken out, for each of
+    description: Whether tags and colors that are not listed are removed, for each of
       O(registered_tags), O(tag_style.color_map) and O(user_tag_access.user_allow_list) that is set.
-      It cannot be set with O(state=absent).
+      It cannot be combined with O(state=absent).
     type: bool
     default: false
   tag_style:
-    description: How the web interface shows tags, and how Proxmox VE stores those of a VM.
+    description: How the web interface shows tags, and how Proxmox VE stores the tags of a VM.
     type: dict
     suboptions:
       color_map:
-        description: Colors by tag, as V(ff0000), or as V(ff0000:ffffff) with that of the text. An
-          empty text removes the colors of a tag.
+        description: Colors by tag, such as V(ff0000), or V(ff0000:ffffff) with the color of the
+          text. An empty text removes the colors of a tag.
         type: dict
       ordering:
-        description: Whether tags keep their order, V(config), or are sorted, V(alphabetical). An
+        description: Whether tags keep their order (V(config)) or are sorted (V(alphabetical)). An
           empty text removes it.
         type: str
         choices: ['', config, alphabetical]
       case_sensitive:
-        description: Whether upper case and lower case differ in tags.
+        description: Whether tags are case-sensitive.
         type: bool
       shape:
         description: Shape of the tags. An empty text removes it.
@@ -62,8 +62,9 @@ options:
     type: dict
     suboptions:
       user_allow:
-        description: V(none), those of a V(list), those and V(existing) ones, or V(free) ones. Tags
-          in O(registered_tags) are never among them. An empty text removes it.
+        description: V(none) allows no tags, V(list) the tags in O(user_tag_access.user_allow_list),
+          V(existing) also tags that are in use, and V(free) any tags. Tags in O(registered_tags)
+          are never allowed. An empty text removes it.
         type: str
         choices: ['', none, list, existing, free]
       user_allow_list:
@@ -76,7 +77,7 @@ options:
     suboptions:
       ha:
         description: V(basic) counts services, V(static) considers their configured CPU and memory,
-          V(dynamic) what they use (Proxmox VE 9.2). An empty text removes it.
+          and V(dynamic) their current usage (Proxmox VE 9.2). An empty text removes it.
         type: str
         choices: ['', basic, static, dynamic]
       ha_rebalance_on_start:
@@ -87,7 +88,7 @@ options:
           It has no effect unless C(ha) is V(static) or V(dynamic).
         type: bool
       ha_auto_rebalance_threshold:
-        description: Difference between the nodes, in percent, from which on services are moved. An
+        description: Difference between the nodes, in percent, above which services are moved. An
           empty text removes it.
         type: str
       ha_auto_rebalance_method:
@@ -99,22 +100,22 @@ options:
           text removes it.
         type: str
       ha_auto_rebalance_margin:
-        description: Least improvement by a move, in percent. An empty text removes it.
+        description: Minimum improvement by a move, in percent. An empty text removes it.
         type: str
   mac_prefix:
-    description: Beginning of the MAC addresses that Proxmox VE makes up, such as V(BC:24:11:0). An
+    description: Prefix of the MAC addresses that Proxmox VE generates, such as V(BC:24:11:0). An
       empty text removes it.
     type: str
   bwlimit:
-    description: Limits of the bandwidth of tasks, in KiB/s. With V(0) there is none; an empty text
-      removes one.
+    description: Bandwidth limits of tasks, in KiB/s. V(0) means no limit. An empty text removes a
+      limit.
     type: dict
     suboptions:
       clone:
         description: Limit for cloning disks.
         type: str
       default:
-        description: Limit for what has none of its own.
+        description: Limit for all other tasks.
         type: str
       migration:
         description: Limit for migrating guests.
@@ -138,15 +139,15 @@ options:
           removes it.
         type: str
   next_id:
-    description: The range in which Proxmox VE proposes numbers for new guests. This collection
-      numbers its VMs by itself.
+    description: The range from which Proxmox VE proposes VMIDs for new guests. This collection
+      chooses the VMIDs of its VMs itself.
     type: dict
     suboptions:
       lower:
-        description: First number. An empty text removes it.
+        description: First VMID. An empty text removes it.
         type: str
       upper:
-        description: Number behind the last one. An empty text removes it.
+        description: VMID after the last one. An empty text removes it.
         type: str
   description:
     description: Notes about the cluster. An empty text removes them.
@@ -219,20 +220,20 @@ options:
       - zh_CN
       - zh_TW
   email_from:
-    description: Sender of mails of Proxmox VE. An empty text returns it to C(root) at the host's
-      name.
+    description: Sender of mails of Proxmox VE. An empty text restores the default, which is C(root)
+      at the host name.
     type: str
   http_proxy:
     description: Proxy for downloads of the nodes, such as V(http://10.0.0.1:3128). An empty text
-      removes it. A password in it can be read by everyone with C(Sys.Audit).
+      removes it. Everyone with C(Sys.Audit) can read a password in it.
     type: str
   max_workers:
-    description: Most tasks at once on each node when guests are started or stopped together. V(0)
-      returns it to the default of Proxmox VE.
+    description: Maximum number of concurrent tasks on each node when guests are started or stopped
+      together. V(0) restores the default of Proxmox VE.
     type: int
   fencing:
     description: How the HA manager fences nodes. Proxmox VE calls V(hardware) and V(both)
-      experimental. An empty text returns it to V(watchdog).
+      experimental. An empty text restores the default, which is V(watchdog).
     type: str
     choices: ['', watchdog, hardware, both]
   ha:
@@ -240,8 +241,8 @@ options:
     type: dict
     suboptions:
       shutdown_policy:
-        description: What happens to guests of a node that shuts down. An empty text returns it to
-          V(conditional).
+        description: What happens to guests of a node that shuts down. An empty text restores the
+          default, which is V(conditional).
         type: str
         choices: ['', freeze, failover, conditional, migrate]
   consent_text:
@@ -249,7 +250,7 @@ options:
       text removes it.
     type: str
   notify:
-    description: Which events the cluster notifies of. Matchers have precedence, see
+    description: Events about which the cluster sends notifications. Matchers take precedence, see
       M(pve.fleet.notification_matcher).
     type: dict
     suboptions:
@@ -258,8 +259,8 @@ options:
         type: str
         choices: ['', always, never]
       package_updates:
-        description: Whether new packages are reported; V(auto), the default, does so with a
-          subscription only. An empty text removes it.
+        description: Whether new packages are reported. V(auto), the default, only reports them with
+          a subscription. An empty text removes it.
         type: str
         choices: ['', auto, always, never]
       replication:
@@ -267,19 +268,19 @@ options:
         type: str
         choices: ['', always, never]
       target_fencing:
-        description: Target of these notifications, from before the matchers. An empty text removes
-          it.
+        description: Target of these notifications, from Proxmox VE before matchers. An empty text
+          removes it.
         type: str
       target_package_updates:
-        description: Target of these notifications, from before the matchers. An empty text removes
-          it.
+        description: Target of these notifications, from Proxmox VE before matchers. An empty text
+          removes it.
         type: str
       target_replication:
-        description: Target of these notifications, from before the matchers. An empty text removes
-          it.
+        description: Target of these notifications, from Proxmox VE before matchers. An empty text
+          removes it.
         type: str
   replication:
-    description: How replication jobs send their data. Proxmox VE 8.4 does not have it.
+    description: How replication jobs send their data. Proxmox VE 8.4 does not support this option.
     type: dict
     suboptions:
       type:
@@ -291,7 +292,7 @@ options:
           removes it.
         type: str
   location:
-    description: Place of the cluster on a map. Both coordinates are required together. It came with
+    description: Place of the cluster on a map. Both coordinates are required together. Needs
       Proxmox VE 9.2.
     type: dict
     suboptions:
@@ -305,7 +306,7 @@ options:
         description: Name of the place, of at most 128 characters. An empty text removes it.
         type: str
   webauthn:
-    description: Logins with WebAuthn. A change can make existing devices useless, one of
+    description: Logins with WebAuthn. A change can make existing devices unusable. A change of
       O(webauthn.id) always does.
     type: dict
     suboptions:
@@ -345,14 +346,14 @@ EXAMPLES = r"""
       color_map:
         tenant_globex: "0044aa:ffffff"
 
-- name: Limit clones, and choose nodes by the memory that VMs have
+- name: Limit the bandwidth of clones, and choose nodes by the configured memory of VMs
   pve.fleet.cluster_options:
     bwlimit:
       clone: "200000"
     crs:
       ha: static
 
-- name: Take the tag out again
+- name: Remove the tag again
   pve.fleet.cluster_options:
     state: absent
     registered_tags: [tenant_globex]

@@ -36,34 +36,33 @@ cluster_options:
   contains:
     registered_tags: {description: Tags that only users with C(Sys.Modify) on C(/) may set.,
       type: list, elements: str, sample: [tenant_acme]}
-    tag_style: {description: 'Colors by tag, order, whether upper case counts, and shape. Where
-      nothing is set, the default of Proxmox VE; so it is in the values below.', type: dict, sample:
-      {color_map: {tenant_acme: '0044aa:ffffff'}, ordering: alphabetical, case_sensitive: false,
-      shape: circle}}
-    user_tag_access: {description: Which tags users may set., type: dict, sample: {user_allow: free,
+    tag_style: {description: 'Colors by tag, order, case-sensitivity, and shape. Here and in the
+      values below, an unset option has the default of Proxmox VE.', type: dict, sample: {color_map:
+      {tenant_acme: '0044aa:ffffff'}, ordering: alphabetical, case_sensitive: false, shape: circle}}
+    user_tag_access: {description: Tags that users may set., type: dict, sample: {user_allow: free,
       user_allow_list: []}}
     crs: {description: How the HA manager chooses nodes., type: dict, sample: {ha: static,
       ha_rebalance_on_start: true}}
-    bwlimit: {description: 'Limits of the bandwidth of tasks in KiB/s, null where none is set.',
-      type: dict, sample: {clone: 200000, default: null, migration: null, move: null,
-      restore: null}}
+    bwlimit: {description: 'Bandwidth limits of tasks in KiB/s, null if none is set.', type: dict,
+      sample: {clone: 200000, default: null, migration: null, move: null, restore: null}}
     migration: {description: How guests are migrated., type: dict, sample: {type: secure,
       network: 10.99.0.0/24}}
-    next_id: {description: The range in which Proxmox VE proposes numbers., type: dict, sample:
+    next_id: {description: The range from which Proxmox VE proposes VMIDs., type: dict, sample:
       {lower: 100, upper: 1000000}}
-    mac_prefix: {description: Beginning of new MAC addresses., type: str, sample: 'BC:24:11'}
+    mac_prefix: {description: Prefix of new MAC addresses., type: str, sample: 'BC:24:11'}
     description: {description: Notes., type: str, sample: ''}
     console: {description: The default viewer., type: str, sample: ''}
     keyboard: {description: Keyboard layout of consoles., type: str, sample: de}
     language: {description: Language of the web interface., type: str, sample: de}
     email_from: {description: Sender of mails., type: str, sample: pve@example.com}
     http_proxy: {description: Proxy for downloads., type: str, sample: ''}
-    max_workers: {description: 'Most tasks at once, 0 for the default.', type: int, sample: 0}
+    max_workers: {description: 'Maximum number of concurrent tasks, 0 for the default.', type: int,
+      sample: 0}
     fencing: {description: How nodes are fenced., type: str, sample: watchdog}
     ha: {description: Options of the HA manager., type: dict, sample:
       {shutdown_policy: conditional}}
     consent_text: {description: Text before a login., type: str, sample: ''}
-    notify: {description: Which events are reported., type: dict, sample: {fencing: always,
+    notify: {description: Events that are reported., type: dict, sample: {fencing: always,
       package_updates: null, replication: null, target_fencing: null, target_package_updates: null,
       target_replication: null}}
     replication: {description: How replication jobs send data., type: dict, sample: {type: secure,

@@ -11,12 +11,11 @@ short_description: Replace the root file system of a container
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Replaces the root file system of a container by that of an image. VMID, name, MAC addresses,
-    mount points and everything else stays, also HA, jobs, pools and rights.
-  - A running container is stopped just before that, when the new root file system is ready, and is
-    not started again.
-  - The new root file system gets the size of the old one if the image is smaller. It has nothing of
-    the old one, such as passwords and SSH keys.
+  - Replaces the root file system of a container with that of an image. VMID, name, MAC addresses,
+    mount points and all other settings are kept, including HA, jobs, pools and rights.
+  - A running container is stopped when the new root file system is ready, and is not started again.
+  - The new root file system gets the size of the old one if the image is smaller. Contents of the
+    old one, such as passwords and SSH keys, are not copied.
   - The playbook C(pve.fleet.replace_images) uses it for the containers of an estate, one after the
     other.
 options:
@@ -40,7 +39,7 @@ options:
     description:
       - The image, such as V(debian-13) or V(debian-13@2026.11.20). Without a version, the newest
         version on the node of the container.
-      - It is required with O(state=replaced).
+      - Required with O(state=replaced).
     type: str
   shared_sources:
     description:
@@ -51,12 +50,11 @@ options:
     elements: str
   state:
     description:
-      - V(replaced) replaces the root file system of the container by that of the image, unless the
-        container comes from it. The old one becomes an unused volume, and a stopped container
-        C(replace-VMID) remembers it.
-      - V(returned) makes the old root file system the root again. Without a container that
-        remembers it, nothing is changed.
-      - V(confirmed) removes the container that remembers it. The old root file system stays as an
+      - V(replaced) replaces the root file system of the container with that of the image, unless
+        the container was created from the image. The old root file system becomes an unused volume,
+        which a stopped container C(replace-VMID) records.
+      - V(returned) restores the old root file system. Without such a record, nothing is changed.
+      - V(confirmed) removes the container with the record. The old root file system stays as an
         unused volume.
     type: str
     choices: [replaced, returned, confirmed]
@@ -86,19 +84,19 @@ seealso: [{module: pve.fleet.container}, {module: pve.fleet.clone}]
 """
 
 EXAMPLES = r"""
-- name: Give the container the root of the newest image
+- name: Replace the root file system with that of the newest image
   pve.fleet.container_image:
     name: proxy1
     tenant: acme
     source: debian-13-ct
 
-- name: Start it with the new root
+- name: Start the container with the new root file system
   pve.fleet.container:
     name: proxy1
     tenant: acme
     state: started
 
-- name: Remove the holder of the old root
+- name: Remove the record of the old root file system
   pve.fleet.container_image:
     name: proxy1
     tenant: acme
@@ -114,7 +112,7 @@ container:
     name: {description: Its name., type: str, sample: proxy1}
     vmid: {description: Its VMID., type: int, sample: 15047}
     node: {description: Its node., type: str, sample: pve1}
-    image: {description: 'The image of its root file system, null if that is not known.', type: str,
+    image: {description: 'The image of its root file system, null if unknown.', type: str,
       sample: debian-13-ct@2026.11.20}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

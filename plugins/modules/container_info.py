@@ -12,10 +12,10 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the containers of a cluster that match all filters, sorted by VMID.
-  - This takes one request, and one more for each node with containers that are too new for the
-    listing of Proxmox VE. With O(name) each node with containers is asked, with O(vmid) that of the
-    container. Otherwise, a container that got the VMID of a removed one can have its name for about
-    10 seconds.
+  - The module sends one request, and one more for each node with containers that are too new for
+    the listing of Proxmox VE. With O(name), each node with containers is queried, with O(vmid) the
+    node of the container. Otherwise, a container that reuses the VMID of a removed container can be
+    returned with the old name for about 10 seconds.
   - O(config) takes two more requests for each container that matches, and O(addresses) a third one.
 options:
   name:
@@ -48,8 +48,9 @@ options:
     type: bool
   config:
     description:
-      - Whether to read the configuration. Without it RV(containers[].config) is null, and status
-        and name can be about 10 seconds old, because they come from the listing of Proxmox VE.
+      - Whether to read the configuration. With V(false), RV(containers[].config) is null, and
+        status and name can be about 10 seconds old, because they come from the listing of Proxmox
+        VE.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -91,7 +92,7 @@ containers:
   contains:
     vmid: {description: VMID of the container., type: int, sample: 15047}
     name: {description: Name of the container., type: str, sample: proxy1}
-    node: {description: Node on which the VM is., type: str, sample: pve1}
+    node: {description: Node on which the container is., type: str, sample: pve1}
     status: {description: Status of the container as Proxmox VE reports it., type: str,
       sample: running}
     power_state: {description: 'Power state: on or off.', type: str, sample: 'on'}
@@ -100,16 +101,16 @@ containers:
         - 'Phase of the container: Creating, Running or Stopped. Null if it is not known.'
       type: str
       sample: Running
-    checked: {description: 'When the VM was read, as ISO 8601 in UTC.', type: str,
+    checked: {description: 'When the container was read, as ISO 8601 in UTC.', type: str,
       sample: '2026-11-23T16:00:00Z'}
-    template: {description: Whether the VM is a template., type: bool, sample: false}
+    template: {description: Whether the container is a template., type: bool, sample: false}
     tenant: {description: Tenant of the container. Null without a tenant's tag or with several.,
       type: str, sample: acme}
     tags: {description: Tags of the container., type: list, elements: str, sample: [tenant_acme,
       web]}
     pool: {description: Resource pool of the container., type: str, sample: acme}
     lock: {description: Lock of the container., type: str, sample: null}
-    uptime: {description: Seconds since the VM was started., type: int, sample: 42}
+    uptime: {description: Seconds since the container was started., type: int, sample: 42}
     description: {description: Notes of the container. Null without O(config)., type: str,
       sample: ''}
     cloned_from: {description: VMID of the container or template it was cloned from. Null without

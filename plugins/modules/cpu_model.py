@@ -12,8 +12,8 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a CPU model, which VMs of all nodes can use.
-  - A change takes effect when a VM starts. Proxmox VE deletes a model that VMs use, and these can
-    no longer start.
+  - A change takes effect when a VM starts. Proxmox VE deletes a model even if VMs use it, and these
+    VMs can then no longer start.
   - This needs Proxmox VE 9.2 or newer.
   - The token needs C(Mapping.Modify) on C(/mapping/cpu).
 options:
@@ -22,7 +22,7 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the model or changes what differs, V(absent) deletes it.
+    description: V(present) creates the model or updates settings that differ, V(absent) deletes it.
     type: str
     choices: [present, absent]
     default: present
@@ -31,12 +31,12 @@ options:
       model. By default, it is not changed.
     type: str
   flags:
-    description: Flags of the CPU, such as V(+aes) or V(-pcid), which replace those of the model. An
-      empty list removes them. By default, they are not changed.
+    description: Flags of the CPU, such as V(+aes) or V(-pcid), which replace the flags of the
+      model. An empty list removes them. By default, they are not changed.
     type: list
     elements: str
   hidden:
-    description: Whether the guest does not see that it runs on KVM. By default, it is not changed.
+    description: Whether KVM is hidden from the guest. By default, it is not changed.
     type: bool
   hv_vendor_id:
     description: Vendor ID of Hyper-V, up to 12 letters and digits. An empty text removes it. By
@@ -60,7 +60,7 @@ seealso: [{module: pve.fleet.cpu_model_info}, {module: pve.fleet.vm}]
 """
 
 EXAMPLES = r"""
-- name: Create a model that every node can offer
+- name: Create a model that every node supports
   pve.fleet.cpu_model:
     name: common
     reported_model: Skylake-Server
@@ -79,7 +79,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cpu_model:
-  description: The model as it is afterwards, or in check mode as it would be. It is null when it is
+  description: The model as it is afterwards, or in check mode as it would be. It is null if it is
     deleted. RV(pve.fleet.cpu_model_info#module:cpu_models) describes its fields.
   returned: success
   type: dict

@@ -11,8 +11,8 @@ short_description: Gather information about custom CPU models
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns one CPU model or all of them, as far as the token has a right of mappings on them. One
-    request is made.
+  - Returns one CPU model, or all models on which the token has a mapping privilege. One request is
+    made.
 options:
   name:
     description: Name of one model. By default, all are returned.
@@ -27,7 +27,7 @@ EXAMPLES = r"""
   pve.fleet.cpu_model_info:
   register: found
 
-- name: List those that hide KVM
+- name: List the models that hide KVM
   ansible.builtin.debug:
     msg: "{{ found.cpu_models | selectattr('hidden') | map(attribute='name') }}"
 """

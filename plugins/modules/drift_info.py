@@ -7,24 +7,24 @@
 
 DOCUMENTATION = r"""
 module: drift_info
-short_description: Gather what differs between an estate or a cluster file and the cluster
+short_description: Gather the differences between an estate or a cluster file and the cluster
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Compares the VMs and containers of an estate with those of the cluster, option by option, and
-    returns what differs, who started the last task of each VM that differs, VMs that are missing or
-    not in the estate, and the use of quotas. Nothing is written.
-  - The comparison is the plan of M(pve.fleet.vms), so what is reported is what a run of
-    C(pve.fleet.provision) would change.
-  - What cannot be read is reported as unknown, with the reason, and never as without drift.
+  - Compares the VMs and containers of an estate with those of the cluster, option by option.
+    Returns the differences, the user of the last task of each VM that differs, VMs that are missing
+    or not in the estate, and the use of quotas. Nothing is written.
+  - The comparison is the plan of M(pve.fleet.vms), so the reported differences are the changes that
+    a run of C(pve.fleet.provision) would make.
+  - Parts that cannot be read are reported as unknown, with the reason, and never as in sync.
   - This takes as many requests as M(pve.fleet.vms) makes without a change, one more for each VM
     that is not found and for each node with VMs that are not in the list, and three for each node
     if something differs.
-  - With a cluster file, that is compared as well, as the plan of M(pve.fleet.cluster), which takes
-    as many requests as that module makes without a change. Proxmox VE keeps tasks of changes of
+  - A cluster file is also compared, by the plan of M(pve.fleet.cluster), which takes as many
+    requests as that module makes without a change. Proxmox VE records tasks for changes of
     networks, of storages on disks of nodes, of users that a realm synchronizes and of HA resources.
-    Other changes are not tasks. If something differs without one, the report has the last login of
-    each user, from the log of the cluster. Tokens do not log in.
+    Other changes are not tasks. If a resource differs and has no task, the report contains the last
+    login of each user, from the log of the cluster. Tokens do not log in.
 options:
   vms:
     description: The VMs of the estate, each with the options of an item of
@@ -35,14 +35,14 @@ options:
     description:
       - The containers of the estate, each with the options of an item of
         O(pve.fleet.vms#module:containers).
-      - Containers are compared, and those that are not in the estate reported, only if there is
-        this list. It may be empty.
+      - Containers are only compared, and reported if they are not in the estate, if this list is
+        set. It may be empty.
     type: list
     elements: dict
   cluster:
     description:
-      - A cluster file, with the options of M(pve.fleet.cluster). It is compared with each site that
-        the VMs name, or with the site of the task.
+      - A cluster file, with the options of M(pve.fleet.cluster). It is compared with each site of
+        the VMs, or with the site of the task.
       - By default, only VMs and containers are compared.
     type: dict
   defaults:
@@ -74,7 +74,7 @@ options:
     type: list
     elements: str
   tenant_settings:
-    description: What holds for the VMs of a tenant, see O(pve.fleet.vms#module:tenant_settings).
+    description: Settings for the VMs of each tenant, see O(pve.fleet.vms#module:tenant_settings).
     type: dict
     default: {}
   tenants_required:
@@ -83,27 +83,25 @@ options:
     default: true
   backup_jobs:
     description: Whether the backup jobs of guests with the option C(backup) are compared, which
-      needs C(Sys.Audit) on C(/). A guest whose jobs cannot be read is unknown.
+      needs C(Sys.Audit) on C(/). A guest whose jobs cannot be read has the status unknown.
     type: bool
     default: true
   unlisted:
     description:
-      - Whether to report VMs that are not in the list. With O(tenants), only those of these
-        tenants.
+      - Whether to report VMs that are not in the list. With O(tenants), only VMs of these tenants
+        are reported.
       - Templates are not reported.
     type: bool
     default: true
   ignore:
     description:
-      - Differences that are expected, as patterns V(VM) or V(VM:OPTION). V(*) stands for any
-        characters.
+      - Expected differences, as patterns V(VM) or V(VM:OPTION). V(*) matches any characters.
       - C(VM) is compared with the name of a VM, with C(TENANT/NAME), and with the VMID. C(OPTION)
-        is compared with the option as Proxmox VE calls it, such as V(memory) or V(net0), and with
-        V(status), V(node) and V(pool).
+        is compared with the name of the option in Proxmox VE, such as V(memory) or V(net0), and
+        with V(status), V(node) and V(pool).
       - V(acme/web*:description) ignores the notes of some VMs, V(*:cpu*) options of all VMs, and
-        V(globex/*) everything about the VMs of a tenant. What is ignored is counted in
-        RV(drift.summary).
-      - A resource of O(cluster) is called C(SECTION/NAME), as V(storages/media:content).
+        V(globex/*) all differences of a tenant's VMs. RV(drift.summary) counts ignored differences.
+      - A resource of O(cluster) is written as C(SECTION/NAME), such as V(storages/media:content).
     type: list
     elements: str
     default: []
@@ -116,7 +114,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Compare VMs with what is there
+- name: Compare VMs with the cluster
   pve.fleet.drift_info:
     defaults:
       tenant: acme
@@ -137,7 +135,7 @@ EXAMPLES = r"""
       storages:
         - {name: media, type: dir, path: /srv/media, content: [iso]}
 
-- name: Show what differs
+- name: Show the differences
   ansible.builtin.debug:
     msg: "{{ compared.report }}"
 """
@@ -148,19 +146,19 @@ drift:
   returned: success
   type: dict
   contains:
-    version: {description: Version of this form of the report., type: int, sample: 1}
+    version: {description: Version of the report format., type: int, sample: 1}
     checked: {description: 'Time of the query in ISO 8601 format, UTC.', type: str,
       sample: '2026-11-20T20:15:33Z'}
-    drift: {description: 'Whether anything differs, as far as it is known. VMs that are outdated do
-      not count, because no run replaces them.', type: bool, sample: true}
+    drift: {description: 'Whether any difference is known. Outdated VMs do not count, because no run
+      replaces them.', type: bool, sample: true}
     complete: {description: Whether everything could be read., type: bool, sample: true}
     summary: {description: 'Number of VMs by status, of VMs that are not in the estate, of resources
       that differ from the cluster file, and of ignored differences.', type: dict, sample:
       {drifted: 1, pending: 0, missing: 0, unwanted: 0, outdated: 0, unknown: 0, in_sync: 3,
       unlisted: 0, cluster: 0, ignored: 0}}
-    sites: {description: 'The sites, each with C(site), empty for that of the task, and C(reason),
-      which is null unless the site could not be read.', type: list, elements: dict, sample:
-      [{site: '', reason: null}]}
+    sites: {description: 'The sites, each with C(site), empty for the site of the task, and
+      C(reason), which is null unless the site could not be read.', type: list, elements: dict,
+      sample: [{site: '', reason: null}]}
     nodes: {description: 'Nodes that could not be read, each with C(site), C(node) and C(reason).',
       type: list, elements: dict, sample: []}
     vms:
@@ -171,37 +169,38 @@ drift:
         kind: {description: V(vm) or V(container)., type: str, sample: vm}
         name: {description: Name of the VM., type: str, sample: web1}
         tenant: {description: 'Tenant of the VM, empty without one.', type: str, sample: acme}
-        site: {description: 'Site of the VM, empty for that of the task.', type: str, sample: ''}
-        vmid: {description: 'VMID of the VM, null if it is missing and the estate names none.',
-          type: int, sample: 15046}
+        site: {description: 'Site of the VM, empty for the site of the task.', type: str,
+          sample: ''}
+        vmid: {description: 'VMID of the VM, null if the VM is missing and the estate does not set a
+          VMID.', type: int, sample: 15046}
         node: {description: 'Node of the VM, null if it is missing.', type: str, sample: pve1}
         status:
           description:
             - V(in_sync); V(drifted) if options differ; V(pending) if they apply after the next stop
               or reboot; V(missing); V(unwanted) if it exists and the estate has it with
-              C(state=absent); V(outdated) if it differs in nothing but the template that it was
-              cloned from; V(unknown) if it could not be compared.
+              C(state=absent); V(outdated) if only the template from which it was cloned differs;
+              V(unknown) if it could not be compared.
           type: str
           sample: drifted
-        reason: {description: 'Why the VM is unknown, why it cannot be created, or why a run would
-          refuse to change it, such as a disk that would shrink; else null.', type: str,
+        reason: {description: 'Why the VM could not be compared, why it cannot be created, or why a
+          run would refuse to change it, such as a disk that would shrink; else null.', type: str,
           sample: null}
         options:
           description:
             - Each with C(option), the name that Proxmox VE uses, C(wanted), C(actual), and
               C(pending), null or a dictionary whose C(value) applies after the next stop or reboot.
-              Null means that the option is not set, so that the default of Proxmox VE applies.
-            - C(source) has the VMID of the template that the source names now, and of the one that
-              the VM was cloned from. A run does not change it.
+              Null means that the option is not set, and the default of Proxmox VE applies.
+            - C(source) has the VMID of the template that the source now selects, and of the
+              template from which the VM was cloned. A run does not change it.
           type: list
           elements: dict
           sample: [{option: cores, wanted: 2, actual: 4, pending: null}]
-        steps: {description: What a run would do., type: list, elements: str, sample: [Update VM
-          'web1' (15046)]}
+        steps: {description: Steps of a run., type: list, elements: str, sample: [Update VM 'web1'
+          (15046)]}
         last_task:
           description:
             - The last task of the VM, with C(type), C(user), C(token), C(status), C(started) and
-              C(upid), without consoles and backups. Null for a VM in sync and if no task is known.
+              C(upid), without consoles and backups. Null for a VM in sync, or if no task is known.
               Proxmox VE changes some options without a task.
           type: dict
           sample: {type: qmconfig, user: ops@pve, token: null, status: ok,
@@ -217,26 +216,26 @@ drift:
       type: list
       elements: dict
       contains:
-        site: {description: 'Site, empty for that of the task.', type: str, sample: ''}
+        site: {description: 'Site, empty for the site of the task.', type: str, sample: ''}
         section: {description: Its section., type: str, sample: storages}
         name: {description: 'Its keys, joined by slashes.', type: str, sample: media}
         status: {description: V(in_sync); V(drifted); V(missing); V(unwanted) if it exists and is to
           be removed; V(unknown) if it cannot be read., type: str, sample: drifted}
-        reason: {description: 'Why it is unknown, or why a run would refuse to change it, else
-          null.', type: str, sample: null}
+        reason: {description: 'Why it could not be read, or why a run would refuse to change it,
+          else null.', type: str, sample: null}
         options: {description: 'Each with C(option), C(wanted) and C(actual); C(pending) is null.',
           type: list, elements: dict, sample: [{option: content, wanted: [iso], actual: [backup,
           iso], pending: null}]}
-        steps: {description: What a run would do., type: list, elements: str, sample: [Update
-          storage 'media']}
-        last_task: {description: 'The last task that may have changed it, as the one of a VM. Null
-          if none is known.', type: dict, sample: null}
+        steps: {description: Steps of a run., type: list, elements: str, sample: [Update storage
+          'media']}
+        last_task: {description: 'The last task that may have changed it, in the same form as for a
+          VM. Null if none is known.', type: dict, sample: null}
     logins: {description: 'The last login of each user in the log of the cluster, with C(site),
-      C(user) and C(last), if a resource of the cluster file differs and no task is known. Reading
-      them needs C(Sys.Syslog) on C(/).', type: list, elements: dict, sample: [{site: '',
+      C(user) and C(last), if a resource of the cluster file differs and no task is known. To read
+      the log, C(Sys.Syslog) on C(/) is needed.', type: list, elements: dict, sample: [{site: '',
       user: alice@pve, last: '2026-11-20T20:15:33Z'}]}
 report:
-  description: The same as lines for people. VMs in sync are only counted.
+  description: The report as readable lines. VMs in sync are only counted.
   returned: success
   type: list
   elements: str

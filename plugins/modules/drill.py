@@ -11,15 +11,15 @@ short_description: Restore backups as isolated copies, and prove that they start
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Restores archives as isolated copies, starts them, waits until they are up, and measures it.
-    With O(state=absent) it removes the copies. The role P(pve.fleet.drill#role) does both, and
-    writes the record.
-  - A copy has a VMID of a range of its own, new MAC addresses and a new UUID, the tag
-    C(fleet-drill) in place of all others, and no connected NIC. It does not start with its node. No
-    quota, report, export, inventory or comparison with an estate counts it.
-  - A copy is proven if its guest agent answers, or without an agent if it stays running. A guest
-    that is not proven makes the task fail after all others.
-  - A guest is removed only if its tag, its name, its notes and its marker say that it is a copy.
+  - Restores archives as isolated copies, starts them, waits until they are up, and measures the
+    times. With O(state=absent), it removes the copies. The role P(pve.fleet.drill#role) does both,
+    and writes the record.
+  - A copy has a VMID from a separate range, new MAC addresses and a new UUID, the tag
+    C(fleet-drill) instead of all other tags, and no connected NIC. It does not start with its node.
+    It does not count in quotas, reports, exports, inventories or comparisons with an estate.
+  - A copy is proven if its guest agent answers, or without an agent, if it stays running. If a
+    guest is not proven, the task fails after all other guests.
+  - A guest is removed only if its tag, its name, its notes and its marker identify it as a copy.
   - The token needs C(VM.Audit) and C(VM.Backup) on the guest in the archive,
     C(Datastore.AllocateSpace) on its storage and on the target storages, C(VM.Allocate) on the VMID
     of the copy or on O(copy_pool), C(VM.Config.*) and C(VM.PowerMgmt) there, C(VM.GuestAgent.Audit)
@@ -32,27 +32,27 @@ attributes:
   idempotent:
     support: partial
     details:
-      - A copy that exists is not restored again, and its guest is reported as failed.
+      - An existing copy is not restored again, and its guest is reported as failed.
 options:
   run:
     description: ID of the drill, as M(pve.fleet.drill_info) returns it.
     type: str
     required: true
   tenant_prefix:
-    description: What a tenant's tag starts with.
+    description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   state:
     description:
       - V(started) restores a copy of each guest in O(guests), starts it, and waits until it is up.
-      - V(absent) removes the copies of O(run), and copies of drills that were interrupted, see
+      - V(absent) removes the copies of O(run), and copies of interrupted drills, see
         O(abandoned_after).
     type: str
     choices: [started, absent]
     default: started
   guests:
-    description: The guests to restore, at most O(copies), such as one of
-      RV(pve.fleet.drill_info#module:rounds), whose other keys may stay. It has no effect on
+    description: The guests to restore, at most O(copies), such as an entry of
+      RV(pve.fleet.drill_info#module:rounds), whose other keys are ignored. It has no effect with
       O(state=absent).
     type: list
     elements: dict
@@ -68,7 +68,7 @@ options:
         required: true
   wait_timeout:
     description:
-      - Seconds to wait for the guest agent of a copy that has one in its configuration.
+      - Seconds to wait for the guest agent of a copy whose configuration has an agent.
       - Environment variable E(PROXMOX_WAIT_TIMEOUT).
     type: int
     default: 300
@@ -78,7 +78,7 @@ options:
     default: 10
   abandoned_after:
     description: Age after which O(state=absent) also removes copies of other drills. It must be
-      longer than a round takes.
+      longer than the duration of a round.
     type: str
     default: 12h
 extends_documentation_fragment:
@@ -103,7 +103,7 @@ EXAMPLES = r"""
     guests: "{{ plan.rounds | first | default([]) }}"
   register: drilled
 
-- name: Show how long each guest took
+- name: Show the duration for each guest
   ansible.builtin.debug:
     msg: "{{ item.name }}: {{ item.restore_seconds }} s and {{ item.boot_seconds }} s"
   loop: "{{ drilled.guests }}"
@@ -126,13 +126,12 @@ guests:
     name: {description: Name of the guest in the archive., type: str, sample: web1}
     tenant: {description: Its tenant in the archive., type: str, sample: acme}
     outcome: {description: V(proven) or V(failed)., type: str, sample: proven}
-    proof: {description: V(agent) if its agent answered and V(started) if it stayed running. Null in
+    proof: {description: V(agent) if its agent answered or V(started) if it stayed running. Null in
       check mode., type: str, sample: agent}
     msg: {description: Why it failed., type: str, sample: null}
     volume: {description: The archive., type: str,
       sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
-    archive_time: {description: When the archive was made., type: str,
-      sample: '2026-11-20T20:15:33Z'}
+    archive_time: {description: Time of the archive., type: str, sample: '2026-11-20T20:15:33Z'}
     archive_age: {description: Age of the archive in seconds., type: int, sample: 43200}
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,

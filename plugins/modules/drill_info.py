@@ -11,29 +11,28 @@ short_description: Plan a drill of restores
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Chooses guests and their newest archives, and plans in which rounds they are restored as copies,
-    on which nodes and storages. Nothing is written.
-  - A round has at most O(copies) copies, and no more than there is room for. A guest without room
-    even alone is in RV(refused), also a guest without a usable archive and a guest whose copy would
-    use a device, a file or a program of its node.
-  - Beside the requests of M(pve.fleet.backup_info), it takes some for each guest.
+  - Selects guests and their newest archives, and plans the rounds, nodes and storages for their
+    restore as copies. Nothing is written.
+  - A round has at most O(copies) copies, and no more than fit on the nodes and storages.
+    RV(refused) contains guests that do not fit even alone, guests without a usable archive, and
+    guests whose copy would use a device, a file or a program of its node.
+  - In addition to the requests of M(pve.fleet.backup_info), some requests are made for each guest.
 options:
   record:
     description: The text of the record of earlier drills, C(drill.json) of the role
-      P(pve.fleet.drill#role). An empty text means that there was none.
+      P(pve.fleet.drill#role). An empty text means that there is no record yet.
     type: str
     default: ''
   unproven_for:
-    description: Only guests without a proven restore in this time, such as V(30d). By default, all
-      guests are chosen.
+    description: Only guests without a proven restore in this period, such as V(30d). By default,
+      all guests are selected.
     type: str
   sample:
     description: Number of guests at most. Guests without a proven restore for the longest time come
       first. By default, there is no limit.
     type: int
   storages:
-    description: Storages on which archives are searched. By default, all storages with content
-      V(backup).
+    description: Storages to search for archives. By default, all storages with content V(backup).
     type: list
     elements: str
 extends_documentation_fragment:
@@ -51,11 +50,11 @@ EXAMPLES = r"""
     copies: 5
   register: plan
 
-- name: Show which archive goes where
+- name: Show the node of each archive
   ansible.builtin.debug:
     msg: "{{ plan.report }}"
 
-- name: Choose ten guests that were not proven for 30 days
+- name: Select ten guests without a proven restore in the last 30 days
   pve.fleet.drill_info:
     unproven_for: 30d
     sample: 10
@@ -69,19 +68,19 @@ run:
   type: str
   sample: 3f9a01c2d4e5
 began:
-  description: When it was planned in seconds since the epoch.
+  description: Time of the plan in seconds since the epoch.
   returned: success
   type: int
   sample: 1795199733
 rounds:
-  description: The copies by round, each a list that O(pve.fleet.drill#module:guests) takes.
+  description: The copies by round. Each round is a list for O(pve.fleet.drill#module:guests).
   returned: success
   type: list
   elements: list
   sample: [[{vmid: 15046, name: web1, copy_vmid: 900412, node: pve1, storages: [ceph]}]]
 refused:
   description: Guests without a copy. Their C(outcome) is V(failed) without a usable archive, and
-    V(skipped) without room or if the copy would not be isolated.
+    V(skipped) if the copy does not fit or would not be isolated.
   returned: success
   type: list
   elements: dict
@@ -95,7 +94,7 @@ refused:
       there is none.'}
     archive: {description: Its newest archive., type: str, sample: null}
 copies:
-  description: The copies that exist now, of any drill.
+  description: The existing copies of all drills.
   returned: success
   type: list
   elements: dict
@@ -104,7 +103,7 @@ copies:
     name: {description: Its name., type: str, sample: drill-15001-11aa22-old1}
     node: {description: Its node., type: str, sample: pve1}
     run: {description: ID of its drill., type: str, sample: 11aa22334455}
-    began: {description: When it was made., type: str, sample: '2026-11-20T20:15:33Z'}
+    began: {description: Time of its creation., type: str, sample: '2026-11-20T20:15:33Z'}
 report:
   description: The plan in words.
   returned: success

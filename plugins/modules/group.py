@@ -12,10 +12,10 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a group of users.
-  - Roles that a group holds are held by all its users. The groups of a user are set with
-    M(pve.fleet.user), the roles of a group with M(pve.fleet.acl).
-  - The token needs C(Group.Allocate) on C(/access/groups). To see which roles a group holds before
-    it is deleted, it also needs C(Sys.Audit) on C(/access).
+  - All users of a group have its roles. The groups of a user are set with M(pve.fleet.user), the
+    roles of a group with M(pve.fleet.acl).
+  - The token needs C(Group.Allocate) on C(/access/groups). To find the roles of a group before its
+    deletion, it also needs C(Sys.Audit) on C(/access).
 options:
   name:
     description: Name of the group.
@@ -23,9 +23,8 @@ options:
     required: true
   state:
     description:
-      - V(present) creates the group if it does not exist, and changes what differs.
-      - V(absent) deletes it. A group that has users, or that holds roles, is only deleted with
-        O(force).
+      - V(present) creates the group if it does not exist, and updates settings that differ.
+      - V(absent) deletes the group. A group with users or roles is only deleted with O(force).
     type: str
     choices: [present, absent]
     default: present
@@ -33,13 +32,13 @@ options:
     description: Comment on the group. An empty text removes it. By default, it is not changed.
     type: str
   force:
-    description: Whether O(state=absent) also deletes a group that is in use. Its users are not
-      deleted; they lose the rights that they have through it.
+    description: Whether O(state=absent) also deletes a group in use. Its users are not deleted, but
+      lose the rights of the group.
     type: bool
     default: false
   allow_self:
-    description: Whether the deletion may take privileges away from the login of the task itself.
-      Without it, this is refused before the first write, and the message names the privileges.
+    description: Whether the deletion may remove privileges of the task's own login. With V(false),
+      this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -66,7 +65,7 @@ RETURN = r"""
 group:
   description:
     - The group as it is afterwards, or in check mode as it would be.
-    - It is null when the group is deleted.
+    - It is null if the group is deleted.
     - RV(pve.fleet.group_info#module:groups) describes its fields.
   returned: success
   type: dict

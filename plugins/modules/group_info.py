@@ -12,8 +12,8 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one group or all of them, each with its users. One request is made.
-  - The list has the groups on which the token has C(User.Modify), C(Sys.Audit) or
-    C(Group.Allocate). To read one group it needs C(Sys.Audit) or C(Group.Allocate) on
+  - The list contains the groups on which the token has C(User.Modify), C(Sys.Audit) or
+    C(Group.Allocate). To read one group, it needs C(Sys.Audit) or C(Group.Allocate) on
     C(/access/groups).
 options:
   name:
@@ -41,7 +41,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 groups:
-  description: The groups, sorted by name. Empty when there is no group of that name.
+  description: The groups, sorted by name. Empty if there is no group of that name.
   returned: success
   type: list
   elements: dict

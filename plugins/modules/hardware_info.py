@@ -26,9 +26,9 @@ options:
     description: Name of the node. By default, all nodes are read.
     type: str
   pci_class_blacklist:
-    description: Classes of PCI devices that are left out, such as V(05) for memory controllers,
-      V(06) for bridges and V(0b) for processors. These three are left out by default. An empty list
-      returns all devices. Refused with O(type=usb).
+    description: Classes of PCI devices to exclude, such as V(05) for memory controllers, V(06) for
+      bridges and V(0b) for processors. By default, these three are excluded. An empty list returns
+      all devices. Refused with O(type=usb).
     type: list
     elements: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -79,7 +79,7 @@ devices:
       description:
         - Its entry for a mapping. C(path) is the address of a PCI device or the port of a USB
           device. A root hub has no port.
-        - C(iommugroup) and C(subsystem_id) are those of a PCI device, if it has them.
+        - C(iommugroup) and C(subsystem_id) are included for a PCI device that has them.
       type: dict
       sample: {node: pve1, path: '0000:01:00.0', id: '10de:2204', iommugroup: 1,
         subsystem_id: '10de:1467'}

@@ -15,13 +15,13 @@ description:
     an entry, and does not need root to use the device.
   - Proxmox VE compares an entry with the device when a VM starts. This module compares the path,
     the ID, the IOMMU group and the subsystem of a new entry before the first write, in check mode
-    too, and refuses a device that its node does not have. A node that is not online, or whose
-    devices the login may not read, gets a warning. This needs C(Sys.Audit) or C(Sys.Modify) on C(/)
-    for PCI devices, C(Sys.Modify) on C(/) for USB devices.
-  - Proxmox VE itself refuses a missing directory of the node that answers.
+    too, and refuses a device that its node does not have. For a node that is offline, or whose
+    devices the login may not read, a warning is shown. This needs C(Sys.Audit) or C(Sys.Modify) on
+    C(/) for PCI devices, C(Sys.Modify) on C(/) for USB devices.
+  - Proxmox VE itself refuses a directory that is missing on the node that answers.
   - Directories need Proxmox VE 8.4 or newer.
   - The token needs C(Mapping.Modify) on C(/mapping/TYPE/NAME), and on C(/mapping/TYPE) for a new
-    one.
+    mapping.
 options:
   type:
     description: 'Kind of the mapping: PCI devices, USB devices or directories.'
@@ -29,11 +29,12 @@ options:
     required: true
     choices: [dir, pci, usb]
   name:
-    description: Name of the mapping, which VMs refer to.
+    description: Name of the mapping, to which VMs refer.
     type: str
     required: true
   state:
-    description: V(present) creates the mapping or changes what differs, V(absent) deletes it.
+    description: V(present) creates the mapping or updates settings that differ, V(absent) deletes
+      it.
     type: str
     choices: [present, absent]
     default: present
@@ -42,9 +43,9 @@ options:
       changed.
     type: str
   map:
-    description: Devices or directories of the nodes. The entries of a listed node replace those of
-      this node, other nodes keep theirs. Required for a new mapping. By default, they are not
-      changed.
+    description: Devices or directories of the nodes. The entries of a listed node replace its
+      former entries. Other nodes keep their entries. Required for a new mapping. By default, they
+      are not changed.
     type: list
     elements: dict
     suboptions:
@@ -70,16 +71,16 @@ options:
         description: Description of the device.
         type: str
   exact:
-    description: Whether nodes that O(map) does not list lose their entries.
+    description: Whether the entries of nodes that O(map) does not list are removed.
     type: bool
     default: false
   mdev:
     description: Whether a PCI device is shared as mediated devices. By default, it is not changed.
-      The task warns about a device that differs, because Proxmox VE then refuses the start of a VM.
+      The task warns if a device does not match, because Proxmox VE then refuses to start a VM.
     type: bool
   live_migration_capable:
-    description: Whether a VM with this PCI device can be migrated while it runs. By default, it is
-      not changed.
+    description: Whether a running VM with this PCI device can be migrated. By default, it is not
+      changed.
     type: bool
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]
@@ -121,8 +122,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 mapping:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+  description: The result as it is afterwards, or in check mode as it would be. It is null if it is
+    deleted.
   returned: success
   type: dict
   contains:

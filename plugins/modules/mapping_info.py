@@ -50,7 +50,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 mappings:
-  description: All that were found, sorted by name.
+  description: The mappings, sorted by name.
   returned: success
   type: list
   elements: dict

@@ -11,9 +11,9 @@ short_description: Manage metric servers
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and deletes a server that the nodes of a cluster send metrics to.
-  - Proxmox VE connects to the server before it stores it, unless it is disabled or receives
-    datagrams.
+  - Creates, changes and deletes a server to which the nodes of a cluster send metrics.
+  - Proxmox VE connects to the server before it stores the definition, unless the server is disabled
+    or receives datagrams.
   - OpenTelemetry needs Proxmox VE 9.0 or newer.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on C(/).
 options:
@@ -22,7 +22,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the metric server or changes what differs, V(absent) deletes it.
+    description: V(present) creates the metric server or updates settings that differ, V(absent)
+      deletes it.
     type: str
     choices: [present, absent]
     default: present
@@ -38,68 +39,73 @@ options:
     description: Port of the server. Required for a new one. By default, it is not changed.
     type: int
   disable:
-    description: Whether the nodes stop sending metrics to it. By default, it is not changed.
+    description: Whether the nodes do not send metrics to it. By default, it is not changed.
     type: bool
   mtu:
-    description: MTU for metrics over UDP, V(1500) unless set. Not with V(opentelemetry). By
-      default, it is not changed.
+    description: MTU for metrics over UDP. Proxmox VE uses V(1500) if it is unset. Not supported for
+      V(opentelemetry). By default, it is not changed.
     type: int
   timeout_seconds:
-    description: Seconds to wait for the server, V(1) unless set. Not with V(opentelemetry). By
-      default, it is not changed.
+    description: Seconds to wait for the server. Proxmox VE uses V(1) if it is unset. Not supported
+      for V(opentelemetry). By default, it is not changed.
     type: int
   proto:
-    description: Protocol of Graphite, V(udp) unless set. By default, it is not changed.
+    description: Protocol of Graphite. Proxmox VE uses V(udp) if it is unset. By default, it is not
+      changed.
     type: str
     choices: [udp, tcp]
   path:
-    description: Root path of the metrics in Graphite, V(proxmox) unless set. An empty text restores
-      the default of Proxmox VE. By default, it is not changed.
+    description: Root path of the metrics in Graphite. Proxmox VE uses V(proxmox) if it is unset. An
+      empty text restores the default of Proxmox VE. By default, it is not changed.
     type: str
   influxdb_proto:
-    description: Protocol of InfluxDB, V(udp) unless set. By default, it is not changed.
+    description: Protocol of InfluxDB. Proxmox VE uses V(udp) if it is unset. By default, it is not
+      changed.
     type: str
     choices: [udp, http, https]
   organization:
-    description: Organization in InfluxDB, V(proxmox) unless set. An empty text restores the default
-      of Proxmox VE. By default, it is not changed.
+    description: Organization in InfluxDB. Proxmox VE uses V(proxmox) if it is unset. An empty text
+      restores the default of Proxmox VE. By default, it is not changed.
     type: str
   bucket:
-    description: Bucket or database in InfluxDB, V(proxmox) unless set. An empty text restores the
-      default of Proxmox VE. By default, it is not changed.
+    description: Bucket or database in InfluxDB. Proxmox VE uses V(proxmox) if it is unset. An empty
+      text restores the default of Proxmox VE. By default, it is not changed.
     type: str
   api_path_prefix:
-    description: Path before the API of InfluxDB, if a proxy adds one. An empty text removes it. By
+    description: Path prefix of the InfluxDB API, if a proxy adds one. An empty text removes it. By
       default, it is not changed.
     type: str
   max_body_size:
-    description: Most bytes in a request to InfluxDB, V(25000000) unless set. By default, it is not
-      changed.
+    description: Maximum size of a request to InfluxDB in bytes. Proxmox VE uses V(25000000) if it
+      is unset. By default, it is not changed.
     type: int
   verify_certificate:
-    description: Whether the certificate of InfluxDB is verified, V(true) unless set. By default, it
-      is not changed.
+    description: Whether the certificate of InfluxDB is verified. Proxmox VE uses V(true) if it is
+      unset. By default, it is not changed.
     type: bool
   token:
     description: Token of InfluxDB. It is never returned.
     type: str
   otel_protocol:
-    description: Protocol of OpenTelemetry, V(https) unless set. By default, it is not changed.
+    description: Protocol of OpenTelemetry. Proxmox VE uses V(https) if it is unset. By default, it
+      is not changed.
     type: str
     choices: [http, https]
   otel_path:
-    description: Path of OpenTelemetry, V(/v1/metrics) unless set. An empty text restores the
-      default of Proxmox VE. By default, it is not changed.
+    description: Path of OpenTelemetry. Proxmox VE uses V(/v1/metrics) if it is unset. An empty text
+      restores the default of Proxmox VE. By default, it is not changed.
     type: str
   otel_timeout_seconds:
-    description: Seconds to wait for OpenTelemetry, V(5) unless set. By default, it is not changed.
+    description: Seconds to wait for OpenTelemetry. Proxmox VE uses V(5) if it is unset. By default,
+      it is not changed.
     type: int
   otel_max_body_size:
-    description: Most bytes in a request to OpenTelemetry, V(10000000) unless set. By default, it is
-      not changed.
+    description: Maximum size of a request to OpenTelemetry in bytes. Proxmox VE uses V(10000000) if
+      it is unset. By default, it is not changed.
     type: int
   otel_compression:
-    description: Compression for OpenTelemetry, V(gzip) unless set. By default, it is not changed.
+    description: Compression for OpenTelemetry. Proxmox VE uses V(gzip) if it is unset. By default,
+      it is not changed.
     type: str
     choices: [none, gzip]
   otel_resource_attributes:
@@ -107,8 +113,8 @@ options:
       By default, it is not changed.
     type: str
   otel_verify_ssl:
-    description: Whether the certificate of OpenTelemetry is verified, V(true) unless set. By
-      default, it is not changed.
+    description: Whether the certificate of OpenTelemetry is verified. Proxmox VE uses V(true) if it
+      is unset. By default, it is not changed.
     type: bool
   otel_headers:
     description: Headers for OpenTelemetry, as JSON in base64. They may contain a token, so they are
@@ -116,7 +122,8 @@ options:
     type: str
   update_secrets:
     description: When secrets are written to an existing resource. Proxmox VE never returns them, so
-      they cannot be compared. V(on_create) writes them to a new one only, V(always) in each run.
+      they cannot be compared. V(on_create) only writes them to a new one, V(always) writes them in
+      each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -133,7 +140,7 @@ EXAMPLES = r"""
     server: 10.99.0.50
     server_port: 2003
 
-- name: Send metrics to InfluxDB, which is not there yet
+- name: Define an InfluxDB server that does not exist yet
   pve.fleet.metric_server:
     name: influx
     type: influxdb
@@ -159,8 +166,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 metric_server:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted. RV(pve.fleet.metric_server_info#module:metric_servers) describes its fields.
+  description: The result as it is afterwards, or in check mode as it would be. It is null if it is
+    deleted. RV(pve.fleet.metric_server_info#module:metric_servers) describes its fields.
   returned: success
   type: dict
 plan:

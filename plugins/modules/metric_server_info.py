@@ -11,8 +11,8 @@ short_description: Gather information about metric servers
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns one metric server or all of them, without secrets. All of them take one request for the
-    list, and one for each.
+  - Returns one metric server or all of them, without secrets. For all of them, one request is made
+    for the list, and one for each server.
   - The token needs C(Sys.Audit) on C(/).
 options:
   name:
@@ -28,14 +28,14 @@ EXAMPLES = r"""
   pve.fleet.metric_server_info:
   register: known
 
-- name: List those that get metrics
+- name: List the servers that get metrics
   ansible.builtin.debug:
     msg: "{{ known.metric_servers | rejectattr('disable') | map(attribute='name') }}"
 """
 
 RETURN = r"""
 metric_servers:
-  description: All that were found, sorted by name.
+  description: The metric servers, sorted by name.
   returned: success
   type: list
   elements: dict
@@ -53,14 +53,15 @@ metric_servers:
     influxdb_proto: {description: The protocol., type: str, returned: of InfluxDB}
     organization: {description: The organization., type: str, returned: of InfluxDB}
     bucket: {description: The bucket., type: str, returned: of InfluxDB}
-    api_path_prefix: {description: The path before the API., type: str, returned: of InfluxDB}
-    max_body_size: {description: Most bytes in a request., type: int, returned: of InfluxDB}
+    api_path_prefix: {description: The path prefix of the API., type: str, returned: of InfluxDB}
+    max_body_size: {description: Maximum size of a request in bytes., type: int, returned: of
+      InfluxDB}
     verify_certificate: {description: Whether the certificate is verified., type: bool, returned: of
       InfluxDB}
     otel_protocol: {description: The protocol., type: str, returned: of OpenTelemetry}
     otel_path: {description: The path., type: str, returned: of OpenTelemetry}
     otel_timeout_seconds: {description: Seconds to wait., type: int, returned: of OpenTelemetry}
-    otel_max_body_size: {description: Most bytes in a request., type: int, returned: of
+    otel_max_body_size: {description: Maximum size of a request in bytes., type: int, returned: of
       OpenTelemetry}
     otel_compression: {description: The compression., type: str, returned: of OpenTelemetry}
     otel_resource_attributes: {description: The resource attributes., type: str, returned: of

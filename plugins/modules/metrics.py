@@ -11,16 +11,16 @@ short_description: Write metrics of clusters to a file for Prometheus
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Writes nodes, VMs and containers, storages, what tenants use and may use, and the age of the
-    newest snapshot and backup of each guest as a text file, which the textfile collector of
-    node_exporter reads. C(docs/metrics.md) lists the metrics.
-  - If sites are defined, and neither O(host) nor O(site) is given, all sites are in one file.
-  - A site or a node that does not answer does not fail the task. It is written as such, and its
-    figures are left out, so that a value is never older than the file. RV(missing) has the reasons,
-    and warnings are shown.
+  - Writes metrics of nodes, VMs, containers and storages, the use and quotas of tenants, and the
+    age of the newest snapshot and backup of each guest to a text file, which the textfile collector
+    of node_exporter reads. C(docs/metrics.md) lists the metrics.
+  - If sites are defined, and neither O(host) nor O(site) is set, the file contains all sites.
+  - A site or a node that does not answer does not fail the task. The file marks it as unavailable
+    and omits its figures, so a value is never older than the file. RV(missing) has the reasons, and
+    warnings are shown.
   - The file is replaced as a whole. Counters in it continue from run to run.
-  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes) and
-    O(versions).
+  - The module sends four requests for each site, and the requests of O(snapshots), O(backups),
+    O(volumes) and O(versions).
 requirements:
   - prometheus_client
 attributes:
@@ -29,16 +29,17 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The difference names the metrics, without their values.
+      - The diff names the metrics, without their values.
   idempotent:
     support: none
     details:
-      - The file has the time of the query, so that it changes in every run.
+      - The file contains the time of the query, so it changes in every run.
 options:
   path:
     description:
-      - Absolute path of the file, which must end in C(.prom) so that node_exporter reads it.
-      - A file that has other lines than metrics of this collection is not overwritten.
+      - Absolute path of the file. It must end in C(.prom), because node_exporter only reads such
+        files.
+      - A file with lines other than metrics of this collection is not overwritten.
     type: path
     required: true
 extends_documentation_fragment: [pve.fleet.metrics_options, pve.fleet.connection,
@@ -83,7 +84,7 @@ complete:
   type: bool
   sample: false
 missing:
-  description: What could not be read.
+  description: Parts that could not be read.
   returned: success
   type: list
   elements: dict
@@ -91,8 +92,7 @@ missing:
     site: {description: 'The site, empty without sites.', type: str, sample: ''}
     part: {description: 'V(site), V(node), V(privileges), V(vms), V(disk), V(snapshots) or
       V(backups).', type: str, sample: node}
-    subject: {description: 'The node, tenant or VMID that it is about, or empty.', type: str,
-      sample: pve3}
+    subject: {description: 'The affected node, tenant or VMID, or empty.', type: str, sample: pve3}
     category: {description: 'Category of the error, as in C(error.category).', type: str,
       sample: NodeUnhealthy}
     reason: {description: Why., type: str, sample: 'Could not read node pve3 and the guests on it:

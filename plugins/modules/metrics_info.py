@@ -11,13 +11,13 @@ short_description: Gather metrics of clusters for Prometheus
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns what M(pve.fleet.metrics) writes, as data and as a text, for example to send it to a
-    Pushgateway or to copy it to another host. Counters are those of this task alone.
-  - If sites are defined, and neither O(host) nor O(site) is given, all sites are returned.
-  - A site or a node that does not answer does not fail the task. Its figures are left out,
+  - Returns the metrics of M(pve.fleet.metrics) as data and as text, for example to send them to a
+    Pushgateway or to copy them to another host. Counters only include this task.
+  - If sites are defined, and neither O(host) nor O(site) is set, all sites are returned.
+  - A site or a node that does not answer does not fail the task. Its figures are omitted,
     RV(missing) has the reasons, and warnings are shown.
-  - This takes four requests for each site, and those of O(snapshots), O(backups), O(volumes) and
-    O(versions).
+  - The module sends four requests for each site, and the requests of O(snapshots), O(backups),
+    O(volumes) and O(versions).
 requirements:
   - prometheus_client
 extends_documentation_fragment:
@@ -34,7 +34,7 @@ EXAMPLES = r"""
     snapshots: false
   register: read
 
-- name: Show the nodes that are online
+- name: Show which nodes are online
   ansible.builtin.debug:
     msg: "{{ (read.metrics | selectattr('name', 'eq', 'proxmox_node_up') | first).samples }}"
 """
@@ -48,12 +48,13 @@ metrics:
   contains:
     name: {description: Name of the metric., type: str, sample: proxmox_cluster_nodes_available}
     type: {description: 'V(gauge), V(counter) or V(summary).', type: str, sample: gauge}
-    help: {description: What it is., type: str, sample: Number of nodes that are online.}
+    help: {description: Description of the metric., type: str, sample: Number of nodes that are
+      online.}
     samples: {description: 'Values, each with C(name), which has a suffix in a summary, C(labels)
       and C(value).', type: list, elements: dict, sample: [{name: proxmox_cluster_nodes_available,
       labels: {}, value: 3.0}]}
 text:
-  description: The same in the text format of Prometheus.
+  description: The metrics in the text format of Prometheus.
   returned: success
   type: str
   sample: '# HELP proxmox_cluster_nodes_available Number of nodes that are online.
@@ -65,7 +66,7 @@ complete:
   type: bool
   sample: false
 missing:
-  description: What could not be read, as M(pve.fleet.metrics) returns it.
+  description: Parts that could not be read, as M(pve.fleet.metrics) returns them.
   returned: success
   type: list
   elements: dict

@@ -12,7 +12,7 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Uploads, replaces and removes the certificate that the web server and the API of a node use.
-  - A certificate that Proxmox VE has ordered by ACME has the same file, and is replaced as well.
+  - A certificate that Proxmox VE ordered by ACME is stored in the same file, and is also replaced.
   - The token needs C(Sys.Modify) on the node.
 options:
   node:
@@ -20,33 +20,33 @@ options:
     type: str
     required: true
   state:
-    description: V(present) uploads the certificate or replaces another one, V(absent) removes the
-      own certificate and its key, so that the node uses the one of the cluster again.
+    description: V(present) uploads the certificate or replaces another one. V(absent) removes the
+      own certificate and its key, and the node uses the certificate of the cluster again.
     type: str
     choices: [present, absent]
     default: present
   certificates:
-    description: The certificate and the chain below it in PEM format, without a private key.
-      Required for a new one. The first certificate is compared. By default, it is not changed.
+    description: The certificate and its chain in PEM format, without a private key. Required for a
+      new certificate. The first certificate is compared. By default, it is not changed.
     type: str
   private_key:
     description:
       - The private key in PEM format, without a password. It is never returned.
-      - It is written together with another certificate. Without it, Proxmox VE keeps the key that
-        the node has.
+      - It is written together with a new certificate. If it is not set, Proxmox VE keeps the
+        existing key of the node.
     type: str
   update_secrets:
-    description: When O(private_key) is written although the certificate is the same. Proxmox VE
-      never returns it, so it cannot be compared. V(on_create) does not write it then, V(always) in
-      each run.
+    description: Whether O(private_key) is written if the certificate is unchanged. Proxmox VE never
+      returns it, so it cannot be compared. V(on_create) does not write it then, V(always) writes it
+      in each run.
     type: str
     choices: [on_create, always]
     default: on_create
   restart:
     description:
-      - Whether the web server of the node restarts after a change, so that it uses the certificate.
-        Connections that are open stay.
-      - This task itself must be able to verify the new certificate, see O(ca_path).
+      - Whether the web server of the node restarts after a change, to use the new certificate. Open
+        connections are kept.
+      - The task must be able to verify the new certificate, see O(ca_path).
     type: bool
     default: true
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -72,8 +72,8 @@ EXAMPLES = r"""
 RETURN = r"""
 node_certificate:
   description: The result as it is afterwards, or in check mode as it would be. It is null without
-    an own certificate. Proxmox VE reads the subject, the names and the times, so that check mode
-    has those of the former certificate. RV(pve.fleet.node_certificate_info#module:certificates)
+    an own certificate. Proxmox VE reads the subject, the names and the times, so check mode shows
+    the values of the former certificate. RV(pve.fleet.node_certificate_info#module:certificates)
     describes its fields.
   returned: success
   type: dict

@@ -13,18 +13,18 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the nodes of a cluster with their status, usage, storages, VMs, health and remaining
     capacity.
-  - This takes four requests, independent of the number of nodes, and with O(details) or O(node) one
-    more for each returned node that is online.
+  - The module sends four requests, independent of the number of nodes, and with O(details) or
+    O(node) one more for each returned node that is online.
   - An offline node, or a part for which the caller lacks permission, never fails the task. Its
     values are null, RV(missing) or RV(nodes[].error) has the reason, and a warning is shown.
 options:
   node:
-    description: Only this node. It is an error if the cluster does not have it.
+    description: Only this node. It is an error if it is not in the cluster.
     type: str
   details:
     description:
-      - Whether to query each node for its CPU model, load, kernel and version, and for current
-        usage. Usage from the listing can be ten seconds old.
+      - Whether to query each node for its CPU model, load, kernel and version, and for its current
+        usage. Without details, the usage can be ten seconds old.
       - By default, only O(node) is queried.
     type: bool
   cpu_overcommit:
@@ -123,15 +123,16 @@ nodes:
     containers: {description: Number of containers on the node., type: int, sample: 0}
     capacity:
       description:
-        - Resources that are allocated to VMs and containers and that remain under the placement
-          rules, with C(memory_given) and C(memory_left) in bytes, C(cores_given), C(cores_left),
-          and C(vms_left), the number of further guests, which is null without O(max_vms_per_node).
+        - Resources that are allocated to VMs and containers, and resources that remain under the
+          placement rules, with C(memory_given) and C(memory_left) in bytes, C(cores_given),
+          C(cores_left), and C(vms_left), the number of further guests, which is null without
+          O(max_vms_per_node).
         - Proxmox VE lists a container without C(cores) with all cores of its node.
         - C(cpu_overcommit) and C(memory_overcommit) are the factors of the rules. With 4 for cores,
-          a node of 240 cores can give 960 cores to guests.
-        - Every VM counts, also one that does not run. A negative value means that more is allocated
+          960 cores can be allocated on a node with 240 cores.
+        - Every VM counts, whether it runs or not. A negative value means that more is allocated
           than the rules allow.
-        - Null for a node that is not online.
+        - Null if the node is not online.
       type: dict
       sample: {memory_given: 6442450944, memory_left: 62277025792, cores_given: 6, cores_left: 58,
         vms_left: null, cpu_overcommit: 4.0, memory_overcommit: 1.0}

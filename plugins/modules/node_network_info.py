@@ -11,8 +11,8 @@ short_description: Gather information about the network interfaces of a node
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the interfaces of a node as module M(pve.fleet.node_network) declares them, and the
-    pending change. One request is made.
+  - Returns the interfaces of a node in the form of the options of M(pve.fleet.node_network), and
+    the pending change. One request is made.
   - While a change is pending, Proxmox VE returns the interfaces as they will be.
   - Bridges are only returned if the token has C(SDN.Audit) or C(SDN.Use) on them.
 options:

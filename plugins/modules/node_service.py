@@ -12,8 +12,8 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Starts, stops, restarts or reloads a service of a node, and waits for the end of the task.
-  - The services V(pveproxy), V(pvedaemon) and V(pve-cluster) are not stopped, nor is V(corosync) of
-    the node through which the API is reached.
+  - The services V(pveproxy), V(pvedaemon) and V(pve-cluster) are not stopped, and neither is
+    V(corosync) on the node that answers the API.
   - The token needs C(Sys.Modify) and C(Sys.Audit) on the node.
 options:
   node:
@@ -26,8 +26,9 @@ options:
     type: str
     required: true
   state:
-    description: V(started) and V(stopped) change a service in another state only. V(restarted) and
-      V(reloaded) act in each run. A service that cannot reload is restarted.
+    description: V(started) and V(stopped) only change a service that is in another state.
+      V(restarted) and V(reloaded) make a change in each run. A service that cannot reload is
+      restarted.
     type: str
     required: true
     choices: [started, stopped, restarted, reloaded]

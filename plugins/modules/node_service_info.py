@@ -29,7 +29,7 @@ EXAMPLES = r"""
     node: pve1
   register: found
 
-- name: Show the services that failed
+- name: Show failed services
   ansible.builtin.debug:
     msg: "{{ found.services | selectattr('active_state', 'eq', 'failed') | map(attribute='name') }}"
 """

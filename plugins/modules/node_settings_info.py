@@ -11,8 +11,8 @@ short_description: Gather information about the settings of a node
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the settings of a node as module M(pve.fleet.node) declares them. Four requests are
-    made.
+  - Returns the settings of a node in the form of the options of M(pve.fleet.node). Four requests
+    are made.
   - The token needs C(Sys.Audit) on C(/).
 options:
   node:

@@ -11,11 +11,11 @@ short_description: Gather information about pending updates of nodes
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the packages of one node or of all nodes that have a newer version. One request is made
-    for each node.
-  - A node compares with the package lists that it downloaded last, by default once a day. This
-    module does not download them.
-  - Proxmox VE does not return whether an update is about security.
+  - Returns the packages with pending updates on one node or on all nodes. One request is made for
+    each node.
+  - A node compares its packages with the package lists that it last downloaded, by default once a
+    day. This module does not download the lists.
+  - Proxmox VE does not return whether an update is a security update.
   - A node that cannot be read does not fail the task. RV(missing) has the reason, and a warning is
     shown. The task fails if no node can be read.
   - The token needs C(Sys.Modify) on the nodes.
@@ -36,7 +36,7 @@ EXAMPLES = r"""
   pve.fleet.node_update_info:
   register: pending
 
-- name: Show the nodes that get a new kernel
+- name: Show the nodes with a kernel update
   ansible.builtin.debug:
     msg: "{{ pending.nodes | selectattr('installs_kernel') | map(attribute='node') | join(' ') }}"
 
@@ -57,14 +57,14 @@ nodes:
   elements: dict
   contains:
     node: {description: Its name., type: str, sample: pve1}
-    installs_kernel: {description: 'Whether an update installs a kernel, which runs after a reboot.
-      Whether a node needs a reboot for any reason is known after the update only, and role
-      C(maintenance) decides it on the node.', type: bool, sample: true}
+    installs_kernel: {description: 'Whether an update installs a kernel, which is used after a
+      reboot. Whether a node needs a reboot for another reason is only known after the update. The
+      role C(maintenance) determines this on the node.', type: bool, sample: true}
     updates:
       description:
         - The updates, sorted by package. C(old_version) is null for a package that an update
           installs in addition.
-        - C(kernel) is whether the package installs a kernel.
+        - C(kernel) is true if the package installs a kernel.
       type: list
       elements: dict
       sample: [{package: proxmox-kernel-6.17, title: Latest Proxmox Kernel Image,

@@ -11,15 +11,15 @@ short_description: Manage targets of notifications
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and deletes an endpoint that Proxmox VE sends notifications to.
-  - M(pve.fleet.notification_matcher) chooses which notifications it gets.
+  - Creates, changes and deletes an endpoint to which Proxmox VE sends notifications.
+  - M(pve.fleet.notification_matcher) selects the notifications that it gets.
   - Secrets of webhooks are not managed.
   - The token needs C(Mapping.Modify) on C(/mapping/notifications), and C(Sys.AccessNetwork), or
     C(Sys.Audit) and C(Sys.Modify), on C(/).
 options:
   type:
-    description: Kind of the endpoint. V(sendmail) uses the mail server of the node, V(smtp) another
-      one.
+    description: Kind of the endpoint. V(sendmail) uses the mail server of the node, V(smtp) uses
+      another mail server.
     type: str
     required: true
     choices: [gotify, sendmail, smtp, webhook]
@@ -28,8 +28,8 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the endpoint or changes what differs, V(absent) deletes it. An
-      endpoint that a matcher uses is not deleted.
+    description: V(present) creates the endpoint or updates settings that differ, V(absent) deletes
+      it. An endpoint that a matcher uses is not deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -37,7 +37,8 @@ options:
     description: Comment on the endpoint. An empty text removes it. By default, it is not changed.
     type: str
   disable:
-    description: Whether no messages are sent to it. By default, it is not changed.
+    description: Whether the endpoint is disabled, so no messages are sent to it. By default, it is
+      not changed.
     type: bool
   mailto:
     description: Mail addresses. An empty list removes all. By default, they are not changed.
@@ -56,7 +57,7 @@ options:
     description: Name of the sender. An empty text removes it. By default, it is not changed.
     type: str
   server:
-    description: Server of SMTP, or URL of Gotify. Required for a new endpoint of these types. By
+    description: SMTP server, or URL of Gotify. Required for a new endpoint of these types. By
       default, it is not changed.
     type: str
   server_port:
@@ -64,7 +65,8 @@ options:
       not changed.
     type: int
   mode:
-    description: Encryption of SMTP, V(tls) unless set. By default, it is not changed.
+    description: Encryption of SMTP. Proxmox VE uses V(tls) if it is unset. By default, it is not
+      changed.
     type: str
     choices: [insecure, starttls, tls]
   username:
@@ -85,7 +87,7 @@ options:
     type: str
     choices: [get, post, put]
   headers:
-    description: Headers of a webhook by name, as plain texts. An empty dictionary removes all. By
+    description: Headers of a webhook by name, as plain text. An empty dictionary removes all. By
       default, they are not changed.
     type: dict
   body:
@@ -99,7 +101,8 @@ options:
     default: false
   update_secrets:
     description: When secrets are written to an existing endpoint. Proxmox VE never returns them, so
-      they cannot be compared. V(on_create) writes them to a new one only, V(always) in each run.
+      they cannot be compared. V(on_create) only writes them to a new one, V(always) writes them in
+      each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -111,7 +114,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Send mails through a mail server, and try it
+- name: Send mails through a mail server, and test it
   pve.fleet.notification_endpoint:
     type: smtp
     name: company-mail
@@ -140,7 +143,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 notification_endpoint:
-  description: The endpoint as it is afterwards, or in check mode as it would be. It is null when it
+  description: The endpoint as it is afterwards, or in check mode as it would be. It is null if it
     is deleted. RV(pve.fleet.notification_endpoint_info#module:notification_endpoints) describes its
     fields.
   returned: success

@@ -7,7 +7,7 @@
 
 DOCUMENTATION = r"""
 module: notification_matcher
-short_description: Manage rules that choose the targets of notifications
+short_description: Manage rules that select the targets of notifications
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
@@ -20,22 +20,23 @@ options:
     type: str
     required: true
   state:
-    description: V(present) creates the matcher or changes what differs, V(absent) deletes it.
+    description: V(present) creates the matcher or updates settings that differ, V(absent) deletes
+      it.
     type: str
     choices: [present, absent]
     default: present
   target:
-    description: Endpoints that get the messages. The list replaces that of the matcher. By default,
-      it is not changed.
+    description: Endpoints that get the messages. The list replaces the endpoints of the matcher. By
+      default, it is not changed.
     type: list
     elements: str
   mode:
-    description: Whether all rules must match or any of them, V(all) unless set. By default, it is
-      not changed.
+    description: Whether all rules or any of them must match. Proxmox VE uses V(all) if it is unset.
+      By default, it is not changed.
     type: str
     choices: [all, any]
   invert_match:
-    description: Whether messages match that otherwise would not. By default, it is not changed.
+    description: Whether the result of the match is inverted. By default, it is not changed.
     type: bool
   match_severity:
     description: Severities, such as V(error,warning). An empty list removes all. By default, they
@@ -53,7 +54,7 @@ options:
     type: list
     elements: str
   disable:
-    description: Whether the matcher has no effect. By default, it is not changed.
+    description: Whether the matcher is disabled. By default, it is not changed.
     type: bool
   comment:
     description: Comment on the matcher. An empty text removes it. By default, it is not changed.
@@ -73,7 +74,7 @@ EXAMPLES = r"""
     match_field: ["exact:type=vzdump"]
     target: [mail-to-root]
 
-- name: Switch off the matcher that sends everything
+- name: Disable the matcher that sends everything
   pve.fleet.notification_matcher:
     name: default-matcher
     disable: true
@@ -86,8 +87,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 notification_matcher:
-  description: The matcher as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted. RV(pve.fleet.notification_matcher_info#module:notification_matchers) describes its
+  description: The matcher as it is afterwards, or in check mode as it would be. It is null if it is
+    deleted. RV(pve.fleet.notification_matcher_info#module:notification_matchers) describes its
     fields.
   returned: success
   type: dict

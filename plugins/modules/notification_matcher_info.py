@@ -7,7 +7,7 @@
 
 DOCUMENTATION = r"""
 module: notification_matcher_info
-short_description: Gather information about rules that choose the targets of notifications
+short_description: Gather information about rules that select the targets of notifications
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
@@ -30,7 +30,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 notification_matchers:
-  description: The matchers, sorted by name. Empty when there is no matcher of that name.
+  description: The matchers, sorted by name. Empty if there is no matcher of that name.
   returned: success
   type: list
   elements: dict
@@ -42,7 +42,7 @@ notification_matchers:
     match_severity: {description: Severities., type: list, elements: str, sample: [error]}
     match_field: {description: Fields., type: list, elements: str, sample: ['exact:type=vzdump']}
     match_calendar: {description: Times., type: list, elements: str, sample: []}
-    disable: {description: Whether it has no effect., type: bool, sample: false}
+    disable: {description: Whether it is disabled., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}
 """
 

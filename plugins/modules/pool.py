@@ -13,26 +13,26 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a resource pool, and manages which VMs, containers and storages are
     its members.
-  - Members that are not listed stay, unless O(exact) is set. The members themselves are never
+  - Members that are not listed are kept unless O(exact) is set. The members themselves are never
     deleted.
-  - What Proxmox VE would refuse half way is checked first, in check mode too. VMs and storages that
-    do not exist are refused, although Proxmox VE accepts them as members.
-  - A VM is in one pool at most. One that is in another pool is moved with O(allow_move) only.
+  - Requests that Proxmox VE would refuse halfway are detected first, also in check mode. VMs and
+    storages that do not exist are refused, although Proxmox VE accepts them as members.
+  - A VM is in at most one pool. A VM in another pool is only moved with O(allow_move).
   - Needs Proxmox VE 8.1 or newer.
-  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or take out members
+  - The token needs C(Pool.Allocate) and C(Pool.Audit) on C(/pool/NAME). To add or remove members,
     it also needs C(VM.Allocate) on each VM and C(Datastore.Allocate) on each storage, or
     C(Permissions.Modify) on them.
 options:
   name:
-    description: Name of the pool. A pool within another is written V(acme/web). There are three
-      levels at most, and the pool above must exist.
+    description: Name of the pool. A pool within another pool is written as V(acme/web). At most
+      three levels are possible, and the parent pool must exist.
     type: str
     required: true
   state:
     description:
-      - V(present) creates the pool if it does not exist, and changes what differs.
-      - V(absent) deletes it. A pool that has members is only deleted with O(force), and a pool that
-        contains other pools is never deleted.
+      - V(present) creates the pool if it does not exist, and updates settings that differ.
+      - V(absent) deletes the pool. A pool with members is only deleted with O(force), and a pool
+        that contains other pools is never deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -48,25 +48,25 @@ options:
     type: list
     elements: str
   exact:
-    description: Whether members that O(vms) and O(storages) do not list are taken out. An empty
-      list then takes out all members of that kind. If one of the two options is not set, its
-      members are not changed.
+    description: Whether members that O(vms) and O(storages) do not list are removed. An empty list
+      then removes all members of that kind. If one of the two options is not set, its members are
+      not changed.
     type: bool
     default: false
   allow_move:
-    description: Whether a VM in O(vms) that is in another pool is moved to this one. Without it,
-      such a VM is an error.
+    description: Whether a VM in O(vms) that is in another pool is moved to this pool. With
+      V(false), such a VM is an error.
     type: bool
     default: false
   force:
-    description: Whether O(state=absent) also deletes a pool that has members. They are taken out of
-      the pool first and are not deleted.
+    description: Whether O(state=absent) also deletes a pool with members. The members are first
+      removed from the pool. They are not deleted.
     type: bool
     default: false
   allow_self:
-    description: Whether the deletion of the pool, or the removal of members, may take privileges
-      away from the login of the task itself. Without it, this is refused before the first write,
-      and the message names the privileges.
+    description: Whether the deletion of the pool, or the removal of members, may remove privileges
+      of the task's own login. With V(false), this is refused before the first write, and the
+      message names the privileges.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -81,7 +81,7 @@ EXAMPLES = r"""
     comment: Globex Ltd.
     storages: [ceph]
 
-- name: Create a pool within it
+- name: Create a pool within the pool
   pve.fleet.pool:
     name: globex/web
 
@@ -91,24 +91,24 @@ EXAMPLES = r"""
     node: pve1
   register: pooled
 
-- name: Put the VM into the pool, and take every other VM out of it
+- name: Add the VM to the pool, and remove all other VMs from it
   pve.fleet.pool:
     name: globex/web
     vms: ["{{ pooled.vm.vmid }}"]
     exact: true
 
-- name: Move the VM to the pool above
+- name: Move the VM to the parent pool
   pve.fleet.pool:
     name: globex
     vms: ["{{ pooled.vm.vmid }}"]
     allow_move: true
 
-- name: Delete the pool within, which is empty
+- name: Delete the inner pool, which is empty
   pve.fleet.pool:
     name: globex/web
     state: absent
 
-- name: Delete the pool, and leave its VMs and storages without one
+- name: Delete the pool, and keep its VMs and storages
   pve.fleet.pool:
     name: globex
     state: absent
@@ -119,7 +119,7 @@ RETURN = r"""
 pool:
   description:
     - The pool as it is afterwards, or in check mode as it would be.
-    - It is null when the pool is deleted.
+    - It is null if the pool is deleted.
     - RV(pve.fleet.pool_info#module:pools) describes its fields.
   returned: success
   type: dict

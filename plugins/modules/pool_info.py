@@ -12,9 +12,9 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one resource pool or all of them, each with its members.
-  - One request reads one pool. All pools take one request for the list, and one more for each pool.
-  - Needs Proxmox VE 8.1 or newer. The list has the pools on which the token has C(Pool.Audit).
-    Proxmox VE shows a pool that is named to every user, with its members.
+  - One pool takes one request. All pools take one request for the list, and one more for each pool.
+  - Needs Proxmox VE 8.1 or newer. The list contains the pools on which the token has C(Pool.Audit).
+    Proxmox VE shows a single pool and its members to every user who names it.
 options:
   name:
     description: Name of one pool, such as V(acme/web). By default, all pools are returned.
@@ -42,13 +42,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pools:
-  description: The pools, sorted by name. Empty when there is no pool of that name.
+  description: The pools, sorted by name. Empty if there is no pool of that name.
   returned: success
   type: list
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: acme/web}
-    parent: {description: 'The pool it is in, null for none.', type: str, sample: acme}
+    parent: {description: 'The parent pool, null for none.', type: str, sample: acme}
     comment: {description: Its comment., type: str, sample: ''}
     vms: {description: The VMIDs of the VMs and containers in it., type: list, elements: int,
       sample: [10000, 10001]}

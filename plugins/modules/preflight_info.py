@@ -11,31 +11,31 @@ short_description: Check the requirements of a playbook before it runs
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Checks the endpoint, credentials, version, quorum and nodes, and the storages, bridges,
-    templates, VMs and pool that are listed.
+  - Checks the endpoint, credentials, version, quorum and nodes, and the listed storages, bridges,
+    templates, VMs and pool.
   - Checks that the caller has the privileges that O(tasks) need on the listed objects. The
     effective privileges are queried from Proxmox VE, including inherited ones.
-  - Returns a table of passed and failed checks, with a next step for each failed one. A failed
-    check does not fail the task; RV(passed) is false if a required check failed. The role
+  - Returns a table of passed and failed checks, with a next step for each failed check. A failed
+    check does not fail the task. RV(passed) is false if a required check failed. The role
     P(pve.fleet.preflight#role) fails in that case.
-  - Lists what interrupted runs left unfinished about the VMs of O(tenant).
+  - Lists unfinished VMs of O(tenant) after interrupted runs.
 options:
   tasks:
     description:
-      - What the playbook will do.
-      - V(vm_create) creates VMs that are blank or use an ISO or an image, V(vm_clone) creates them
-        from O(templates). V(container_create) creates containers from files of templates,
+      - The tasks of the playbook.
+      - V(vm_create) creates VMs that are blank or use an ISO or an image, and V(vm_clone) creates
+        them from O(templates). V(container_create) creates containers from template files, and
         V(container_clone) from containers. V(vm_disks) adds, grows and moves disks. V(vm_agent)
         reads addresses from guests, as O(pve.fleet.vm#module:wait_for) does. V(vm_startup) sets
         O(pve.fleet.vm#module:startup), V(vm_mapping) attaches devices of a node by their mapping,
-        and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads storages, which
-        every choice of one needs. V(pool) creates, changes and deletes pools, V(pool_members) puts
-        VMs into them and takes them out. V(group), V(user), V(role) and V(token) create, change and
-        delete groups of users, users, roles and API tokens. V(acl) gives and takes roles on O(pool)
-        or any pool.
-      - Tasks whose names begin with C(vm) are about containers as well, except V(vm_create),
+        and V(tenant) creates users, roles, pools and ACLs. V(storage_info) reads storages, which is
+        needed to select a storage. V(pool) creates, changes and deletes pools, V(pool_members) adds
+        VMs to pools and removes them. V(group), V(user), V(role) and V(token) create, change and
+        delete groups of users, users, roles and API tokens. V(acl) grants and revokes roles on
+        O(pool) or any pool.
+      - Tasks whose names begin with C(vm) also apply to containers, except V(vm_create),
         V(vm_clone) and V(vm_update).
-      - The name of a module stands for all of its tasks. V(container) is V(container_create),
+      - The name of a module means all of its tasks. V(container) is V(container_create),
         V(container_update), V(vm_disks), V(vm_power) and V(vm_delete). V(vm) and V(vms) are
         V(vm_create), V(vm_update), V(vm_disks), V(vm_power) and V(vm_delete), V(clone) is
         V(vm_clone), V(vm_update), V(vm_disks) and V(vm_power), V(storage_download) is
@@ -188,15 +188,16 @@ options:
   vms:
     description:
       - VMs and containers that the tasks use, by exact name or VMID. They must exist.
-      - By default, the tasks must be possible on all VMs, or on those in O(pool).
+      - By default, the tasks must be possible on all VMs, or on the VMs in O(pool).
     type: list
     elements: str
     default: []
   templates:
     description:
       - Templates, VMs and containers to clone, by exact name or VMID. They must exist.
-      - With V(container_create) in O(tasks), also files of container templates, as in
-        O(pve.fleet.container#module:source). Each of O(nodes), or else any node, must have them.
+      - With V(container_create) in O(tasks), the list can also contain files of container
+        templates, as in O(pve.fleet.container#module:source). Each of O(nodes), or else any node,
+        must have them.
     type: list
     elements: str
     default: []
@@ -222,7 +223,7 @@ options:
       content:
         description: Content type that it must allow, such as V(images) for disks of VMs, V(rootdir)
           for volumes of containers, V(vztmpl) for container templates, V(iso), V(import) or
-          V(snippets). V(any) is for disks of both kinds, and only checks that the storage is there.
+          V(snippets). V(any) is for disks of both kinds, and only checks that the storage exists.
         type: str
         default: images
       node:
@@ -239,14 +240,14 @@ options:
     description: Resource pool that the tasks use. It must exist.
     type: str
   min_version:
-    description: Oldest version of Proxmox VE that is accepted.
+    description: Minimum version of Proxmox VE.
     type: str
     default: '8.0'
   tenant:
     description:
-      - Tenant of whose VMs everything is listed that interrupted runs left unfinished, as
-        M(pve.fleet.tidy) lists it in check mode. None of it counts for RV(ignore:passed).
-      - This takes one request for each VM that has the tenant's tag or that of no tenant.
+      - Tenant whose unfinished VMs of interrupted runs are listed, as by M(pve.fleet.tidy) in check
+        mode. They have no effect on RV(ignore:passed).
+      - This takes one request for each VM with the tenant's tag or without a tenant's tag.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -256,10 +257,11 @@ options:
     description:
       - The estate whose backup jobs are checked, as the options of M(pve.fleet.vms), such as
         C(vms), C(containers), C(defaults), C(classes) and C(tenant_settings).
-      - Each storage that O(pve.fleet.vms#module:backup) of a guest, class or tenant names must have
-        content V(backup). The caller must have the privileges to write these jobs; a missing one is
+      - Each storage in O(pve.fleet.vms#module:backup) of a guest, class or tenant must have content
+        V(backup). The caller must have the privileges to write these jobs. A missing privilege is
         reported with the guests that need it.
-      - Nothing else of the estate is checked, and nothing at all with C(backup_jobs=false) in it.
+      - Other parts of the estate are not checked. If it contains C(backup_jobs=false), nothing is
+        checked.
     type: dict
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
@@ -292,12 +294,12 @@ EXAMPLES = r"""
     bridges: [vmbr0]
   register: preflight
 
-- name: List what interrupted runs left of a tenant's VMs
+- name: List unfinished VMs of a tenant after interrupted runs
   pve.fleet.preflight_info:
     tenant: acme
   register: left
 
-- name: Show what ends it
+- name: Show the next step for each
   ansible.builtin.debug:
     msg: "{{ item.name }} ({{ item.vmid }}): {{ item.detail }}. {{ item.next_step }}"
   loop: "{{ left.unfinished }}"
@@ -336,17 +338,17 @@ checks:
   contains:
     check: {description: 'Kind of check, such as V(endpoint), V(quorum), V(node), V(storage),
       V(privilege) or V(unfinished).', type: str, sample: privilege}
-    subject: {description: What was checked., type: str, sample: VM.Clone on /vms/9000}
+    subject: {description: Object of the check., type: str, sample: VM.Clone on /vms/9000}
     status:
       description:
-        - V(pass), V(fail), V(unknown) if the caller lacks permission or a node did not answer,
+        - V(pass), V(fail), V(unknown) if the caller lacks permission or a node did not answer, or
           V(skipped) after the failure of a check on which all others depend.
       type: str
       sample: fail
     required: {description: Whether it counts for RV(passed)., type: bool, sample: true}
     detail: {description: Result of the check., type: str, sample: 'ops@pve!auto lacks VM.Clone on
       /vms/9000, for vm_clone'}
-    next_step: {description: 'What to do, empty for a check that passed.', type: str, sample: Give
+    next_step: {description: 'Next action, empty for a passed check.', type: str, sample: Give
       ops@pve!auto a role}
 failed_checks:
   description: Required checks that failed.
@@ -361,7 +363,7 @@ table:
   elements: str
   sample: [PASS  quorum     cluster              quorate]
 unfinished:
-  description: What interrupted runs left of the VMs of O(tenant), in the form of
+  description: Unfinished VMs of O(tenant) after interrupted runs, in the form of
     RV(pve.fleet.tidy#module:unfinished). Empty without O(tenant).
   returned: success
   type: list

@@ -11,31 +11,31 @@ short_description: Manage realms
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and deletes a realm. M(pve.fleet.realm_sync) takes over its users,
+  - Creates, changes and deletes a realm. M(pve.fleet.realm_sync) synchronizes its users, and
     M(pve.fleet.realm_info) lists the realms.
   - Options of another type of realm are refused before the first write.
   - The token needs C(Realm.Allocate) on C(/access/realm).
 options:
   name:
-    description: Name of the realm, the part of a user behind the C(@).
+    description: Name of the realm, which is the part of a user's name after the C(@).
     type: str
     required: true
   state:
-    description: V(present) creates the realm or changes what differs, V(absent) deletes it. The
-      realms C(pam) and C(pve), and the realm of the task's own login, are never deleted.
+    description: V(present) creates the realm or updates settings that differ, V(absent) deletes it.
+      The realms C(pam) and C(pve), and the realm of the task's own login, are never deleted.
     type: str
     choices: [present, absent]
     default: present
   type:
-    description: Type of the realm. Required for a new one. It cannot be changed.
+    description: Type of the realm. Required for a new realm. It cannot be changed.
     type: str
     choices: [ad, ldap, openid, pam, pve]
   comment:
     description: Comment on the realm. An empty text removes it. By default, it is not changed.
     type: str
   default:
-    description: Whether the login form proposes this realm. Another realm then is no longer
-      proposed. By default, it is not changed.
+    description: Whether the login form preselects this realm. Another realm is then no longer
+      preselected. By default, it is not changed.
     type: bool
   tfa:
     description: Second factor that the realm requires, such as V(type=oath,digits=6). An empty text
@@ -54,7 +54,8 @@ options:
       not changed.
     type: int
   mode:
-    description: Protocol of the directory, V(ldap) unless set. By default, it is not changed.
+    description: Protocol of the directory. Proxmox VE uses V(ldap) if it is unset. By default, it
+      is not changed.
     type: str
     choices: [ldap, ldaps, ldap+starttls]
   verify:
@@ -62,8 +63,8 @@ options:
       changed.
     type: bool
   capath:
-    description: Path of the CA certificates on the nodes, V(/etc/ssl/certs) unless set. An empty
-      text restores the default of Proxmox VE. By default, it is not changed.
+    description: Path of the CA certificates on the nodes. Proxmox VE uses V(/etc/ssl/certs) if it
+      is unset. An empty text restores the default of Proxmox VE. By default, it is not changed.
     type: str
   cert:
     description: Path of the client certificate on the nodes. An empty text removes it. By default,
@@ -81,12 +82,11 @@ options:
     description: Domain of AD. Required for a new AD realm. By default, it is not changed.
     type: str
   case_sensitive:
-    description: Whether upper case counts in the names of users of an AD realm, V(true) unless set.
-      By default, it is not changed.
+    description: Whether the names of users of an AD realm are case-sensitive. Proxmox VE uses
+      V(true) if it is unset. By default, it is not changed.
     type: bool
   base_dn:
-    description: DN below which the users are. Required for a new LDAP realm. By default, it is not
-      changed.
+    description: Base DN of the users. Required for a new LDAP realm. By default, it is not changed.
     type: str
   user_attr:
     description: Attribute with the name of a user. Required for a new LDAP realm. By default, it is
@@ -106,8 +106,7 @@ options:
     description: Object classes of users. An empty text removes it. By default, it is not changed.
     type: str
   group_dn:
-    description: DN below which the groups are. An empty text removes it. By default, it is not
-      changed.
+    description: Base DN of the groups. An empty text removes it. By default, it is not changed.
     type: str
   group_filter:
     description: Filter for groups. An empty text removes it. By default, it is not changed.
@@ -120,7 +119,7 @@ options:
     description: Object classes of groups. An empty text removes it. By default, it is not changed.
     type: str
   sync_attributes:
-    description: Attributes that a synchronization takes over, such as V(email=mail). An empty text
+    description: Attributes that a synchronization copies, such as V(email=mail). An empty text
       removes it. By default, it is not changed.
     type: str
   sync_defaults_options:
@@ -132,18 +131,18 @@ options:
       changed.
     type: str
   client_id:
-    description: ID of Proxmox VE at the provider. Required for a new OpenID realm. By default, it
-      is not changed.
+    description: Client ID of Proxmox VE at the provider. Required for a new OpenID realm. By
+      default, it is not changed.
     type: str
   client_secret:
-    description: Secret of Proxmox VE at the provider. It is never returned.
+    description: Client secret of Proxmox VE at the provider. It is never returned.
     type: str
   username_claim:
     description: Claim with the name of a user. It cannot be changed.
     type: str
   scopes:
-    description: Scopes that are requested, V(email profile) unless set. An empty text restores the
-      default of Proxmox VE. By default, it is not changed.
+    description: Scopes that are requested. Proxmox VE uses V(email profile) if it is unset. An
+      empty text restores the default of Proxmox VE. By default, it is not changed.
     type: str
   prompt:
     description: Whether the provider asks the user to log in again, such as V(login). An empty text
@@ -164,16 +163,17 @@ options:
     description: Whether groups of the claim are created. By default, it is not changed.
     type: bool
   groups_overwrite:
-    description: Whether a user leaves the groups that the claim does not have. By default, it is
+    description: Whether a user is removed from groups that are not in the claim. By default, it is
       not changed.
     type: bool
   query_userinfo:
-    description: Whether the provider is asked for more claims, V(true) unless set. By default, it
-      is not changed.
+    description: Whether the provider is asked for more claims. Proxmox VE uses V(true) if it is
+      unset. By default, it is not changed.
     type: bool
   update_secrets:
     description: When secrets are written to an existing resource. Proxmox VE never returns them, so
-      they cannot be compared. V(on_create) writes them to a new one only, V(always) in each run.
+      they cannot be compared. V(on_create) only writes them to a new one, V(always) writes them in
+      each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -196,7 +196,7 @@ EXAMPLES = r"""
     bind_password: from a vault
     sync_defaults_options: scope=both,remove-vanished=entry
 
-- name: Write a new password of the reader
+- name: Change the password of the bind user
   pve.fleet.realm:
     name: company
     bind_password: another one
@@ -212,7 +212,7 @@ EXAMPLES = r"""
     username_claim: username
     autocreate: true
 
-- name: Propose it in the login form
+- name: Preselect it in the login form
   pve.fleet.realm:
     name: sso
     default: true
@@ -225,8 +225,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 realm:
-  description: The result as it is afterwards, or in check mode as it would be. It is null when it
-    is deleted.
+  description: The result as it is afterwards, or in check mode as it would be. It is null if it is
+    deleted.
   returned: success
   type: dict
   contains:
@@ -247,7 +247,7 @@ realm:
       returned: of type ldap}
     user_attr: {description: Attribute with the name of a user., type: str, sample: uid, returned:
       of type ldap}
-    bind_dn: {description: DN of the reader., type: str, sample: 'cn=reader,dc=example,dc=com',
+    bind_dn: {description: DN of the bind user., type: str, sample: 'cn=reader,dc=example,dc=com',
       returned: of type ldap and ad}
     domain: {description: Domain of AD., type: str, returned: of type ad}
     issuer_url: {description: URL of the provider., type: str, returned: of type openid}

@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one realm or all of them. One request is made.
-  - A realm is where the passwords of users are kept. It is the part of a user's name behind the
+  - A realm is a source of user authentication. Its name is the part of a user's name after the
     C(@).
   - No privileges are needed.
 options:
@@ -29,14 +29,14 @@ EXAMPLES = r"""
   pve.fleet.realm_info:
   register: estate
 
-- name: List those that have a directory
+- name: List the realms with a directory
   ansible.builtin.debug:
     msg: "{{ estate.realms | selectattr('type', 'in', ['ldap', 'ad']) | map(attribute='name') }}"
 """
 
 RETURN = r"""
 realms:
-  description: The realms, sorted by name. Empty when there is no realm of that name.
+  description: The realms, sorted by name. Empty if there is no realm of that name.
   returned: success
   type: list
   elements: dict

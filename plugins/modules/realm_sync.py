@@ -11,13 +11,13 @@ short_description: Synchronize users and groups with the directory of a realm
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, updates and removes users and groups as the LDAP or AD directory of a realm has them.
-  - What changes is found by reading users, groups and rights before and after, because Proxmox VE
-    reports each user as updated, whether anything differs or not.
-  - In check mode Proxmox VE itself does a dry run, as a task. Its log tells which users and groups
-    come and go, but not which properties change.
+  - Creates, updates and removes users and groups to match the LDAP or AD directory of a realm.
+  - Changes are found by reading users, groups and rights before and after, because Proxmox VE
+    reports every user as updated, even if nothing differs.
+  - In check mode, Proxmox VE itself does a dry run, as a task. Its log shows which users and groups
+    would be added and removed, but not which properties would change.
   - The token needs C(Realm.AllocateUser) on the realm and C(User.Modify) on C(/access/groups). With
-    C(Sys.Audit) on C(/access) it also reports rights that are taken away.
+    C(Sys.Audit) on C(/access), it also reports removed rights.
 attributes:
   check_mode:
     support: partial
@@ -26,7 +26,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The difference has the names of users and groups, and the rights.
+      - The diff contains the names of users and groups, and the rights.
   idempotent:
     support: full
 options:
@@ -35,32 +35,33 @@ options:
     type: str
     required: true
   scope:
-    description: What is taken over. By default, as the realm has it; where it has nothing either,
-      that is an error.
+    description: Whether users, groups or both are synchronized. By default, the setting of the
+      realm. It is an error if the realm has none.
     type: str
     choices: [users, groups, both]
   remove_vanished:
     description:
-      - What is removed of users and groups that the directory does not have any more. An empty list
-        removes nothing. By default, as the realm has it.
-      - V(entry) removes the user or group, with tokens and rights. V(acl) takes the rights away.
-        V(properties) also removes, from users and groups that stay, what the directory does not
-        have.
+      - Parts to remove of users and groups that are no longer in the directory. An empty list
+        removes nothing. By default, the setting of the realm.
+      - V(entry) removes the user or group, with its tokens and rights. V(acl) removes the rights.
+        V(properties) also removes, from users and groups that stay, properties that are not in the
+        directory.
     type: list
     elements: str
     choices: [acl, entry, properties]
   enable_new:
-    description: Whether new users may log in. By default, as the realm has it, and else they may.
+    description: Whether new users may log in. By default, the setting of the realm, or else
+      V(true).
     type: bool
   task_timeout:
     description:
-      - Seconds to wait for the task. One that takes longer keeps running on the node.
+      - Seconds to wait for the task. A task that takes longer continues on the node.
       - Environment variable E(PROXMOX_TASK_TIMEOUT).
     type: int
     default: 300
   allow_self:
-    description: Whether the run may remove the user that the task logs in as, or its rights.
-      Without it, a dry run comes first if this user is in the realm, and such a run is refused.
+    description: Whether the run may remove the user of the task's own login, or its rights. With
+      V(false), a dry run is made first if this user is in the realm, and such a removal is refused.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes]
@@ -71,21 +72,21 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Take over users and groups, and remove those that have left
+- name: Synchronize users and groups, and remove those that have left
   pve.fleet.realm_sync:
     name: ldap
     scope: both
     remove_vanished: [entry, acl]
   register: synchronized
 
-- name: Show who came
+- name: Show the new users
   ansible.builtin.debug:
     msg: "{{ synchronized.realm_sync.users.added }}"
 """
 
 RETURN = r"""
 realm_sync:
-  description: What the synchronization changed, or in check mode would change.
+  description: The changes of the synchronization, or in check mode the predicted changes.
   returned: success
   type: dict
   contains:
@@ -94,7 +95,7 @@ realm_sync:
       null.', type: dict, sample: {added: [bob@ldap], removed: [], updated: [alice@ldap]}}
     groups: {description: The same for groups. A group is updated if its users differ., type: dict,
       sample: {added: [staff-ldap], removed: [], updated: []}}
-    grants_removed: {description: Roles that users and groups of the realm do not have any more.,
+    grants_removed: {description: Roles that users and groups of the realm no longer have.,
       type: list, elements: str, sample: [PVEAuditor for user carol@ldap on /]}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.

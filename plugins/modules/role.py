@@ -11,48 +11,48 @@ short_description: Manage roles
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Creates, changes and deletes a role, which is a set of privileges. Who holds it, and where, is
-    set with M(pve.fleet.acl).
-  - What Proxmox VE would refuse is checked first, in check mode too. The roles of Proxmox VE itself
-    cannot be changed.
-  - The token needs C(Sys.Modify) on C(/access). To see who holds a role before it is deleted, it
-    also needs C(Sys.Audit) on C(/access).
+  - Creates, changes and deletes a role, which is a set of privileges. Its holders and paths are set
+    with M(pve.fleet.acl).
+  - Requests that Proxmox VE would refuse are detected first, also in check mode. The built-in roles
+    of Proxmox VE cannot be changed.
+  - The token needs C(Sys.Modify) on C(/access). To find the holders of a role before its deletion,
+    it also needs C(Sys.Audit) on C(/access).
 options:
   name:
-    description: Name of the role. Names that begin with C(PVE) are kept for the roles of Proxmox
-      VE.
+    description: Name of the role. Names that begin with C(PVE) are reserved for the roles of
+      Proxmox VE.
     type: str
     required: true
   state:
     description:
-      - V(present) creates the role if it does not exist, and changes what differs.
-      - V(absent) deletes it. A role that is held by anybody is only deleted with O(force).
+      - V(present) creates the role if it does not exist, and updates settings that differ.
+      - V(absent) deletes the role. A role in use is only deleted with O(force).
     type: str
     choices: [present, absent]
     default: present
   privileges:
     description:
       - Privileges of the role, such as V(VM.Audit). By default, they are not changed.
-      - V(agent_read) stands for reading from the guest agent, which is V(VM.GuestAgent.Audit) since
-        Proxmox VE 9.0 and V(VM.Monitor) before. V(agent) stands for everything that the guest agent
-        can do, which is all of V(VM.GuestAgent.*) since 9.0 and V(VM.Monitor) before.
+      - V(agent_read) means the privilege to read from the guest agent, which is
+        V(VM.GuestAgent.Audit) since Proxmox VE 9.0 and V(VM.Monitor) before. V(agent) means all
+        privileges for the guest agent, which are V(VM.GuestAgent.*) since 9.0 and V(VM.Monitor)
+        before.
       - A privilege that this version of Proxmox VE does not have is an error.
     type: list
     elements: str
   append:
-    description: Whether privileges that O(privileges) does not list stay. Without it, they are
-      taken out of the role.
+    description: Whether privileges that O(privileges) does not list are kept. With V(false), they
+      are removed from the role.
     type: bool
     default: false
   force:
-    description: Whether O(state=absent) also deletes a role that is held by anybody, who then loses
-      its privileges.
+    description: Whether O(state=absent) also deletes a role in use. Its holders then lose its
+      privileges.
     type: bool
     default: false
   allow_self:
-    description: Whether the change or deletion may take privileges away from the login of the task
-      itself. Without it, this is refused before the first write, and the message names the
-      privileges.
+    description: Whether the change or deletion may remove privileges of the task's own login. With
+      V(false), this is refused before the first write, and the message names the privileges.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -69,7 +69,7 @@ EXAMPLES = r"""
     name: operator
     privileges: [VM.Audit, VM.PowerMgmt, VM.Console, agent_read]
 
-- name: Add a privilege, and keep the others
+- name: Add a privilege and keep the others
   pve.fleet.role:
     name: operator
     privileges: [VM.Snapshot]
@@ -85,7 +85,7 @@ RETURN = r"""
 role:
   description:
     - The role as it is afterwards, or in check mode as it would be.
-    - It is null when the role is deleted.
+    - It is null if the role is deleted.
     - RV(pve.fleet.role_info#module:roles) describes its fields.
   returned: success
   type: dict

@@ -40,13 +40,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 roles:
-  description: The roles, sorted by name. Empty when there is no role of that name.
+  description: The roles, sorted by name. Empty if there is no role of that name.
   returned: success
   type: list
   elements: dict
   contains:
     name: {description: Its name., type: str, sample: operator}
-    built_in: {description: Whether it is a role of Proxmox VE itself., type: bool, sample: false}
+    built_in: {description: Whether it is a built-in role of Proxmox VE., type: bool, sample: false}
     privileges: {description: Its privileges., type: list, elements: str, sample: [VM.Audit,
       VM.PowerMgmt]}
 """

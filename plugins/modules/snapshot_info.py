@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one or several VMs with the tree of their snapshots and the parent of the current state.
-  - It sends one request for the list of VMs and two more for each selected VM.
+  - The module sends one request for the list of VMs and two more for each selected VM.
   - A VM that cannot be read, such as one on an offline node, has C(error) instead, and a warning
     reports it. If it is the only selected VM, the task fails.
 options:

@@ -22,7 +22,7 @@ description:
     node.
 options:
   state:
-    description: Whether the file must exist. V(absent) removes it, even if it is in use.
+    description: Whether the file exists. V(absent) removes it, even if it is in use.
     type: str
     choices: [present, absent]
     default: present
@@ -32,7 +32,8 @@ options:
     required: true
   node:
     description:
-      - Node that downloads the file. For a storage that is not shared, the node of the storage.
+      - Node that downloads the file. For a storage that is not shared, the node that has the
+        storage.
       - By default, the default node of the connection, or else the first online node with the
         storage.
     type: str
@@ -121,8 +122,7 @@ EXAMPLES = r"""
 RETURN = r"""
 volume:
   description:
-    - The file. For a file that check mode would download, values that only Proxmox VE knows are
-      null.
+    - The file. In check mode, values of a new file that only Proxmox VE knows are null.
     - Null if the file does not exist.
   returned: success
   type: dict

@@ -14,8 +14,8 @@ description:
   - Returns the exports of an NFS server, the shares of a CIFS server, the datastores of a Proxmox
     Backup Server, the targets of an iSCSI portal, or the volume groups, thin pools or ZFS pools of
     a node. One request is made.
-  - Each one has the options with which M(pve.fleet.storage) defines it, apart from its name and the
-    password.
+  - Each entry has the options with which M(pve.fleet.storage) defines the storage, except its name
+    and the password.
   - An iSCSI portal that does not answer has no targets.
   - The token needs C(Datastore.Allocate) on C(/storage).
 options:
@@ -41,14 +41,14 @@ options:
       others.
     type: str
   username:
-    description: User at the server. Required for type V(pbs), optional for type V(cifs), and
+    description: User on the server. Required for type V(pbs), optional for type V(cifs), and
       refused for others.
     type: str
   server_password:
     description:
-      - Password at the server. Required for type V(pbs), optional for type V(cifs), and refused for
+      - Password on the server. Required for type V(pbs), optional for type V(cifs), and refused for
         others.
-      - Proxmox VE takes it in the address of the request, which the node writes to
+      - Proxmox VE accepts it in the URL of the request, which the node writes to
         C(/var/log/pveproxy/access.log).
     type: str
   domain:

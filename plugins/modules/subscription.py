@@ -11,9 +11,9 @@ short_description: Manage the subscription of a node
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Sets or removes the subscription key of a node. The node asks the shop of Proxmox about a new
-    key, and needs a connection to it; a key that the shop does not know has the status V(invalid)
-    afterwards.
+  - Sets or removes the subscription key of a node. The node checks a new key with the shop of
+    Proxmox, and needs a connection to it. A key that the shop does not know then has the status
+    V(invalid).
   - The token needs C(Sys.Modify) and C(Sys.Audit) on the node.
 options:
   node:
@@ -21,17 +21,17 @@ options:
     type: str
     required: true
   state:
-    description: V(present) sets the key of a node that has none, V(absent) removes the key.
+    description: V(present) sets the key of a node without a key, V(absent) removes the key.
     type: str
     choices: [present, absent]
     default: present
   key:
     description: The key of the subscription, for at least as many sockets as the node has. Required
-      if the node has none. It is never returned.
+      if the node has no key. It is never returned.
     type: str
   update_secrets:
     description: When O(key) is written to a node that has a subscription. V(on_create) does not
-      replace the key, V(always) writes it in each run.
+      replace an existing key, V(always) writes the key in each run.
     type: str
     choices: [on_create, always]
     default: on_create
@@ -46,7 +46,7 @@ EXAMPLES = r"""
     node: pve1
     key: "{{ lookup('ansible.builtin.env', 'PVE_KEY') or 'pve2c-0123456789' }}"
 
-- name: Set another key
+- name: Replace the key
   pve.fleet.subscription:
     node: pve1
     key: pve2s-abcdef0123

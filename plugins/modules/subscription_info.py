@@ -12,7 +12,7 @@ version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the subscription of a node, without its key. One request is made.
-  - Without C(Sys.Audit) on the node, Proxmox VE returns the status and the level only.
+  - Without C(Sys.Audit) on the node, Proxmox VE only returns the status and the level.
 options:
   node:
     description: Name of the node.

@@ -11,15 +11,15 @@ short_description: Wait for a task of Proxmox VE, or stop it
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Waits until a task has ended, or stops it. The result has its exit status, its warnings and the
-    end of its log.
-  - In check mode, a task is neither stopped nor waited for. The result has the task as it is.
-  - A token may stop its own tasks. To stop others, it needs C(Sys.Modify) on the node, and to read
-    others C(Sys.Audit).
+  - Waits until a task has ended, or stops it. The result contains its exit status, its warnings and
+    the end of its log.
+  - In check mode, a task is neither stopped nor waited for. The result contains the current task.
+  - A token may stop its own tasks. To stop other tasks, it needs C(Sys.Modify) on the node, and to
+    read them C(Sys.Audit).
 options:
   upid:
-    description: ID of the task, as RV(pve.fleet.task_info#module:tasks[].upid) or
-      O(ignore:error.upid) of a failed task has it.
+    description: ID of the task, from RV(pve.fleet.task_info#module:tasks[].upid) or
+      O(ignore:error.upid) of a failed task.
     type: str
     required: true
   state:
@@ -64,7 +64,7 @@ task:
   description:
     - The task, with the keys of RV(pve.fleet.task_info#module:tasks), without C(name), C(tenant),
       C(ended) and C(duration).
-    - C(warnings) are the warnings in its log, and C(log) has the last ten lines.
+    - C(warnings) contains the warnings in its log, and C(log) the last ten lines.
   returned: success
   type: dict
   sample: {node: pve1, type: vzdump, status: ok, exitstatus: OK, warnings: [], log: [TASK OK]}

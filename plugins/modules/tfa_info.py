@@ -11,10 +11,10 @@ short_description: Gather information about second factors of users
 version_added: 0.2.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the second factors of each user, without secrets, and the users that have none. Three
-    requests are made.
-  - The users are those that the token may see. The token needs C(Sys.Audit) or C(User.Modify) on
-    C(/access/groups), or on a group for the users of the group.
+  - Returns the second factors of each user, without secrets, and the users without a second factor.
+    Three requests are made.
+  - Only users that the token may see are returned. The token needs C(Sys.Audit) or C(User.Modify)
+    on C(/access/groups), or on a group for the users of this group.
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.info]
 seealso:
@@ -55,8 +55,8 @@ users:
       description: Phone, enabled: true, created: '2026-01-01T00:00:00Z'}]}
     totp_locked: {description: Whether one-time passwords are locked after wrong codes., type: bool,
       sample: false}
-    locked_until: {description: Until when all second factors are locked. Null if they are not.,
-      type: str}
+    locked_until: {description: Time until which all second factors are locked. Null if they are not
+      locked., type: str}
 without_factor:
   description: Names of the enabled users without an enabled second factor.
   returned: success

@@ -11,18 +11,18 @@ short_description: Remove the remains of interrupted runs
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Lists what is unfinished about the VMs and containers of a tenant, and what ends it, such as VMs
-    that an interrupted run did not finish making, locks without a task, saved memory that is not
-    used, and templates of which some disks were not converted.
-  - Removes copies that a drill of the tenant's guests has left, 12 hours after it has made them.
+  - Lists unfinished work on the VMs and containers of a tenant, and how to complete it, such as VMs
+    that an interrupted run did not finish creating, locks without a task, unused saved memory, and
+    templates with disks that were not converted.
+  - Removes copies that a drill of the tenant's guests left behind, 12 hours after their creation.
   - Removes a stopped guest with the creation marker of this collection, if no task works on it and
-    it was not changed for some seconds. Everything else is listed only.
-  - Check mode lists the same, and what would be removed. To complete an unfinished VM instead, run
-    the task that created it again.
-  - This takes one request for each guest that has the tenant's tag or that of no tenant.
+    it has not changed for some seconds. Everything else is only listed.
+  - Check mode lists the same items, and the guests that would be removed. To complete an unfinished
+    VM instead, run the task that created it again.
+  - This takes one request for each guest with the tenant's tag or without a tenant's tag.
 options:
   tenant:
-    description: Tenant whose VMs and containers are listed and tidied up.
+    description: Tenant whose unfinished VMs and containers are listed and cleaned up.
     type: str
     required: true
   tenant_prefix:
@@ -41,48 +41,48 @@ seealso: [{module: pve.fleet.vm}, {module: pve.fleet.vms}]
 """
 
 EXAMPLES = r"""
-- name: Show what is unfinished
+- name: List unfinished guests
   pve.fleet.tidy:
     tenant: acme
   check_mode: true
   register: tidied
 
-- name: Show what ends it
+- name: Show the next step for each
   ansible.builtin.debug:
     msg: "{{ item.name }} ({{ item.vmid }}): {{ item.detail }}. {{ item.next_step }}"
   loop: "{{ tidied.unfinished }}"
 
-- name: Remove VMs that were not finished
+- name: Remove unfinished VMs
   pve.fleet.tidy:
     tenant: acme
 """
 
 RETURN = r"""
 unfinished:
-  description: What was found unfinished, by VMID.
+  description: The unfinished items, by VMID.
   returned: success
   type: list
   elements: dict
   contains:
     guest: {description: 'Kind of the guest, V(vm) or V(container).', type: str, sample: vm}
-    vmid: {description: Its number., type: int, sample: 38648}
+    vmid: {description: Its VMID., type: int, sample: 38648}
     name: {description: Its name., type: str, sample: web1}
-    node: {description: The node that it is on., type: str, sample: pve1}
+    node: {description: Its node., type: str, sample: pve1}
     kind:
       description:
-        - What was interrupted. One of V(creation), V(cloud_init), V(conversion), V(drill),
+        - The interrupted operation. One of V(creation), V(cloud_init), V(conversion), V(drill),
           V(hibernation), V(lock), V(migration), V(rollback), V(snapshot) and V(vmstate).
       type: str
       sample: creation
-    detail: {description: What was found., type: str, sample: 'it has the creation marker, and no
-      task works on it'}
+    detail: {description: Description of the item., type: str, sample: 'it has the creation marker,
+      and no task works on it'}
     remedy:
       description:
-        - V(remove) for what this module removes, V(wait) where a task still works on it, and
-          V(by_hand) for what it leaves alone.
+        - V(remove) if this module removes the guest, V(wait) if a task still works on it, and
+          V(by_hand) if the module does not change it.
       type: str
       sample: remove
-    next_step: {description: What ends it otherwise., type: str, sample: Run the task again}
+    next_step: {description: How to complete it otherwise., type: str, sample: Run the task again}
 plan:
   description: The steps that were needed, in words. Empty when nothing differs.
   returned: success

@@ -13,15 +13,15 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes, rotates and deletes an API token of a user.
   - The secret is returned once, as RV(secret), by the run that creates or rotates the token. The
-    output of that run is hidden as with C(no_log). A registered variable has the secret, so set
-    C(no_log) on tasks that use it.
-  - Where the answer with the secret is lost, the task fails with the next step. No second token is
-    made.
-  - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. A user may
-    manage tokens of its own with user and password, a token may not.
+    output of that run is hidden as with C(no_log). A registered variable contains the secret, so
+    set C(no_log) on tasks that use it.
+  - If the response with the secret is lost, the task fails and names the next step. No second token
+    is created.
+  - The caller needs C(User.Modify) on C(/access/groups) or on a group of the user. Users may manage
+    their own tokens with user and password, but not with a token.
 options:
   owner:
-    description: User with its realm that the token belongs to, such as V(alice@pve).
+    description: User with its realm to which the token belongs, such as V(alice@pve).
     type: str
     required: true
   name:
@@ -30,53 +30,53 @@ options:
     required: true
   state:
     description:
-      - V(present) creates the token if it does not exist, and changes what differs. Only a token
-        that is created has a secret in the result.
-      - V(rotated) gives a token that exists another secret. The one before is no longer accepted
-        from then on. The token keeps its rights. It reports a change in every run.
-      - Before Proxmox VE 9.2 a secret cannot be replaced. V(rotated) then makes O(successor), a
-        second token with the same settings and rights. Delete the first one when the second is in
-        use.
+      - V(present) creates the token if it does not exist, and updates settings that differ. The
+        result contains the secret only for a new token.
+      - V(rotated) replaces the secret of an existing token. The former secret is no longer
+        accepted. The token keeps its rights. Every run reports a change.
+      - Before Proxmox VE 9.2, a secret cannot be replaced. V(rotated) then creates O(successor), a
+        second token with the same settings and rights. Delete the first token when the second one
+        is in use.
       - V(absent) deletes the token with its rights.
     type: str
     choices: [present, absent, rotated]
     default: present
   privilege_separation:
-    description: Whether the token has rights of its own, of which it can use those that its user
-      has too. Without it, the token has all rights of its user. A new token has it unless this is
-      V(false). By default, it is not changed.
+    description: Whether the token has its own rights, of which only the rights that its user also
+      has are effective. With V(false), the token has all rights of its user. By default, V(true)
+      for a new token. Otherwise it is not changed.
     type: bool
   expire:
     description:
-      - When the token is no longer accepted, as a date or a time such as V(2027-01-31) or
-        V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes the date. By
-        default, it is not changed.
-      - A date in the past is refused where it would be set.
+      - When the token expires, as a date or a time such as V(2027-01-31) or
+        V(2027-01-31T18:00:00+01:00). Without an offset, the time is in UTC. V(never) removes the
+        expiry. By default, it is not changed.
+      - A date in the past is refused if it would be set.
     type: str
   comment:
     description: Comment on the token. An empty text removes it. By default, it is not changed.
     type: str
   successor:
-    description: Name of the second token that O(state=rotated) makes before Proxmox VE 9.2, where
-      it is required. It must not exist. Since 9.2 it is refused.
+    description: Name of the second token that O(state=rotated) creates before Proxmox VE 9.2, which
+      requires it. The token must not exist. Since 9.2, this option is refused.
     type: str
   credentials_file:
     description:
       - File on the host that runs the module, to which the login is written with mode 0600 when the
-        token is created or rotated. RV(secret) is null then. Its format is that of O(sites_file).
-      - The file is reserved before the token is created. A token that exists without a login in
-        this file is an error, because its secret is lost. With O(state=absent), the file is
-        removed.
+        token is created or rotated. RV(secret) is then null. The file has the format of
+        O(sites_file).
+      - The file is reserved before the token is created. An existing token without a login in this
+        file is an error, because its secret is lost. With O(state=absent), the file is removed.
       - By default, the secret is returned.
     type: path
   vault_password:
-    description: Password with which O(credentials_file) is encrypted, as C(ansible-vault) does. It
+    description: Password with which O(credentials_file) is encrypted, as by C(ansible-vault). It
       needs the Python library C(cryptography). By default, the file is not encrypted.
     type: str
   allow_self:
-    description: Whether the token that the task logs in with may be deleted, restricted, given
-      another secret or an earlier expiry date. Without it, this is refused before the first write,
-      and the message names the loss.
+    description: Whether the token of the task's own login may be deleted, restricted, rotated or
+      given an earlier expiry date. With V(false), this is refused before the first write, and the
+      message names the loss.
     type: bool
     default: false
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
@@ -88,7 +88,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Create a token with rights of its own
+- name: Create a token with its own rights
   pve.fleet.token:
     owner: ops@pve
     name: deploy
@@ -96,7 +96,7 @@ EXAMPLES = r"""
   register: deploy
   no_log: true
 
-- name: Keep the secret, which is returned this once
+- name: Keep the secret, which is only returned once
   ansible.builtin.copy:
     content: "{{ deploy.secret }}"
     dest: "{{ playbook_dir }}/deploy.secret"
@@ -111,7 +111,7 @@ EXAMPLES = r"""
     credentials_file: "{{ playbook_dir }}/backup.sites.yml"
     vault_password: "{{ lookup('ansible.builtin.password', '/dev/null', length=20) }}"
 
-- name: Give the first token another secret
+- name: Replace the secret of the first token
   pve.fleet.token:
     owner: ops@pve
     name: deploy
@@ -125,7 +125,7 @@ EXAMPLES = r"""
     name: deploy
     state: absent
 
-- name: Delete the token that this play logs in with, as its last task
+- name: Delete the token of this play's login in the last task
   pve.fleet.token:
     owner: ops@pve
     name: auto
@@ -136,9 +136,9 @@ EXAMPLES = r"""
 RETURN = r"""
 token:
   description:
-    - The token as it is afterwards, or in check mode as it would be. Where a successor is made, the
-      successor.
-    - It is null when the token is deleted.
+    - The token as it is afterwards, or in check mode as it would be. If a successor is created, it
+      is the successor.
+    - It is null if the token is deleted.
     - RV(pve.fleet.token_info#module:tokens) describes its fields.
   returned: success
   type: dict

@@ -12,8 +12,8 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the API tokens of one user or of all users, without their secrets. One request is made.
-  - The list has the tokens of users of groups on which the caller has C(User.Modify) or
-    C(Sys.Audit), and those of all users where it has one of them on C(/access/groups).
+  - The list contains the tokens of users in groups on which the caller has C(User.Modify) or
+    C(Sys.Audit), or the tokens of all users if it has one of them on C(/access/groups).
 options:
   owner:
     description: User with its realm. By default, the tokens of all users are returned.
@@ -36,7 +36,7 @@ EXAMPLES = r"""
   pve.fleet.token_info:
   register: all_tokens
 
-- name: List those without an expiry date
+- name: List the tokens without an expiry date
   ansible.builtin.debug:
     msg: "{{ all_tokens.tokens | rejectattr('expire') | map(attribute='token_id') }}"
 """
@@ -48,12 +48,11 @@ tokens:
   type: list
   elements: dict
   contains:
-    owner: {description: The user that it belongs to., type: str, sample: alice@pve}
+    owner: {description: The user to which it belongs., type: str, sample: alice@pve}
     name: {description: Its name., type: str, sample: deploy}
-    token_id: {description: 'The whole name, with which it logs in.', type: str,
-      sample: alice@pve!deploy}
-    privilege_separation: {description: Whether it has rights of its own., type: bool, sample: true}
-    expire: {description: 'When it is no longer accepted, null for never.', type: str,
+    token_id: {description: The full name for a login., type: str, sample: alice@pve!deploy}
+    privilege_separation: {description: Whether it has its own rights., type: bool, sample: true}
+    expire: {description: 'When it expires, null for never.', type: str,
       sample: '2027-01-31T00:00:00Z'}
     comment: {description: Its comment., type: str, sample: ''}
 """

@@ -12,34 +12,35 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Creates, changes and deletes a user, and sets its groups.
-  - What Proxmox VE would refuse is checked first, in check mode too. A realm that does not exist is
-    refused, although Proxmox VE accepts it.
-  - The user that the task logs in as, and V(root@pam), are neither deleted nor disabled.
+  - Requests that Proxmox VE would refuse are detected first, also in check mode. A realm that does
+    not exist is refused, although Proxmox VE accepts it.
+  - The user of the task's own login, and V(root@pam), are neither deleted nor disabled.
   - The token needs C(Realm.AllocateUser) on C(/access/realm/REALM) to create and delete, and
     C(User.Modify) on C(/access/groups) or on the groups of the user.
 options:
   name:
-    description: Name of the user with its realm, such as V(alice@pve). The realm must exist when
-      the user is created.
+    description: Name of the user with its realm, such as V(alice@pve). The realm of a new user must
+      exist.
     type: str
     required: true
   state:
     description:
-      - V(present) creates the user if it does not exist, and changes what differs.
-      - V(absent) deletes it with its tokens and all its rights.
+      - V(present) creates the user if it does not exist, and updates settings that differ.
+      - V(absent) deletes the user with its tokens and all its rights.
     type: str
     choices: [present, absent]
     default: present
   enabled:
-    description: Whether the user and its tokens can log in. A new user can unless this is V(false).
-      By default, it is not changed.
+    description: Whether the user and its tokens can log in. By default, V(true) for a new user.
+      Otherwise it is not changed.
     type: bool
   expire:
     description:
       - When the user and its tokens can no longer log in, as a date or a time such as V(2027-01-31)
-        or V(2027-01-31T18:00:00+01:00). Without an offset it is in UTC. V(never) removes the date.
-        By default, it is not changed.
-      - A date in the past is refused where it would be set; O(enabled=false) ends access at once.
+        or V(2027-01-31T18:00:00+01:00). Without an offset, the time is in UTC. V(never) removes the
+        expiry. By default, it is not changed.
+      - A date in the past is refused if it would be set. O(enabled=false) ends the access
+        immediately.
     type: str
   firstname:
     description: First name. An empty text removes it. By default, it is not changed.
@@ -54,31 +55,31 @@ options:
     description: Comment on the user. An empty text removes it. By default, it is not changed.
     type: str
   groups:
-    description: Groups that the user is in. They must exist. By default, they are not changed.
+    description: Groups of the user. They must exist. By default, they are not changed.
     type: list
     elements: str
   append:
-    description: Whether the user also stays in groups that O(groups) does not list. Without it, the
-      user leaves them.
+    description: Whether the user stays in groups that O(groups) does not list. With V(false), the
+      user is removed from them.
     type: bool
     default: false
   user_password:
     description:
-      - Password of the user, for realms whose passwords Proxmox VE keeps. It has 8 to 64
+      - Password of the user, for realms whose passwords Proxmox VE stores. It must have 8 to 64
         characters.
       - It is set when the user is created. It is never compared; see O(update_password).
     type: str
   update_password:
     description:
-      - Whether O(user_password) is also set for a user that exists.
+      - Whether O(user_password) is also set for an existing user.
       - V(always) sets it in every run, which then reports a change. Proxmox VE does not accept this
-        from a token; log in with user and password.
+        from a token, so a login with user and password is needed.
     type: str
     choices: [on_create, always]
     default: on_create
   allow_self:
-    description: Whether the user that the task logs in as may be deleted, disabled, taken out of
-      groups, or given an earlier expiry date or another password. Without it, this is refused
+    description: Whether the user of the task's own login may be deleted, disabled, removed from
+      groups, or given an earlier expiry date or another password. With V(false), this is refused
       before the first write, and the message names the loss. The user V(root@pam) is never deleted,
       disabled or given an expiry date.
     type: bool
@@ -93,7 +94,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Create a user, with a password that is only set now
+- name: Create a user with an initial password
   pve.fleet.user:
     name: alice@pve
     firstname: Alice
@@ -120,7 +121,7 @@ RETURN = r"""
 user:
   description:
     - The user as it is afterwards, or in check mode as it would be.
-    - It is null when the user is deleted.
+    - It is null if the user is deleted.
     - RV(pve.fleet.user_info#module:users) describes its fields.
   returned: success
   type: dict

@@ -13,8 +13,8 @@ author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns one user or all of them, each with its groups and the names of its tokens. One request
     is made.
-  - The list has the users of groups on which the token has C(User.Modify) or C(Sys.Audit), and all
-    users where it has one of them on C(/access/groups).
+  - The list contains the users in groups on which the token has C(User.Modify) or C(Sys.Audit), or
+    all users if it has one of them on C(/access/groups).
 options:
   name:
     description: Name of one user with its realm. By default, all users are returned.
@@ -34,14 +34,14 @@ EXAMPLES = r"""
   pve.fleet.user_info:
   register: all_users
 
-- name: List those that cannot log in
+- name: List the users that cannot log in
   ansible.builtin.debug:
     msg: "{{ all_users.users | rejectattr('enabled') | map(attribute='name') }}"
 """
 
 RETURN = r"""
 users:
-  description: The users, sorted by name. Empty when there is no user of that name.
+  description: The users, sorted by name. Empty if there is no user of that name.
   returned: success
   type: list
   elements: dict
@@ -55,8 +55,7 @@ users:
     lastname: {description: Last name., type: str, sample: Ott}
     email: {description: E-mail address., type: str, sample: alice@example.com}
     comment: {description: Comment., type: str, sample: ''}
-    groups: {description: The groups that the user is in., type: list, elements: str, sample:
-      [globex]}
+    groups: {description: The groups of the user., type: list, elements: str, sample: [globex]}
     tokens: {description: The names of the user's tokens., type: list, elements: str, sample:
       [deploy]}
 """

@@ -12,9 +12,10 @@ version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
   - Returns the VMs of a cluster that match all filters, sorted by VMID.
-  - This takes one request, and one more for each node with VMs that are too new for the listing of
-    Proxmox VE. With O(name) each node with VMs is asked, with O(vmid) that of the VM. Otherwise, a
-    VM that got the VMID of a removed one can have its name for about 10 seconds.
+  - The module sends one request, and one more for each node with VMs that are too new for the
+    listing of Proxmox VE. With O(name), each node with VMs is queried, with O(vmid) the node of the
+    VM. Otherwise, a VM that reuses the VMID of a removed VM can be returned with the old name for
+    about 10 seconds.
   - O(config) takes two more requests for each VM that matches.
 options:
   name:
@@ -47,8 +48,8 @@ options:
     type: bool
   config:
     description:
-      - Whether to read the configuration. Without it RV(vms[].config) is null, and status and name
-        can be about 10 seconds old, because they come from the listing of Proxmox VE.
+      - Whether to read the configuration. With V(false), RV(vms[].config) is null, and status and
+        name can be about 10 seconds old, because they come from the listing of Proxmox VE.
     type: bool
     default: false
 extends_documentation_fragment:

@@ -24,7 +24,7 @@ def copies_spec() -> Spec:
 
 
 def plan_spec() -> Spec:
-    """Return the options of module drill_info beside the guests and the copies."""
+    """Return the options of module drill_info except the options of the guests and the copies."""
     return {
         "record": {"type": "str", "default": ""},
         "unproven_for": {"type": "str"},
