@@ -178,32 +178,32 @@ options:
         type: bool
       node:
         description:
-          - The node to use on this site when nothing else names or chooses one.
-          - Without a site this is the environment variable E(PROXMOX_NODE), or E(PVE_NODE_SELECTOR)
-            with preferred nodes, separated by commas.
+          - The node to use on this site if nothing else names or selects one.
+          - Without a site, the environment variable E(PROXMOX_NODE) sets it, or
+            E(PVE_NODE_SELECTOR) with preferred nodes, separated by commas.
         type: str
         aliases: [default_node]
       nodes:
         description:
-          - The nodes that VMs of this site may be placed on. Left out, all nodes of the cluster.
-          - A VM that is on another node already can be managed, and stays there.
+          - The nodes on which VMs of this site may be placed. By default, all nodes of the cluster.
+          - A VM that is already on another node can be managed, and stays there.
         type: list
         elements: str
       storages:
-        description: The storages that this site may use for new disks, images and clones. Left out,
-          all storages.
+        description: The storages that this site may use for new disks, images and clones. By
+          default, all storages.
         type: list
         elements: str
       bridges:
-        description: The bridges and VNets that network cards of this site may use. Left out, all of
-          them.
+        description: The bridges and VNets that network cards of this site may use. By default, all
+          bridges and VNets.
         type: list
         elements: str
       max_vms_per_node:
         description:
-          - The most VMs on a node of this site, one number or a dictionary of nodes and their
-            numbers.
-          - It holds for tasks that do not say it in C(placement).
+          - Maximum number of VMs on a node of this site, as one number or as a dictionary of
+            numbers by node.
+          - It applies to tasks that do not set it in C(placement).
         type: raw
   sites_file:
     description:
@@ -216,10 +216,10 @@ requirements:
   - requests >= 2.28.0
   - PyYAML >= 6.0
 notes:
-  - Where an option has several environment variables, the first of them that is set counts, in the
-    order in which they are listed, and the others are ignored.
+  - If an option has several environment variables, the first one that is set is used, in the listed
+    order, and the others are ignored.
   - An empty option or environment variable of the connection counts as not set.
-  - When both a token and a password are given in the same place, the token is used.
+  - If both a token and a password are set in the same source, the token is used.
   - Proxies and C(.netrc) from the environment are not used.
 """
 

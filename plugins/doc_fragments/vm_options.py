@@ -489,8 +489,8 @@ options:
         description:
           - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
             also applies if O(node) is set.
-          - A storage that allocates disks at once, such as a storage of type C(lvm), must have all
-            of these bytes free, regardless of this option.
+          - A storage that allocates whole disks at creation, such as a storage of type C(lvm), must
+            have all of these bytes free, regardless of this option.
         type: float
         default: 10.0
       affinity:
@@ -638,9 +638,8 @@ options:
     type: str
   replace_image:
     description:
-      - Whether the system disk of an existing VM is replaced if it comes from another image than
-        the one that O(source) selects on its node, such as an older version. It needs
-        O(state=stopped).
+      - Whether the system disk of an existing VM is replaced if it was created from another image
+        than O(source) selects on its node, such as an older version. It needs O(state=stopped).
       - All other disks stay, and the old system disk becomes an unused disk.
     type: bool
     default: false

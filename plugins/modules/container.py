@@ -18,8 +18,7 @@ description:
     memory: 1G, state: started}). Only O(name) and O(source) are required. With several tenants, set
     O(tenant) in every task.'
   - The guide C(docs/containers.md) of this collection explains containers by task.
-  - An empty text removes an option, such as O(cores), so that the default of Proxmox VE applies
-    again.
+  - An empty text removes an option, such as O(cores), so the default of Proxmox VE applies again.
 options:
   tenant:
     description:
@@ -477,8 +476,8 @@ options:
         description:
           - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
             also applies if O(node) is set.
-          - A storage that allocates disks at once, such as a storage of type C(lvm), must have all
-            of these bytes free, regardless of this option.
+          - A storage that allocates whole disks at creation, such as a storage of type C(lvm), must
+            have all of these bytes free, regardless of this option.
         type: float
         default: 10.0
       affinity:

@@ -11,7 +11,7 @@ short_description: Gather the differences between an estate or a cluster file an
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Compares the VMs and containers of an estate with those of the cluster, option by option.
+  - Compares the VMs and containers of an estate with the guests of the cluster, option by option.
     Returns the differences, the user of the last task of each VM that differs, VMs that are missing
     or not in the estate, and the use of quotas. Nothing is written.
   - The comparison is the plan of M(pve.fleet.vms), so the reported differences are the changes that

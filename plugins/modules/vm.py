@@ -26,9 +26,9 @@ description:
     E(PROXMOX_HOST), E(PROXMOX_TOKEN_ID), E(PROXMOX_TOKEN_SECRET) and E(PROXMOX_CA_PATH).
   - The guide C(docs/vm.md) of this collection lists all options by purpose, each with an example.
     Below they are listed by name.
-  - An empty text removes an option, such as O(cpu), so that the default of Proxmox VE applies
-    again. Settings that every VM has, such as its memory, cannot be removed; for them an empty text
-    is ignored.
+  - An empty text removes an option, such as O(cpu), so the default of Proxmox VE applies again.
+    Settings that every VM has, such as its memory, cannot be removed; for them an empty text is
+    ignored.
 extends_documentation_fragment:
   - pve.fleet.vm_options
   - pve.fleet.vm_options.guest

@@ -44,7 +44,7 @@ def life_spec() -> Spec:
 
 
 def hardware_spec() -> Spec:
-    """Return the options that describe the VM itself. A class can have them, too."""
+    """Return the options that describe the VM itself. A class can also have them."""
     return {
         "cores": {"type": "int"},
         "sockets": {"type": "int"},
