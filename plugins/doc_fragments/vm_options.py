@@ -409,7 +409,7 @@ options:
     default: 64M
   vmid_choice:
     description:
-      - How the VMID of a new VM without O(vmid) is chosen. V(by_name) derives it from tenant and
+      - How the VMID of a new VM is chosen if none is set. V(by_name) derives it from tenant and
         name, so a VM that is created again gets its former VMID, and concurrent runs create only
         one VM.
       - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two VMs.
@@ -417,7 +417,7 @@ options:
     choices: [by_name, lowest]
     default: by_name
   vmid_range:
-    description: First and last VMID for new VMs without O(vmid).
+    description: First and last VMID for new VMs whose VMID is not set.
     type: list
     elements: int
     default: [10000, 99999]

@@ -396,7 +396,7 @@ options:
     default: local-lvm
   vmid_choice:
     description:
-      - How the VMID of a new container without O(vmid) is chosen. V(by_name) derives it from tenant
+      - How the VMID of a new container is chosen if none is set. V(by_name) derives it from tenant
         and name, so a container that is created again gets its former VMID, and concurrent runs
         create only one container.
       - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two containers.
@@ -404,7 +404,7 @@ options:
     choices: [by_name, lowest]
     default: by_name
   vmid_range:
-    description: First and last VMID for new containers without O(vmid).
+    description: First and last VMID for new containers whose VMID is not set.
     type: list
     elements: int
     default: [10000, 99999]
