@@ -1,8 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The protocols between the layers of a client: a layer uses the layer below only through them.
-"""
+"""The protocols between the layers of a client: a layer uses the layer below only through them."""
 
 from __future__ import annotations
 

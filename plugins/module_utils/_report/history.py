@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The findings of earlier reports, and the growth since the last one (pure)."""
+"""The usage in earlier reports, and the growth since the last one (pure)."""
 
 from __future__ import annotations
 
