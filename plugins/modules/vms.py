@@ -63,12 +63,12 @@ options:
     elements: str
   tenant_settings:
     description:
-      - Settings for the VMs of each tenant, by the name of the tenant. They override the options
-        for every VM, and options of a VM and of its class override them. A VM of a tenant that is
-        not listed is rejected.
-      - Each entry is a dictionary with any of C(pool), C(tags), C(quota), C(allow_privileged),
-        C(placement), C(networks), C(classes), C(storage_classes), C(class), C(backup), C(site), and
-        C(defaults) for other options; C(comment) and C(access) are for M(pve.fleet.tenant).
+      - Settings for the VMs of each tenant, by its name. They override the options for every VM,
+        and are overridden by those of a VM and of its class. A VM of a tenant that is not listed is
+        refused.
+      - The keys are C(pool), C(tags), C(quota), C(allow_privileged), C(placement), C(networks),
+        C(classes), C(storage_classes), C(class), C(backup), C(site), and C(defaults) for other
+        options; C(comment) and C(access) are for M(pve.fleet.tenant).
     type: dict
     default: {}
   tenants_required:

@@ -175,7 +175,7 @@ def test_timeout_is_never_the_replacement_of_timeout() -> None:
         ("proxmox_snap", "task_timeout"),
         ("proxmox_template", "task_timeout"),
     ]
-    assert "answer to one request" in str(
+    assert "response to one request" in str(
         _documented(Connection.DOCUMENTATION)["timeout"]["description"]
     )
     assert "timeout" not in vm_spec()
