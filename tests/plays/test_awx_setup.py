@@ -258,6 +258,8 @@ def test_check_mode_writes_nothing(awx: Controller, setup: Player) -> None:
     assert awx.writes == []
     assert empty.changed > 10
 
+
+def test_check_mode_behind_a_run_writes_nothing(awx: Controller, setup: Player) -> None:
     play(setup).expect()
     awx.writes.clear()
     assert play(setup, "--check").expect().changed == 0
