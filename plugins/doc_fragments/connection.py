@@ -49,15 +49,15 @@ options:
   validate_certs:
     description:
       - Whether the certificate of the API must be signed by a trusted CA and contain the name of
-        O(host). The default is V(true).
+        O(host), V(true) by default.
       - V(false) causes a warning. Set O(ca_path) instead.
       - Environment variables E(PROXMOX_VALIDATE_CERTS), and with the opposite meaning
         E(PVE_INSECURE_SKIP_VERIFY).
     type: bool
   ca_path:
     description:
-      - 'The CA to trust: a PEM file, a directory of hashed PEM files, or the PEM text itself. On a
-        node, it is C(/etc/pve/pve-root-ca.pem).'
+      - 'The CA to trust: a PEM file, such as C(/etc/pve/pve-root-ca.pem) of a node, a directory of
+        hashed PEM files, or the PEM text itself.'
       - By default, the CAs of the system are trusted. E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE)
         have no effect.
       - Environment variables E(PROXMOX_CA_PATH), E(PVE_CA_BUNDLE).
@@ -70,7 +70,7 @@ options:
     type: path
   client_key:
     description:
-      - The key of O(client_cert), if that file does not contain it.
+      - The key of O(client_cert), if that file has none.
       - Environment variable E(PROXMOX_CLIENT_KEY).
     type: path
   timeout:

@@ -21,8 +21,8 @@ options:
     default: ipv4
   address_nics:
     description:
-      - Interfaces from which RV(ignore:address) is selected, in order of preference. Each is PVE's
-        name (V(net0)), the guest's name or the MAC address of an interface.
+      - Interfaces from which RV(ignore:address) is selected, in order of preference, each by PVE's
+        name (V(net0)), the guest's name or the MAC address.
     type: list
     elements: str
     default: []

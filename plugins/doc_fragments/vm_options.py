@@ -28,9 +28,9 @@ options:
 options:
   tenant:
     description:
-      - The tenant of the VM. Its VMs have the tag O(tenant_prefix) + O(tenant). A VM without
-        exactly this tag is refused before the first write.
-      - By default, VMs of all tenants can be changed. An empty value is therefore an error.
+      - The tenant of the VM. A VM without exactly the tag O(tenant_prefix) + O(tenant) is refused
+        before the first write.
+      - By default, VMs of all tenants can be changed, so an empty value is an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -38,13 +38,13 @@ options:
     default: tenant_
   node:
     description:
-      - Node of the VM. It takes precedence over O(placement). An existing VM on another node is
-        migrated there unless O(migrate=false).
-      - By default, an existing VM stays on its node. A new VM is created on the default node of the
-        connection, or else on the node that O(placement) chooses.
+      - Node of the VM, with precedence over O(placement). An existing VM is migrated to it unless
+        O(migrate=false).
+      - By default, an existing VM stays on its node, and a new VM is created on the default node of
+        the connection, or else on the node that O(placement) chooses.
     type: str
   cores:
-    description: Cores per socket, 1 to 1024. A new VM that is not cloned gets 2.
+    description: Cores per socket, 1 to 1024. By default, a new VM gets 2, except a clone.
     type: int
   sockets:
     description: CPU sockets.
@@ -82,8 +82,7 @@ options:
   machine:
     description:
       - Machine type, such as V(q35) or V(pc). V(i440fx) means V(pc).
-      - Proxmox VE adds its newest version to the type of a Windows guest. A type without a version
-        matches it.
+      - A type without a version also matches the version that Proxmox VE adds for a Windows guest.
     type: str
   ostype:
     description:
@@ -97,7 +96,7 @@ options:
     description:
       - Whether the guest agent is used, V(true), V(false) or PVE's own form such as
         V(1,fstrim_cloned_disks=1), or a dictionary with these keys, C(enabled) among them.
-      - A new VM uses the agent unless this option or its template disables it.
+      - A new VM uses it unless this option or its template disables it.
     type: raw
   vga:
     description: Display, such as V(std), V(serial0) or V(virtio,memory=64).
@@ -138,7 +137,7 @@ options:
     description: Notes. An empty text removes them.
     type: str
   disks:
-    description: Disks and CD drives. Drives that are not listed are not changed.
+    description: Disks and CD drives. Other drives are not changed.
     type: list
     elements: dict
     suboptions:
@@ -155,24 +154,24 @@ options:
       size:
         description:
           - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. A disk can only
-            grow. A smaller size is refused before the first write.
+            grow; a smaller size is refused before the first write.
           - The size of V(efidisk0) and V(tpmstate0) cannot be set.
         type: raw
       storage:
-        description: Storage of the disk. A disk on another storage is moved.
+        description: Storage of the disk. A disk elsewhere is moved.
         type: str
       storage_class:
         description: Name of an entry of O(storage_classes).
         type: str
       format:
-        description: Format of a new or moved disk on a file-based storage.
+        description: Format of a new or moved disk on a storage of files.
         type: str
         choices: [raw, qcow2, vmdk]
       import_from:
         description: Volume ID of the disk image from which a new disk is imported.
         type: str
       iso:
-        description: Volume ID of an ISO, which makes the drive a CD drive. V(none) ejects the ISO.
+        description: Volume ID of an ISO for a CD drive; V(none) ejects it.
         type: str
       cache:
         description: Cache mode.
@@ -210,8 +209,7 @@ options:
   disks_exact:
     description:
       - Whether disks that O(disks) does not list are detached. Their volumes stay, as unused disks.
-      - Firmware, CD and cloud-init drives are never detached. Without O(disks), nothing is
-        detached.
+      - Without O(disks), nothing is detached, and firmware, CD and cloud-init drives never are.
     type: bool
     default: false
   nics:
@@ -220,7 +218,7 @@ options:
     elements: dict
     suboptions:
       name:
-        description: Slot of the card, such as V(net0). By default, the position in the list.
+        description: Slot, such as V(net0). By default, the place in the list.
         type: str
       model:
         description: Model; a new card gets V(virtio).
@@ -280,13 +278,13 @@ options:
         default: present
   nics_exact:
     description:
-      - Whether network cards that O(nics) does not list are removed. Without O(nics), no card is
-        removed. With an empty list, all cards are removed.
+      - Whether network cards that O(nics) does not list are removed. Without O(nics), none is
+        removed; with an empty list, all are.
     type: bool
     default: false
   cloud_init:
     description:
-      - Data for cloud-init. A VM without a cloud-init drive gets one.
+      - Data for cloud-init. A VM without its drive gets one.
       - Addresses are set in O(nics).
     type: dict
     suboptions:
@@ -309,7 +307,7 @@ options:
         type: str
       update_password:
         description:
-          - When the password is set. PVE never returns it, so it cannot be compared.
+          - When the password is set, which PVE never returns.
           - V(on_create) sets it if the VM is new or has no password. V(always) sets it in every run
             and reports a change.
         type: str
@@ -325,7 +323,7 @@ options:
         description: Whether packages are upgraded at the first start.
         type: bool
       nameservers:
-        description: Addresses of name servers; an empty list removes them.
+        description: Name servers; an empty list removes them.
         type: list
         elements: str
       search_domain:
@@ -412,7 +410,7 @@ options:
       - How the VMID of a new VM is chosen if none is set. V(by_name) derives it from tenant and
         name, so a VM that is created again gets its former VMID, and concurrent runs create only
         one VM.
-      - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two VMs.
+      - V(lowest) chooses the lowest free VMID, with which concurrent runs can create two VMs.
     type: str
     choices: [by_name, lowest]
     default: by_name
@@ -455,10 +453,9 @@ options:
         elements: str
       strategy:
         description:
-          - 'How to select one of the suitable nodes: V(least_used) selects the node with the
-            smallest share of its memory allocated to VMs, V(round_robin) the node with the fewest
-            VMs, V(first) the first node of O(placement.nodes) or by name, and V(random) a random
-            node, seeded with O(placement.seed).'
+          - 'Selection of a suitable node: V(least_used) the one with the smallest share of its
+            memory allocated to VMs, V(round_robin) with the fewest VMs, V(first) the first of
+            O(placement.nodes) or by name, V(random) one that O(placement.seed) selects.'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
@@ -488,14 +485,14 @@ options:
       storage_overcommit:
         description:
           - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
-            also applies if O(node) is set.
-          - A storage that allocates whole disks at creation, such as a storage of type C(lvm), must
-            have all of these bytes free, regardless of this option.
+            also applies with O(node).
+          - A storage that allocates whole disks at creation, such as C(lvm), must have all of these
+            bytes free.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other VMs to place on the same node as this one. Each entry is a tag, or C(name:) and a
+          - Other VMs to place on the same node as this one, each entry a tag, or C(name:) and a
             shell pattern for names, as in V(name:db-*).
           - With O(tenant), only VMs of that tenant count. If no such VM exists yet, any node is
             suitable.
@@ -514,14 +511,15 @@ options:
         default: required
       keep:
         description:
-          - Whether HA rules maintain affinity and anti-affinity afterwards, see C(docs/ha.md). Only
-            M(pve.fleet.vms) has this option. V(false) removes the rules that it created.
-          - By default, rules are neither read nor changed.
+          - Whether HA rules maintain affinity and anti-affinity afterwards, in M(pve.fleet.vms)
+            only; see C(docs/ha.md).
+          - V(false) removes the rules that it created. By default, rules are neither read nor
+            changed.
         type: bool
   rebalance:
     description:
-      - Whether an existing VM moves when its node no longer meets the constraints of O(placement).
-        A preference alone moves nothing.
+      - Whether an existing VM moves when its node no longer meets the constraints of O(placement),
+        whatever it prefers.
     type: bool
     default: false
   shared_sources:
@@ -564,7 +562,7 @@ options:
     description:
       - Whether a running VM is rebooted at the end of the task, to apply options that need a stop.
       - V(if_needed) reboots only if options are pending, V(always) reboots in every run. A paused
-        VM is resumed for the reboot.
+        VM is resumed first.
     type: str
     choices: [never, if_needed, always]
     default: never
@@ -611,8 +609,7 @@ options:
   state:
     description:
       - V(present) ensures that the VM exists with these options and does not change its power
-        state. V(started) and V(stopped) also start or stop it, and V(absent) removes it with its
-        disks.
+        state. V(started) and V(stopped) also start or stop it; V(absent) removes it and its disks.
       - V(paused), V(hibernated), V(resumed), V(restarted) and V(reset) change its power state, and
         V(template) converts it into a template, see C(docs/vm.md).
     type: str
@@ -646,7 +643,7 @@ options:
   full:
     description:
       - Whether a clone copies the disks (V(true)) or is linked to its template (V(false)).
-      - By default, a clone is linked if PVE supports that, otherwise full.
+      - By default, it is linked if PVE supports that.
     type: bool
   wait_for:
     description:
@@ -680,8 +677,8 @@ options:
     default: ipv4
   address_nics:
     description:
-      - Interfaces from which RV(ignore:address) is selected, in order of preference. Each is PVE's
-        name (V(net0)), the guest's name or the MAC address of an interface.
+      - Interfaces from which RV(ignore:address) is selected, in order of preference, each by PVE's
+        name (V(net0)), the guest's name or the MAC address.
     type: list
     elements: str
     default: []

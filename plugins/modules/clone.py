@@ -70,8 +70,7 @@ options:
     type: bool
   storage:
     description:
-      - Storage for the disks of a full clone. By default, each disk is created on the storage of
-        the source's disk.
+      - Storage for the disks of a full clone. By default, that of the disk in the source.
       - O(disks[].storage) overrides it for one disk.
     type: str
   format:
@@ -79,7 +78,7 @@ options:
     type: str
     choices: [raw, qcow2, vmdk]
   snapshot:
-    description: Snapshot of the source to clone. By default, the current state is cloned.
+    description: Snapshot to clone; by default, the current state.
     type: str
   allow_privileged:
     description:

@@ -22,9 +22,9 @@ description:
 options:
   tenant:
     description:
-      - The tenant of the container. Its containers have the tag O(tenant_prefix) + O(tenant). A
-        container without exactly this tag is refused before the first write.
-      - By default, containers of all tenants can be changed. An empty value is therefore an error.
+      - The tenant of the container. A container without exactly the tag O(tenant_prefix) +
+        O(tenant) is refused before the first write.
+      - By default, containers of all tenants can be changed, so an empty value is an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.
@@ -399,7 +399,8 @@ options:
       - How the VMID of a new container is chosen if none is set. V(by_name) derives it from tenant
         and name, so a container that is created again gets its former VMID, and concurrent runs
         create only one container.
-      - V(lowest) chooses the lowest free VMID. Concurrent runs can then create two containers.
+      - V(lowest) chooses the lowest free VMID, with which concurrent runs can create two
+        containers.
     type: str
     choices: [by_name, lowest]
     default: by_name
@@ -442,10 +443,9 @@ options:
         elements: str
       strategy:
         description:
-          - 'How to select one of the suitable nodes: V(least_used) selects the node with the
-            smallest share of its memory allocated to containers, V(round_robin) the node with the
-            fewest containers, V(first) the first node of O(placement.nodes) or by name, and
-            V(random) a random node, seeded with O(placement.seed).'
+          - 'Selection of a suitable node: V(least_used) the one with the smallest share of its
+            memory allocated to containers, V(round_robin) with the fewest containers, V(first) the
+            first of O(placement.nodes) or by name, V(random) one that O(placement.seed) selects.'
         type: str
         choices: [least_used, round_robin, first, random]
         default: least_used
@@ -475,14 +475,14 @@ options:
       storage_overcommit:
         description:
           - Maximum ratio of the bytes of new and growing disks to the free bytes of a storage. It
-            also applies if O(node) is set.
-          - A storage that allocates whole disks at creation, such as a storage of type C(lvm), must
-            have all of these bytes free, regardless of this option.
+            also applies with O(node).
+          - A storage that allocates whole disks at creation, such as C(lvm), must have all of these
+            bytes free.
         type: float
         default: 10.0
       affinity:
         description:
-          - Other containers to place on the same node as this one. Each entry is a tag, or C(name:)
+          - Other containers to place on the same node as this one, each entry a tag, or C(name:)
             and a shell pattern for names, as in V(name:db-*).
           - With O(tenant), only containers of that tenant count. If no such container exists yet,
             any node is suitable.
@@ -501,14 +501,15 @@ options:
         default: required
       keep:
         description:
-          - Whether HA rules maintain affinity and anti-affinity afterwards, see C(docs/ha.md). Only
-            M(pve.fleet.vms) has this option. V(false) removes the rules that it created.
-          - By default, rules are neither read nor changed.
+          - Whether HA rules maintain affinity and anti-affinity afterwards, in M(pve.fleet.vms)
+            only; see C(docs/ha.md).
+          - V(false) removes the rules that it created. By default, rules are neither read nor
+            changed.
         type: bool
   rebalance:
     description:
       - Whether an existing container moves when its node no longer meets the constraints of
-        O(placement). A preference alone moves nothing.
+        O(placement), whatever it prefers.
     type: bool
     default: false
   shared_sources:

@@ -27,9 +27,9 @@ options:
     type: int
   tenant:
     description:
-      - The tenant of the VM. Its VMs have the tag O(tenant_prefix) + O(tenant). A VM without
-        exactly this tag is refused before the first write.
-      - By default, VMs of all tenants can be changed. An empty value is therefore an error.
+      - The tenant of the VM. A VM without exactly the tag O(tenant_prefix) + O(tenant) is refused
+        before the first write.
+      - By default, VMs of all tenants can be changed, so an empty value is an error.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.

@@ -34,14 +34,14 @@ options:
   vms:
     description:
       - The VMs, each with a name or a VMID. All are validated before the first change.
-      - Options of a VM override the options of its class, which override the options for every VM.
-        C(docs/fleet.md) explains how lists and dictionaries are merged.
+      - Options of a VM override the options of its class, which override the options for every VM;
+        for lists and dictionaries, see C(docs/fleet.md).
     type: list
     elements: dict
   containers:
     description:
       - The containers, each with a name or a VMID, with the options of M(pve.fleet.container), and
-        C(class), C(classes) and C(site). They are planned together with O(vms). Both share the
+        C(class), C(classes) and C(site). They are planned together with O(vms); both share the
         VMIDs, and the names and the quota of a tenant.
       - Options next to O(vms), in classes and in O(defaults) also apply to containers if containers
         have them, except C(source) and C(full).
@@ -50,22 +50,22 @@ options:
   defaults:
     description:
       - Options for every VM and container as one dictionary, such as a variable of an estate. It
-        overrides the same options next to O(vms). Every option is allowed except name and VMID. An
-        option that only VMs or only containers have applies only to them.
+        can contain every option except name and VMID, and overrides the same options next to
+        O(vms).
+      - An option that only VMs or only containers have applies only to them.
     type: dict
     default: {}
   tenants:
     description:
-      - Limits the run to the VMs of these tenants, compared exactly. An empty list means all VMs.
+      - Limits the run to the VMs of these tenants, compared exactly; an empty list means all VMs.
         VMs of other tenants are also validated.
       - With O(prune) it must contain exactly one tenant, and only its VMs are removed.
     type: list
     elements: str
   tenant_settings:
     description:
-      - Settings for the VMs of each tenant, by its name. They override the options for every VM,
-        and are overridden by those of a VM and of its class. A VM of a tenant that is not listed is
-        refused.
+      - Settings for the VMs of each tenant, by its name, which override the options for every VM,
+        but not those of a VM and of its class. A VM of a tenant that is not listed is refused.
       - The keys are C(pool), C(tags), C(quota), C(allow_privileged), C(placement), C(networks),
         C(classes), C(storage_classes), C(class), C(backup), C(site), and C(defaults) for other
         options; C(comment) and C(access) are for M(pve.fleet.tenant).
@@ -100,7 +100,7 @@ options:
   reboot_batch:
     description:
       - Maximum number of running VMs that are down at the same time for a reboot, restart, reset or
-        a change that needs a stop. V(0) means unlimited.
+        a change that needs a stop; V(0) means unlimited.
       - The next batch starts when all VMs of the previous batch run again. If one of them does not,
         the remaining VMs fail.
       - Environment variable E(PROXMOX_REBOOT_BATCH).
@@ -139,7 +139,7 @@ options:
     default: 4
   backup:
     description:
-      - The backup job of a guest, here for all guests. It needs at least O(backup.schedule) and
+      - The backup job of a guest, here for all guests, with at least O(backup.schedule) and
         O(backup.storage). Guests with equal options share a job.
       - By default, the jobs of a guest are not changed; C(docs/backup.md) describes the rules and
         the privileges.

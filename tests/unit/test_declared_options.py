@@ -402,7 +402,7 @@ def test_a_text_says_what_an_operator_needs_and_leaves_the_rest_to_the_guide(nam
     long = {
         option: text
         for option, text in texts.items()
-        if len(re.findall(r"\.(?: |$)", text)) > 5 or len(text) > 450
+        if len(re.findall(r"\.(?: |$)", text)) > 3 or len(text) > 450
     }
     assert long == {}
 
