@@ -35,9 +35,13 @@ from .upid import TaskResult
 
 @dataclass
 class ServerFacts:
-    """Facts about a Proxmox VE that do not change during an Ansible task, each read once."""
+    """Facts about a Proxmox VE that outlive a task.
+
+    `release` is read once. `kept` is the reading that the previous task left to the next one.
+    """
 
     release: tuple[int, ...] | None = None
+    kept: object = None
 
 
 @dataclass(frozen=True)
@@ -279,6 +283,17 @@ class Client:
             answer = self.get("version", attempted="Could not ask for the version") or {}
             known.release = _release(str(answer.get("version") or "0"))
         return known.release
+
+    def keep(self, reading: object) -> None:
+        """Leave a reading to the next task that uses this connection, such as the next item of a
+        loop.
+        """
+        self._layers.known.kept = reading
+
+    def take_kept(self) -> object:
+        """Return the reading that the previous task left, or None. It can be taken once."""
+        kept, self._layers.known.kept = self._layers.known.kept, None
+        return kept
 
     def counts(self) -> dict[str, int]:
         """Return how many requests were sent by method, for example `{"GET": 4, "POST": 1}`."""

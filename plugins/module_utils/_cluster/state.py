@@ -179,10 +179,14 @@ def read_members(client: Client) -> list[Mapping[str, Any]]:
 
 def refreshed(client: Client, cluster: ClusterState) -> ClusterState:
     """Return the cluster state, or a new one if it is too old for a write."""
-    age = client.clock.monotonic() - cluster.read_at
-    if age <= FRESH:
+    if is_fresh(client, cluster):
         return cluster
     return fetch_cluster_state(client, cluster.types)
+
+
+def is_fresh(client: Client, cluster: ClusterState) -> bool:
+    """Return whether the cluster state is not too old for a write."""
+    return client.clock.monotonic() - cluster.read_at <= FRESH
 
 
 def node_of(client: Client, vmid: int) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from .state import ClusterState, fetch_cluster_state, refreshed
+from .state import ClusterState, fetch_cluster_state, is_fresh, refreshed
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -29,6 +29,20 @@ class ClusterView:
     def now(self) -> ClusterState:
         """Return a newly read cluster state."""
         return fetch_cluster_state(self.client, self.types)
+
+    def of_previous_item(self) -> ClusterState | None:
+        """Return the cluster state that the previous item of a loop left, or None.
+
+        The item has changed nothing, and the state is not too old for a write.
+        """
+        kept = self.client.take_kept()
+        if not isinstance(kept, ClusterState) or kept.types != frozenset(self.types):
+            return None
+        return kept if is_fresh(self.client, kept) else None
+
+    def leave(self, cluster: ClusterState) -> None:
+        """Leave the cluster state to the next item of a loop."""
+        self.client.keep(cluster)
 
     def fresh(self, cluster: ClusterState) -> ClusterState:
         """Return the cluster state, or a new one if it is too old for a write."""

@@ -16,7 +16,7 @@ from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._core.result import Result
 from .._guest.context import RunContext
-from .._guest.flow.apply import apply_plan
+from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
 from .._guest.flow.intent import Decision
@@ -66,7 +66,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         check_mode=check_mode,
         cluster_view=ClusterView(client, {CONTAINER.type}),
     )
-    return apply_plan(CONTAINER_FLOW.plan(context, context.cluster_view.now()))
+    return run_guest(CONTAINER_FLOW, context)
 
 
 def read_container_options(params: Mapping[str, Any]) -> ContainerOptions:

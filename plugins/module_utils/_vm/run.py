@@ -16,7 +16,7 @@ from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
 from .._core.result import Result
 from .._guest.context import RunContext
-from .._guest.flow.apply import apply_plan
+from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
 from .._guest.flow.intent import Decision, must_leave
@@ -69,7 +69,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     options = read_vm_options(params)
     require_not_kept(options.desired.guest.rules, "a single VM")
     context = context_of(options, client, check_mode)
-    return apply_plan(VM_FLOW.plan(context, context.cluster_view.now()))
+    return run_guest(VM_FLOW, context)
 
 
 def context_of(options: VmOptions, client: Client, check_mode: bool) -> VmContext:

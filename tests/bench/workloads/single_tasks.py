@@ -54,8 +54,8 @@ def noop_loop(bench: Bench) -> Measured:
     """Nothing to change, in a loop."""
     measured = _loop(bench, f"no change, a loop of {IN_A_LOOP}", "noop_loop_ratio")
     measured.notes.append(
-        "The peer looks whether a VM of that name is there; ours compares every option. The items"
-        " follow the order of the names, where ours reads for the next one during the one before."
+        "The peer checks whether a VM of that name exists; ours compares every option. Ours reads"
+        " the listing for the first item, and the configuration of its VM for each item."
     )
     return measured
 

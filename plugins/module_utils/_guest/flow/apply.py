@@ -23,7 +23,7 @@ from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
-from .flow import GuestPlan
+from .flow import Flow, GuestPlan
 from .make import create_guest
 from .place import confirm
 from .placed import Numbered
@@ -31,6 +31,26 @@ from .report import report
 
 if TYPE_CHECKING:
     from ..._api.client import Client
+
+
+def run_guest(flow: Flow[AnyContext], context: AnyContext) -> Result:
+    """Plan one guest and apply the plan; return the result. In check mode write nothing.
+
+    An item of a loop uses the listing of the previous item if that changed nothing, the listing has
+    the guest, and the guest needs no change. Every change is planned from a new listing.
+    """
+    view = context.cluster_view
+    earlier = view.of_previous_item()
+    if earlier is not None and _is_listed(context.guest, earlier):
+        guest_plan = flow.plan(context, earlier)
+        if not guest_plan.plan.changed:
+            view.leave(earlier)
+            return preview(guest_plan)
+    cluster = view.now()
+    result = apply_plan(flow.plan(context, cluster))
+    if not result.changed:
+        view.leave(cluster)
+    return result
 
 
 def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
