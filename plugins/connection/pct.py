@@ -82,7 +82,7 @@ from ansible.plugins.connection import ConnectionBase
 from ansible.plugins.loader import connection_loader
 
 from ..module_utils._connection.pct import address_of, enter, is_stopped, was_moved
-from ..module_utils._connection.place import Place
+from ..module_utils._connection.place import GuestPlace
 from ..module_utils._connection.shell import (
     CHUNK,
     append,
@@ -119,7 +119,7 @@ class Connection(GuestConnection):
 
     transport = "pve.fleet.pct"
     kind: ClassVar[Kind] = CONTAINER
-    _place: Place
+    _place: GuestPlace
     _ssh: ConnectionBase
 
     def _connect(self) -> Connection:

@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 
 from ..module_utils._api.client import Client, connect
 from ..module_utils._cluster.tenant import blank_owner, is_blank
-from ..module_utils._connection.place import Place, WantedGuest, find_place
+from ..module_utils._connection.place import GuestPlace, WantedGuest, find_place
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry.sites_file import read_sites_file
 from ..module_utils._guest.kind import Kind
@@ -43,7 +43,7 @@ class GuestConnection(ConnectionBase):
             display.warning(warning)
         return client
 
-    def find(self) -> Place:
+    def find(self) -> GuestPlace:
         """Return the guest and its present node. Raises FleetError."""
         return find_place(self.client, self._wanted())
 

@@ -17,9 +17,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Flee
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
     Checks,
     EventOptions,
+    EventReading,
     NodeAnswers,
     Position,
-    Reading,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._kinds.words import TYPES
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import Task, task_of
@@ -124,13 +124,15 @@ class World:
 
     def read(
         self, position: Position, silent: Iterable[str] = (), checks: Checks | None = None
-    ) -> Reading:
+    ) -> EventReading:
         """Return a reading of now."""
         return self.reading(self.answers(position, silent), checks=checks)
 
-    def reading(self, tasks: NodeAnswers, checks: Checks | None = None, **more: Any) -> Reading:
+    def reading(
+        self, tasks: NodeAnswers, checks: Checks | None = None, **more: Any
+    ) -> EventReading:
         """Return a reading with these tasks and the guests of now."""
-        return Reading(
+        return EventReading(
             site=SITE,
             taken=self.now,
             online={node: node not in self.offline for node in NODES},
@@ -140,6 +142,6 @@ class World:
             **more,
         )
 
-    def failed(self) -> Reading:
+    def failed(self) -> EventReading:
         """Return a reading of a site that does not answer."""
-        return Reading(SITE, self.now, error=DOWN)
+        return EventReading(SITE, self.now, error=DOWN)

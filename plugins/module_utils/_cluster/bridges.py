@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._core.errors import NetworkError, NodeUnhealthy
 from .placement import Choice, Needs, choose_node
-from .rules import Rules
+from .rules import PlacementRules
 from .state import ClusterState
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class KnownBridges:
 
 
 def choose_with_bridges(
-    cluster: ClusterState, needs: Needs, rules: Rules, bridges: KnownBridges
+    cluster: ClusterState, needs: Needs, rules: PlacementRules, bridges: KnownBridges
 ) -> Choice:
     """Return the choice of a node that has the bridges; the best candidate is asked first."""
     while True:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
 from .._core.quantities import readable_sizes
 from .._core.shown import by_reason, counted, first_of
-from .rules import Rules, VmSelector
+from .rules import PlacementRules, VmSelector
 from .state import ClusterState, NodeRow, VmRow
 from .storages.allocation import ALWAYS, THICK
 from .tenant import PREFIX, owns
@@ -23,7 +23,7 @@ from .tenant import PREFIX, owns
 _SHARE_STEP = 0.05
 # VMs that a reason names.
 _MAX_NAMES = 3
-_NO_RULES = Rules()
+_NO_RULES = PlacementRules()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,10 @@ def _node_names(cluster: ClusterState) -> str:
 
 
 def choose_node(
-    cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES, bridges: Bridges | None = None
+    cluster: ClusterState,
+    needs: Needs,
+    rules: PlacementRules = _NO_RULES,
+    bridges: Bridges | None = None,
 ) -> Choice:
     """Return the node that the strategy prefers among the nodes that meet every constraint.
 
@@ -153,7 +156,9 @@ def choose_node(
     return Choice(best, refused, (number, comparison.why_best(best)))
 
 
-def loads_of(cluster: ClusterState, needs: Needs, rules: Rules = _NO_RULES) -> dict[str, Load]:
+def loads_of(
+    cluster: ClusterState, needs: Needs, rules: PlacementRules = _NO_RULES
+) -> dict[str, Load]:
     """Return the load of each node.
 
     A guest without figures in the listing yet counts with the figures in `needs`.
@@ -185,7 +190,7 @@ def why_not(
     cluster: ClusterState,
     node: str,
     needs: Needs,
-    rules: Rules = _NO_RULES,
+    rules: PlacementRules = _NO_RULES,
     loads: Mapping[str, Load] | None = None,
 ) -> str | None:
     """Return the first reason why a node does not fit, or None.
@@ -233,14 +238,14 @@ def _wrong_content(storage: str, content: str) -> str:
     return f"storage {storage} does not take {content}"
 
 
-def _why_too_many(row: NodeRow, load: Load, rules: Rules) -> str | None:
+def _why_too_many(row: NodeRow, load: Load, rules: PlacementRules) -> str | None:
     maximum = rules.max_on(row.node)
     if maximum is None or load.vms < maximum:
         return None
     return f"it has {counted(load.vms, 'VM')}, at most {maximum} are allowed"
 
 
-def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
+def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: PlacementRules) -> str | None:
     factor = rules.cpu_overcommit
     if factor is None:
         return None
@@ -254,7 +259,9 @@ def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str |
     return f"its VMs would have {cores} cores, at most {allowed} are allowed"
 
 
-def _why_no_memory_left(row: NodeRow, load: Load, needs: Needs, rules: Rules) -> str | None:
+def _why_no_memory_left(
+    row: NodeRow, load: Load, needs: Needs, rules: PlacementRules
+) -> str | None:
     factor = rules.memory_overcommit
     minimum = rules.min_free_memory
     if factor is None and minimum is None:
@@ -276,7 +283,9 @@ def _why_no_memory_left(row: NodeRow, load: Load, needs: Needs, rules: Rules) ->
     return None
 
 
-def why_no_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
+def why_no_room(
+    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules
+) -> str | None:
     """Return why a node can never start the VM or a storage has no room for its disks, or None.
 
     Figures that the caller may not see are not checked.
@@ -311,7 +320,7 @@ def _why_too_full(free: int, factor: float, size: int, planned: int) -> str:
     return reason
 
 
-def _why_no_memory(row: NodeRow, needs: Needs, rules: Rules) -> str | None:
+def _why_no_memory(row: NodeRow, needs: Needs, rules: PlacementRules) -> str | None:
     """Return why the node does not have enough free memory now, or None.
 
     Free memory is not checked if the rules limit how much of the memory may be allocated.
@@ -325,7 +334,9 @@ def _why_no_memory(row: NodeRow, needs: Needs, rules: Rules) -> str | None:
     return f"{left} of its memory are free, {needed} are needed"
 
 
-def require_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules, label: str) -> None:
+def require_room(
+    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules, label: str
+) -> None:
     """Raise QuotaExceeded if the node or its storages have no room for the VM."""
     if node not in cluster.nodes:
         return
@@ -340,7 +351,7 @@ def require_room(cluster: ClusterState, node: str, needs: Needs, rules: Rules, l
         )
 
 
-def _why_apart(node: str, loads: Mapping[str, Load], rules: Rules) -> str | None:
+def _why_apart(node: str, loads: Mapping[str, Load], rules: PlacementRules) -> str | None:
     """Return why required affinity or anti-affinity excludes a node, or None.
 
     The first VM of a group can be placed on any node.
@@ -384,7 +395,7 @@ class _Comparison:
     """Compares the nodes that fit, and gives the reasons."""
 
     def __init__(
-        self, cluster: ClusterState, needs: Needs, rules: Rules, loads: Mapping[str, Load]
+        self, cluster: ClusterState, needs: Needs, rules: PlacementRules, loads: Mapping[str, Load]
     ) -> None:
         self._cluster = cluster
         self._needs = needs
@@ -511,7 +522,7 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
     )
 
 
-def _require_known(cluster: ClusterState, needs: Needs, rules: Rules) -> None:
+def _require_known(cluster: ClusterState, needs: Needs, rules: PlacementRules) -> None:
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
         raise unknown_storage(f"Storage '{storage}' could not be used", "the cluster", known)

@@ -42,7 +42,7 @@ class VmSelector:
 
 
 @dataclass(frozen=True)
-class Rules:
+class PlacementRules:
     """The rules of placement. Sizes in bytes; None and empty set no rule."""
 
     nodes: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Rules:
         return any(match.by_name for match in (*self.affinity, *self.anti_affinity))
 
 
-def read_rules(options: Mapping[str, Any] | None) -> Rules:
+def read_rules(options: Mapping[str, Any] | None) -> PlacementRules:
     """Return the rules of the option. Raises ValidationFailed."""
     given = {key: value for key, value in (options or {}).items() if value is not None}
     nodes = [validate.node(name, "placement.nodes") for name in given.get("nodes", ())]
@@ -89,7 +89,7 @@ def read_rules(options: Mapping[str, Any] | None) -> Rules:
         what = "placement.min_free_memory"
         min_free_memory = parse_size(min_free_memory, bare=MIB, what=what)
     storage_overcommit = _ratio_of(given, "storage_overcommit")
-    return Rules(
+    return PlacementRules(
         nodes=tuple(dict.fromkeys(nodes)),
         exclude=frozenset(exclude),
         strategy=given.get("strategy") or "least_used",
@@ -121,7 +121,7 @@ def _keep_of(given: Mapping[str, Any]) -> bool | None:
     return keep
 
 
-def require_not_kept(rules: Rules, what: str) -> None:
+def require_not_kept(rules: PlacementRules, what: str) -> None:
     """Raise ValidationFailed if HA rules must keep the placement of a single guest."""
     if rules.keep is not None:
         raise validate.refused(
@@ -136,7 +136,7 @@ def _ratio_of(given: Mapping[str, Any], key: str) -> float | None:
     return ratio(given.get(key), f"placement.{key}")
 
 
-def with_site(rules: Rules, connection: Connection) -> Rules:
+def with_site(rules: PlacementRules, connection: Connection) -> PlacementRules:
     """Return the rules with the nodes of the site, and with its limits if the task has none."""
     if not rules.counts_vms and connection.max_vms_per_node is not None:
         max_vms, max_vms_by_node = read_max_vms(

@@ -21,7 +21,7 @@ from .sections import SECTIONS, Section
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedItem:
     """A resource of the file with the result of its module. `exists`: the cluster has it now."""
 
     item: DeclaredItem
@@ -46,9 +46,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return _result(planned, changes, list(_carried_out(changes, client)))
 
 
-def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[Planned]:
+def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[PlannedItem]:
     """Return the plan of each resource, in the order in which they are written."""
-    planned: list[Planned] = []
+    planned: list[PlannedItem] = []
     for item, known in items_in_order(params, client):
         if isinstance(known, FleetError):
             raise known
@@ -97,7 +97,7 @@ def _reading(
 _UNCHANGED = Result(False, {"plan": [], "done": []})
 
 
-def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) -> Planned:
+def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) -> PlannedItem:
     """Return the plan of a resource; it is read by itself only if it differs from the listing.
 
     Raises FleetError.
@@ -105,16 +105,16 @@ def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) 
     if item.section.table is None:
         preview = item.section.run(dict(item.params), client, True)
         client.plan(item.section.edits(item.params))
-        return Planned(item, preview)
+        return PlannedItem(item, preview)
     difference = find_difference(item, known, client)
     if difference is None:
-        return Planned(item, _UNCHANGED)
+        return PlannedItem(item, _UNCHANGED)
     preview = item.section.run(dict(item.params), client, True)
     client.plan(edits_of(difference.table, difference.keys, difference.values))
-    return Planned(item, preview, difference.exists)
+    return PlannedItem(item, preview, difference.exists)
 
 
-def _carried_out(changes: Sequence[Planned], client: Client) -> Iterator[Result]:
+def _carried_out(changes: Sequence[PlannedItem], client: Client) -> Iterator[Result]:
     """Yield the result of each change; the steps of the others are in the error of a failure."""
     done: list[str] = []
     for one in changes:
@@ -125,7 +125,7 @@ def _carried_out(changes: Sequence[Planned], client: Client) -> Iterator[Result]
 
 
 def _result(
-    planned: Sequence[Planned], changes: Sequence[Planned], results: Sequence[Result]
+    planned: Sequence[PlannedItem], changes: Sequence[PlannedItem], results: Sequence[Result]
 ) -> Result:
     """Return the result of the file; `results` has the result of each change, or all previews."""
     before: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def _result(
     return Result(bool(changes), values, {"before": before, "after": after}, warnings)
 
 
-def _shown(one: Planned) -> dict[str, Any]:
+def _shown(one: PlannedItem) -> dict[str, Any]:
     return {
         "section": one.item.section.name,
         "name": one.item.name,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import ApiError, FleetError, TaskTimeout
 from .._core.poll import poll
-from .place import Place
+from .place import GuestPlace
 from .shell import (
     ascii_script,
     begin_file,
@@ -50,7 +50,7 @@ class Ended:
 class Agent:
     """The guest agent of a VM."""
 
-    def __init__(self, client: Client, place: Place, timeout: float) -> None:
+    def __init__(self, client: Client, place: GuestPlace, timeout: float) -> None:
         """Talk to the agent of that VM; a command has `timeout` seconds."""
         self._client = client
         self._place = place

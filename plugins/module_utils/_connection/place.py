@@ -54,7 +54,7 @@ class WantedGuest:
 
 
 @dataclass(frozen=True)
-class Place:
+class GuestPlace:
     """The guest, and the node on which it is now."""
 
     kind: Kind
@@ -67,7 +67,7 @@ class Place:
         return self.kind.path(self.node, self.vmid, *below)
 
 
-def find_place(client: Client, wanted: WantedGuest) -> Place:
+def find_place(client: Client, wanted: WantedGuest) -> GuestPlace:
     """Return the place of the guest: one request if it is on the node that the inventory names, two
     if it was moved since.
 
@@ -135,13 +135,13 @@ def _is_named(row: Mapping[str, Any], wanted: WantedGuest) -> bool:
     return owns(_owner(wanted), parse_tags(row.get("tags")), wanted.prefix)
 
 
-def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> Place:
+def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> GuestPlace:
     """Return the place after a look at the configuration of the guest."""
     path = wanted.kind.path(node, vmid, "config")
     config = client.get(*path, attempted=wanted.attempted)
     name = wanted.kind.name_in(config)
     _require_same(wanted, vmid, name, parse_tags(config.get("tags")))
-    return Place(wanted.kind, vmid, name, node)
+    return GuestPlace(wanted.kind, vmid, name, node)
 
 
 def _require_same(wanted: WantedGuest, vmid: int, name: str, tags: Iterable[str]) -> None:

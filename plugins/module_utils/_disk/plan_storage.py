@@ -14,7 +14,7 @@ from .._core import propstring, validate
 from .._core.errors import Conflict, FleetError, ValidationFailed
 from .._core.quantities import MIB
 from .._resource.plan import Plan, Step
-from .._resource.planned import Planned, Worker
+from .._resource.planned import PlannedStep, Worker
 from .disks import Row
 from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS, of_row
 
@@ -120,7 +120,7 @@ def _invalid(option: str, answer: str, next_step: str) -> ValidationFailed:
     )
 
 
-def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> Planned:
+def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> PlannedStep:
     """Return the plan that creates a disk storage on these disks. Raises Conflict."""
     require_count(wanted, len(disks))
     if wanted.volume_group != wanted.name:
@@ -140,7 +140,7 @@ def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> Planned:
     after = {**_foreseen(wanted), "disks": sorted(paths)}
     plan = Plan((step,), {}, {key: after[key] for key in ("name", "disks", "raidlevel")})
     task = {"directory": "dircreate"}.get(wanted.type, f"{wanted.type}create")
-    return Planned(plan, {"disk_storage": after}, Worker(wanted.node, task, wanted.name))
+    return PlannedStep(plan, {"disk_storage": after}, Worker(wanted.node, task, wanted.name))
 
 
 def _data(wanted: WantedStorage, paths: Sequence[str]) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
             )
 
 
-def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> Planned:
+def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
     """Return the empty plan for a storage that exists. Raises Conflict for a difference, because
     Proxmox VE changes nothing of it.
     """
@@ -225,7 +225,7 @@ def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> Pl
             raise _fixed(wanted, option, found[option])
     if disks:
         _require_same_disks(wanted, found, disks)
-    return Planned(Plan(), {"disk_storage": dict(found)})
+    return PlannedStep(Plan(), {"disk_storage": dict(found)})
 
 
 def _require_same_disks(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
@@ -244,7 +244,7 @@ def _fixed(wanted: WantedStorage, option: str, value: Any) -> FleetError:
     )
 
 
-def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> Planned:
+def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
     """Return the plan that removes a storage; `storages` are the definitions on it.
 
     Raises Conflict if definitions would be left.
@@ -268,7 +268,7 @@ def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> 
     step = Step("remove", f"Remove {wanted.label}", "DELETE", path, data)
     plan = Plan((step,), {key: found[key] for key in ("name", "disks", "raidlevel")}, {})
     task = {"directory": "dirremove"}.get(wanted.type, f"{wanted.type}remove")
-    return Planned(plan, {"disk_storage": None}, Worker(wanted.node, task, ident))
+    return PlannedStep(plan, {"disk_storage": None}, Worker(wanted.node, task, ident))
 
 
 def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:

@@ -17,7 +17,7 @@ from .._core.errors import Conflict, ValidationFailed
 from .._core.result import Result
 from .._facts.each_node import answered, read_each_node, result_of_nodes
 from .._resource.plan import Plan, Step
-from .._resource.planned import Planned, Worker, run_planned
+from .._resource.planned import PlannedStep, Worker, run_planned
 from .._resource.protocols import Api
 from .disks import Row, disks_of, find_disk, find_uses
 from .read import query, read_disks, read_groups
@@ -84,7 +84,7 @@ def shown(disk: Row) -> dict[str, Any]:
     return {name: value for name, value in disk.items() if name != "osd_parts"}
 
 
-def _read_plan(client: Api, wanted: WantedDisk) -> Planned:
+def _read_plan(client: Api, wanted: WantedDisk) -> PlannedStep:
     """Return the plan for the disk as it is now; one request, and more for a disk to wipe."""
     disks = read_disks(client, wanted.node)
     disk = find_disk(disks, wanted.path, wanted.node, wanted.attempted)
@@ -100,7 +100,7 @@ def is_wiped(disk: Row) -> bool:
     return not disk["gpt"] and disk["used"] is None
 
 
-def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> Planned:
+def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
     """Return the plan of a disk with these present uses (pure).
 
     Raises Conflict for another serial number than the confirmed one, and for a disk in use.
@@ -114,7 +114,7 @@ def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> Planned:
         after = {**disk, "gpt": True}
         uses = [disk["used"]] if disk["used"] else []
     if is_done:
-        return Planned(Plan(), {"disk": shown(disk)})
+        return PlannedStep(Plan(), {"disk": shown(disk)})
     require_unused(wanted, uses)
     # The call accepts the name of the device only (Disks.pm, parameter disk).
     device = str(disk["device"])
@@ -123,7 +123,7 @@ def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> Planned:
     step = Step(call, f"{verb} {wanted.label}", method, path, {"disk": device})
     plan = Plan((step,), _compared(disk), _compared(after))
     worker = Worker(wanted.node, task, device.rpartition("/")[2])
-    return Planned(plan, {"disk": shown(after)}, worker)
+    return PlannedStep(plan, {"disk": shown(after)}, worker)
 
 
 def _compared(disk: Row) -> dict[str, Any]:

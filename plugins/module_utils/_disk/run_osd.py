@@ -16,7 +16,7 @@ from .._core.result import Result
 from .._resource.engine import apply_plan
 from .._resource.execute import attempted
 from .._resource.plan import Plan, Step
-from .._resource.planned import Planned, PlannedTask, Worker
+from .._resource.planned import PlannedStep, PlannedTask, Worker
 from .._resource.protocols import Api
 from .._storage.ceph.safety import read_safety, require_safe
 from .osd import (
@@ -63,7 +63,7 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
             require_safe(answer, attempted(step.summary))
 
 
-def _read_plan(client: Api, wanted: WantedOsd) -> Planned:
+def _read_plan(client: Api, wanted: WantedOsd) -> PlannedStep:
     """Return the plan for the OSD as it is now; two requests."""
     disks = read_disks(client, wanted.node) if wanted.dev else []
     tree = client.get(
@@ -72,7 +72,7 @@ def _read_plan(client: Api, wanted: WantedOsd) -> Planned:
     )
     state = OsdState(tuple(disks), osds_of(tree))
     plan = plan_osd(wanted, state)
-    return Planned(plan, {"ceph_osd": shown(wanted, state, plan)})
+    return PlannedStep(plan, {"ceph_osd": shown(wanted, state, plan)})
 
 
 class OsdTask(PlannedTask):
@@ -88,7 +88,7 @@ class OsdTask(PlannedTask):
     def worker_of(self, step: Step) -> Worker | None:
         return worker_of(step) if step.action in _WORKERS else None
 
-    def _await(self, is_reached: Callable[[Planned], bool]) -> Planned:
+    def _await(self, is_reached: Callable[[PlannedStep], bool]) -> PlannedStep:
         """Return the first reading with the desired state, or the last one before the deadline."""
         deadline = self.client.clock.monotonic() + _SETTLES
         while True:

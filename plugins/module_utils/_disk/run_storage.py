@@ -16,7 +16,7 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._facts.each_node import answered, read_each_node, result_of_nodes
 from .._resource.plan import Plan
-from .._resource.planned import Planned, run_planned
+from .._resource.planned import PlannedStep, run_planned
 from .._resource.protocols import Api
 from .._resource.run import plan_resource, read_resource
 from .._storage.ceph.run import require_unused
@@ -49,13 +49,13 @@ def run_disk_storage(params: Mapping[str, Any], client: Api, check_mode: bool = 
     return run_planned(client, wanted.label, read, check_mode, _TIMEOUT)
 
 
-def _read_plan(client: Api, wanted: WantedStorage) -> Planned:
+def _read_plan(client: Api, wanted: WantedStorage) -> PlannedStep:
     rows = read_listing(client, wanted.node, wanted.type)
     known = [(of_row(wanted.node, wanted.type, row), row) for row in rows]
     place = (wanted.name, wanted.volume_group if wanted.type == THIN else None)
     match = [(one, row) for one, row in known if (one["name"], one["volume_group"]) == place]
     if not match and not wanted.present:
-        return Planned(Plan(), {"disk_storage": None})
+        return PlannedStep(Plan(), {"disk_storage": None})
     disks = read_disks(client, wanted.node)
     chosen = [_find(wanted, disks, path) for path in wanted.disks]
     if not match:
@@ -76,7 +76,7 @@ def _find(wanted: WantedStorage, disks: Sequence[Row], path: str) -> Row:
     return find_disk(disks, path, wanted.node, f"{wanted.label} was not created")
 
 
-def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Planned:
+def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> PlannedStep:
     """Return the plan of a new storage; one request for the definition of its name if it becomes
     one, and one for the volume groups of a thin pool.
     """
@@ -88,7 +88,7 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
     return planned
 
 
-def _with_definition(client: Api, wanted: WantedStorage, planned: Planned) -> Planned:
+def _with_definition(client: Api, wanted: WantedStorage, planned: PlannedStep) -> PlannedStep:
     """Return the plan that also defines the storage on an existing one; one request, and another
     for the nodes if something is missing.
     """
@@ -111,7 +111,7 @@ def _group_of(thin: Row, groups: Sequence[Row]) -> Row:
     return next((row for row in groups if row["name"] == thin["volume_group"]), {})
 
 
-def _plan_removal(client: Api, wanted: WantedStorage, found: Row) -> Planned:
+def _plan_removal(client: Api, wanted: WantedStorage, found: Row) -> PlannedStep:
     """Return the plan of a removal; requests for the users of each storage on it."""
     storages = storages_on(_definitions(client), found)
     planned = plan_removal(wanted, found, storages)

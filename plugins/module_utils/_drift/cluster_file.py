@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster_file.desired import DeclaredItem, read_exact, read_items
 from .._cluster_file.planned import PlannedReader
 from .._cluster_file.read import SectionReading
-from .._cluster_file.run import Planned, items_in_order, plan_item
+from .._cluster_file.run import PlannedItem, items_in_order, plan_item
 from .._core.errors import FleetError
 from .._core.times import iso
 from .._tasks.query import MAX_TASKS, Query
@@ -89,7 +89,7 @@ def _compared(
     return found
 
 
-def _status_of(planned: Planned) -> str:
+def _status_of(planned: PlannedItem) -> str:
     if not planned.preview.changed:
         return IN_SYNC
     if planned.item.is_removed:

@@ -21,7 +21,7 @@ from .._core.errors import (
     RestoreFailed,
 )
 from .._fleet.backup_jobs import declared_guest
-from .._fleet.plan import Planned
+from .._fleet.plan import PlannedGuest
 from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
@@ -57,7 +57,7 @@ _COMPARED = frozenset((DRIFTED, PENDING, IN_SYNC))
 _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 
-def compare(planned: Planned, cluster: ClusterState | None = None) -> Compared:
+def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compared:
     """Return the differences of a VM. `cluster` has the templates that sources name."""
     found = _identity(planned)
     vm_plan = planned.vm_plan
@@ -75,7 +75,7 @@ def compare(planned: Planned, cluster: ClusterState | None = None) -> Compared:
 
 
 def _add_refused(
-    found: Compared, planned: Planned, error: FleetError, cluster: ClusterState
+    found: Compared, planned: PlannedGuest, error: FleetError, cluster: ClusterState
 ) -> None:
     """Add the differences of a VM that a run would refuse to change, for the reason in `error`.
 
@@ -95,7 +95,7 @@ def _add_refused(
         found.status = DRIFTED
 
 
-def _add_image(found: Compared, planned: Planned, cluster: ClusterState) -> None:
+def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) -> None:
     """Add the template of a VM if its source now names another template."""
     actual = planned.actual or planned.refused
     if actual is None:
@@ -111,7 +111,7 @@ def _add_image(found: Compared, planned: Planned, cluster: ClusterState) -> None
         found.status = OUTDATED
 
 
-def add_backup(found: Compared, planned: Planned, jobs: Jobs | FleetError) -> None:
+def add_backup(found: Compared, planned: PlannedGuest, jobs: Jobs | FleetError) -> None:
     """Add the difference between the declared and the actual backup jobs of an existing guest.
 
     `jobs` is an error if they cannot be read: then it is not known whether the guest is in sync.
@@ -129,7 +129,7 @@ def add_backup(found: Compared, planned: Planned, jobs: Jobs | FleetError) -> No
         found.status = DRIFTED
 
 
-def seems_gone(planned: Planned, found: Compared) -> bool:
+def seems_gone(planned: PlannedGuest, found: Compared) -> bool:
     """Return whether a VM was not found: it is missing, or it is absent as desired."""
     if found.status == MISSING:
         return True
@@ -137,7 +137,7 @@ def seems_gone(planned: Planned, found: Compared) -> bool:
     return is_absent and found.status == IN_SYNC
 
 
-def _identity(planned: Planned) -> Compared:
+def _identity(planned: PlannedGuest) -> Compared:
     """Return which VM it is, with its number and node where it exists."""
     desired = planned.item.desired
     found = Compared(
@@ -154,7 +154,7 @@ def _identity(planned: Planned) -> Compared:
     return found
 
 
-def _status_of_error(planned: Planned, error: FleetError) -> str:
+def _status_of_error(planned: PlannedGuest, error: FleetError) -> str:
     """Return missing for a VM that is not there and cannot be created either, else unknown."""
     if planned.found is not None:
         return UNKNOWN
@@ -199,7 +199,7 @@ def status_of(options: list[Difference]) -> str:
     return DRIFTED
 
 
-def is_unfinished(planned: Planned) -> bool:
+def is_unfinished(planned: PlannedGuest) -> bool:
     """Return whether a VM exists that a run did not finish making."""
     vm_plan = planned.vm_plan
     if vm_plan is None or vm_plan.actual is None:

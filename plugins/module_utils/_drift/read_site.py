@@ -20,7 +20,7 @@ from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
 from .._fleet.placement_rules import PlacementKeeper
-from .._fleet.plan import Planned, Planner, vmids_of, with_leaving
+from .._fleet.plan import PlannedGuest, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
 from .._kinds.registry import CONTAINERS, VMS, ListKind
@@ -91,7 +91,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
         plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
         reading.reason = error.message
-        reading.vms = [compare(Planned(item, error=error)) for item in estate.items]
+        reading.vms = [compare(PlannedGuest(item, error=error)) for item in estate.items]
         for vm in reading.vms:
             vm.status = UNKNOWN
         return reading
@@ -119,7 +119,7 @@ def _lists_of(estate: Estate) -> list[ListKind]:
 
 
 def _find_hidden(
-    client: Client, planner: Planner, plans: list[Planned], vms: list[Compared]
+    client: Client, planner: Planner, plans: list[PlannedGuest], vms: list[Compared]
 ) -> None:
     """Mark VMs as unknown that were not found, but whose VMID a hidden VM has.
 
@@ -127,7 +127,7 @@ def _find_hidden(
     name. One request for each VM that was not found.
     """
 
-    def ask_for(pair: tuple[Planned, Compared]) -> None:
+    def ask_for(pair: tuple[PlannedGuest, Compared]) -> None:
         planned, vm = pair
         desired = planned.item.desired
         try:
@@ -138,14 +138,16 @@ def _find_hidden(
             vm.status = UNKNOWN
             vm.reason = error.message
 
-    gone: list[tuple[Planned, Compared]] = []
+    gone: list[tuple[PlannedGuest, Compared]] = []
     for planned, vm in zip(plans, vms, strict=True):
         if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
     side_by_side(ask_for, gone, _CHECKS_AT_ONCE)
 
 
-def _add_backups(client: Client, estate: Estate, plans: list[Planned], vms: list[Compared]) -> None:
+def _add_backups(
+    client: Client, estate: Estate, plans: list[PlannedGuest], vms: list[Compared]
+) -> None:
     """Compare the backup jobs of the guests; one request if one of them declares a backup."""
     is_declared = any(planned.item.backup is not None for planned in plans)
     if not is_declared or estate.params.get("backup_jobs") is False:
@@ -179,7 +181,7 @@ def _add_unlisted(
     reading: DriftReading,
     client: Client,
     planner: Planner,
-    plans: list[Planned],
+    plans: list[PlannedGuest],
     scope: DriftScope,
     prefix: str,
 ) -> None:

@@ -42,7 +42,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Record:
+class DrillRecord:
     """The record so far: its guests and its drills as the document has them."""
 
     guests: tuple[Mapping[str, Any], ...] = ()
@@ -71,13 +71,13 @@ def key_of(row: Mapping[str, Any]) -> GuestKey:
     return str(row["type"]), int(row["vmid"]), str(row["name"])
 
 
-def read_record(text: str) -> Record:
+def read_record(text: str) -> DrillRecord:
     """Return the record in a file, an empty one for an empty text.
 
     Raises ValidationFailed for anything else that is not a record, so that no proof is lost.
     """
     if not text.strip():
-        return Record()
+        return DrillRecord()
     try:
         document = json.loads(text)
     except ValueError:
@@ -90,7 +90,7 @@ def read_record(text: str) -> Record:
     for row in guests:
         if not isinstance(row, dict) or not _has_key(row):
             raise _not_a_record("an entry of guests lacks type, vmid or name")
-    return Record(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
+    return DrillRecord(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
 
 
 def read_proofs(text: Any) -> Mapping[GuestKey, Proof] | None:
@@ -114,7 +114,7 @@ def _not_a_record(answer: str) -> ValidationFailed:
 
 
 def extended(
-    record: Record, results: Sequence[Mapping[str, Any]], *, run: str, began: int, ended: int
+    record: DrillRecord, results: Sequence[Mapping[str, Any]], *, run: str, began: int, ended: int
 ) -> dict[str, Any]:
     """Return the document with another drill; times are in seconds since the epoch.
 

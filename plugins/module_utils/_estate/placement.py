@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .._cluster.rules import Rules, VmSelector
+from .._cluster.rules import PlacementRules, VmSelector
 from .._cluster.state import VmRow
 from .._ha.placement import APART, NO_TENANT, PlacedGuest, Source, derive_rules, source_of
 from .._ha.sids import sid_of
@@ -69,9 +69,9 @@ def _guests_of(
 
 def _placed(source: Source, selector: VmSelector, row: VmRow, prefix: str) -> PlacedGuest:
     tenant, direction, _text = source
-    rules = Rules(affinity=(selector,))
+    rules = PlacementRules(affinity=(selector,))
     if direction == APART:
-        rules = Rules(anti_affinity=(selector,))
+        rules = PlacementRules(anti_affinity=(selector,))
     return PlacedGuest(row, rules, None if tenant == NO_TENANT else tenant, prefix)
 
 

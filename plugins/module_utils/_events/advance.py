@@ -13,12 +13,12 @@ from .alarms import alarm_events
 from .conditions import conditions_of
 from .event import Event, event_of
 from .guests import guest_changes
-from .model import EventOptions, Position, Reading
+from .model import EventOptions, EventReading, Position
 from .tasks import task_events
 
 
 def advance(
-    before: Position, reading: Reading, wanted: EventOptions
+    before: Position, reading: EventReading, wanted: EventOptions
 ) -> tuple[Position, list[Event]]:
     """Return the next position and the events, in the order of their times.
 
@@ -44,7 +44,7 @@ def advance(
     return after, sorted(events, key=lambda event: str(event["time"]))
 
 
-def _node_events(before: Position, reading: Reading) -> list[Event]:
+def _node_events(before: Position, reading: EventReading) -> list[Event]:
     if before.is_new:
         return []
     events: list[Event] = []

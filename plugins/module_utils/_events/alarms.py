@@ -12,13 +12,13 @@ from typing import Any
 from .conditions import Condition, is_judged
 from .event import Event, event_of
 from .kinds import ENDS
-from .model import Position, Reading
+from .model import EventReading, Position
 
 Alarm = Mapping[str, Any]
 
 
 def alarm_events(
-    before: Position, reading: Reading, conditions: Iterable[Condition]
+    before: Position, reading: EventReading, conditions: Iterable[Condition]
 ) -> tuple[dict[str, Alarm], list[Event]]:
     """Return the lasting alarms by name, and the events of alarms that begin or end.
 
@@ -45,7 +45,7 @@ def alarm_events(
     return alarms, events
 
 
-def _lasts(name: str, alarm: Alarm, condition: Condition | None, reading: Reading) -> bool:
+def _lasts(name: str, alarm: Alarm, condition: Condition | None, reading: EventReading) -> bool:
     if condition is None:
         return not is_judged(name, alarm, reading)
     return condition.holds is not False

@@ -18,7 +18,7 @@ from .._core.times import iso
 from .._drift.model import DRIFTED, MISSING, OUTDATED, PENDING, UNKNOWN, UNWANTED
 from .._kinds.words import word_of
 from . import kinds
-from .model import TASKS, Checks, EventOptions, Failure, Reading
+from .model import TASKS, Checks, EventOptions, EventReading, Failure
 
 # Percent below the limit at which an alarm ends: a figure beside the limit gives no series of them.
 _MARGIN = 2.0
@@ -44,7 +44,7 @@ class Condition:
         return f"{self.type}/{self.key}"
 
 
-def conditions_of(reading: Reading, wanted: EventOptions) -> list[Condition]:
+def conditions_of(reading: EventReading, wanted: EventOptions) -> list[Condition]:
     """Return the conditions of a site; of a site that was not read, only that it is not.
 
     A condition that is missing in a complete reading has ended: its object is gone.
@@ -69,7 +69,7 @@ def conditions_of(reading: Reading, wanted: EventOptions) -> list[Condition]:
     return found
 
 
-def is_judged(name: str, alarm: Mapping[str, Any], reading: Reading) -> bool:
+def is_judged(name: str, alarm: Mapping[str, Any], reading: EventReading) -> bool:
     """Return whether a reading without a condition of this name ends its alarm.
 
     An alarm about slow readings lasts until its part is read again without an error.
@@ -96,7 +96,7 @@ def _failure(type: str, part: str, failure: Failure | None) -> Condition:
     return Condition(type, part, True, values)
 
 
-def _task_lists(reading: Reading) -> Iterator[Condition]:
+def _task_lists(reading: EventReading) -> Iterator[Condition]:
     """Return whether the tasks of each node that is online can be read."""
     for node, answer in reading.tasks.items():
         failure = None
@@ -169,7 +169,7 @@ def _quota(tenant: str, resource: str, used: int, quota: int, limit: float) -> C
     return Condition(kinds.QUOTA_ABOVE, f"{tenant}/{resource}", _over(percent, limit), values)
 
 
-def _backups(reading: Reading, checks: Checks, wanted: EventOptions) -> Iterator[Condition]:
+def _backups(reading: EventReading, checks: Checks, wanted: EventOptions) -> Iterator[Condition]:
     """Return for each guest whether its newest backup is too old."""
     if checks.newest is None or wanted.max_age is None or reading.cluster is None:
         return

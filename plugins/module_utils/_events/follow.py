@@ -19,7 +19,7 @@ from .._entry.sites_file import read_sites_file
 from .._inventory.sites import open_clients
 from .advance import advance
 from .event import Event, without_secrets
-from .model import EventOptions, Reading
+from .model import EventOptions, EventReading
 from .options import read_options
 from .read_site import read_site
 from .store import Store
@@ -104,7 +104,7 @@ class Follower:
             pause = backoff.pause(failures) if failures else self._wanted.interval
             await asyncio.sleep(pause)
 
-    async def _read(self, site: str) -> Reading:
+    async def _read(self, site: str) -> EventReading:
         loop = asyncio.get_running_loop()
         position = self._store.position(site)
         client = self._clients[site]
@@ -113,7 +113,7 @@ class Follower:
         client.requests.clear()  # the record of a process that never ends
         return reading
 
-    def take_over(self, site: str, reading: Reading) -> None:
+    def take_over(self, site: str, reading: EventReading) -> None:
         """Write the next position with its events; nothing if nothing changed."""
         before = self._store.position(site)
         after, events = advance(before, reading, self._wanted)

@@ -16,7 +16,7 @@ from .._cluster.tenant import tenant_of
 from .._kinds.words import word_of
 from . import kinds
 from .event import Event, event_of
-from .model import KnownGuest, NodeAnswers, Position, Reading
+from .model import EventReading, KnownGuest, NodeAnswers, Position
 
 # The listing shows the state of up to ten seconds ago (pve-manager: PVE/Service/pvestatd.pm).
 _LAG = 20.0
@@ -42,7 +42,7 @@ class GuestChanges:
 
 
 def guest_changes(
-    before: Position, reading: Reading, cluster: ClusterState, prefix: str
+    before: Position, reading: EventReading, cluster: ClusterState, prefix: str
 ) -> GuestChanges:
     """Return the changes of guests. The first reading gives no events."""
     known: dict[int, KnownGuest] = {}
@@ -127,7 +127,9 @@ def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> Kno
     return guest
 
 
-def _changes(old: KnownGuest | None, guest: KnownGuest, vmid: int, reading: Reading) -> list[Event]:
+def _changes(
+    old: KnownGuest | None, guest: KnownGuest, vmid: int, reading: EventReading
+) -> list[Event]:
     if old is None:
         return [_event(kinds.GUEST_APPEARED, reading, vmid, guest)]
     events: list[Event] = []
@@ -140,7 +142,11 @@ def _changes(old: KnownGuest | None, guest: KnownGuest, vmid: int, reading: Read
 
 
 def _event(
-    type: str, reading: Reading, vmid: int, guest: KnownGuest, more: Mapping[str, Any] | None = None
+    type: str,
+    reading: EventReading,
+    vmid: int,
+    guest: KnownGuest,
+    more: Mapping[str, Any] | None = None,
 ) -> Event:
     values = {
         "vmid": vmid,

@@ -79,7 +79,7 @@ class Checks:
 
 
 @dataclass(frozen=True)
-class Reading:
+class EventReading:
     """One site, read. `taken` is in seconds since the epoch, before the first request.
 
     `online` says of each node of the cluster whether it is online. `failed_guests` are the VMIDs

@@ -36,10 +36,10 @@ from .model import (
     DRIFT,
     Checks,
     EventOptions,
+    EventReading,
     Failure,
     NodeAnswers,
     Position,
-    Reading,
 )
 from .tasks import new_failed_backups
 
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 _FAILED_GUEST = re.compile(r"Backup of VM ([0-9]{1,9}) failed")
 
 
-def read_site(client: Client, position: Position, wanted: EventOptions) -> Reading:
+def read_site(client: Client, position: Position, wanted: EventOptions) -> EventReading:
     """Return a reading. A site that does not answer has the error in it, and nothing else."""
     taken = client.clock.time()
     try:
         return _read(client, position, wanted, taken)
     except FleetError as error:
-        return Reading(client.site, taken, error=error)
+        return EventReading(client.site, taken, error=error)
 
 
-def _read(client: Client, position: Position, wanted: EventOptions, taken: float) -> Reading:
+def _read(client: Client, position: Position, wanted: EventOptions, taken: float) -> EventReading:
     status = client.get("cluster", "status", attempted="Could not read the cluster's status")
     head = standing(status)
     online = {node: bool(member["online"]) for node, member in head["members"].items()}
@@ -70,7 +70,7 @@ def _read(client: Client, position: Position, wanted: EventOptions, taken: float
     checks = None
     if is_slow_due(position, taken, wanted):
         checks = _read_checks(client, wanted)
-    return Reading(
+    return EventReading(
         site=client.site,
         taken=taken,
         online=online,

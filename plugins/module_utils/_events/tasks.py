@@ -17,7 +17,7 @@ from .._core.times import iso
 from .._tasks.row import FAILED, RUNNING, UNKNOWN, Task, describe_task
 from . import kinds
 from .event import Event, event_of
-from .model import NodeAnswers, NodeTasks, Position, Reading
+from .model import EventReading, NodeAnswers, NodeTasks, Position
 
 # Seconds before the newest task in which an older task can still appear: a worker is registered
 # only after its start, and clocks are set back.
@@ -25,7 +25,9 @@ OVERLAP = 900
 _BACKUP = "vzdump"
 
 
-def task_events(before: Position, reading: Reading) -> tuple[dict[str, NodeTasks], list[Event]]:
+def task_events(
+    before: Position, reading: EventReading
+) -> tuple[dict[str, NodeTasks], list[Event]]:
     """Return the known tasks of each node, and the events.
 
     The first reading of a node gives no events. A node whose tasks could not be read keeps its
@@ -70,7 +72,7 @@ def _vanished(before: NodeTasks, listed: Mapping[str, int]) -> dict[str, int]:
 
 
 def _events_of_node(
-    before: NodeTasks, node: str, tasks: list[Task], reading: Reading
+    before: NodeTasks, node: str, tasks: list[Task], reading: EventReading
 ) -> list[Event]:
     site = reading.site
     events: list[Event] = []
@@ -110,7 +112,7 @@ def _started(site: str, task: Task) -> Event:
     return event_of(kinds.TASK_STARTED, site, task.started, values)
 
 
-def _ended(site: str, task: Task, reading: Reading) -> list[Event]:
+def _ended(site: str, task: Task, reading: EventReading) -> list[Event]:
     when = task.ended or reading.taken
     events = [event_of(kinds.TASK_ENDED, site, when, _values(task))]
     if task.type == _BACKUP and task.status in (FAILED, UNKNOWN):
@@ -119,7 +121,7 @@ def _ended(site: str, task: Task, reading: Reading) -> list[Event]:
     return events
 
 
-def _guests_of(task: Task, reading: Reading) -> list[int]:
+def _guests_of(task: Task, reading: EventReading) -> list[int]:
     """Return the guests of a failed backup: the guests in its log, or its only guest."""
     named = reading.failed_guests.get(task.upid, ())
     if named or task.vmid is None:

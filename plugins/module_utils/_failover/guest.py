@@ -55,7 +55,7 @@ AnyIncoming = TypeVar("AnyIncoming", bound=Incoming)
 
 
 @dataclass(frozen=True)
-class Place:
+class SiteNames:
     """The names at this site that a guest can need: storages by content, and bridges."""
 
     storages: Mapping[str, frozenset[str]]
@@ -89,7 +89,7 @@ def incoming_of(
     return incoming, [f"{incoming.label}: {problem}" for problem in problems]
 
 
-def find_missing(desired: DesiredFailover, chosen: Chosen, place: Place) -> list[str]:
+def find_missing(desired: DesiredFailover, chosen: Chosen, place: SiteNames) -> list[str]:
     """Return the storages and bridges that a guest needs and this site lacks, as sentences."""
     copies, kind, problems = desired.copies, chosen.kind, []
     for home in sorted(homes_of(chosen)):

@@ -31,7 +31,7 @@ from .._restore.leftover import find_leftovers, find_locked
 from .._restore.read import with_config
 from .choose import newest_archives
 from .desired import DesiredFailover
-from .guest import Place, Restoring, source_of
+from .guest import Restoring, SiteNames, source_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -54,7 +54,7 @@ class Site:
     problems: Sequence[str]
     own_archives: tuple[Archive, ...]
     pools: Mapping[str, str]
-    place: Place
+    place: SiteNames
     leftovers: Sequence[VmRow]
     locked: Sequence[str]
 
@@ -117,7 +117,7 @@ def _pools(client: Client, prefix: str) -> dict[str, str]:
     return found
 
 
-def _place(client: Client, cluster: ClusterState) -> Place:
+def _place(client: Client, cluster: ClusterState) -> SiteNames:
     storages: dict[str, frozenset[str]] = {}
     for row in cluster.storages:
         storages[row.storage] = storages.get(row.storage, frozenset()) | row.content
@@ -126,7 +126,7 @@ def _place(client: Client, cluster: ClusterState) -> Place:
         if node.online:
             bridges.learn(name)
     known = [names for names in bridges.seen.values() if names is not None]
-    return Place(storages, frozenset().union(*known))
+    return SiteNames(storages, frozenset().union(*known))
 
 
 def read_present(

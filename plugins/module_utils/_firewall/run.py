@@ -16,7 +16,7 @@ from .desired import read_desired
 from .find_scope import find_scope
 from .group_users import require_group_unused
 from .model import Firewall
-from .reach.guard import guard_access
+from .reach.guard import require_access
 from .read import read_firewall, read_known
 from .references import require_known, require_unused
 from .resource import FirewallOfScope
@@ -39,7 +39,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
         require_unused(before, after)
-        warnings = guard_access(client, scope, desired, params)
+        warnings = require_access(client, scope, desired, params)
         if is_group_removed:
             require_group_unused(client, scope.name)
         return warnings

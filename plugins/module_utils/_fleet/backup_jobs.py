@@ -23,7 +23,7 @@ from .._backup.job.maintain import (
 from .._core.result import Result
 from .._core.shown import counted
 from .execute import VmOutcome
-from .plan import Planned
+from .plan import PlannedGuest
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def planned_jobs(
-    params: Mapping[str, Any], client: Client, plans: Sequence[Planned], cluster: ClusterState
+    params: Mapping[str, Any], client: Client, plans: Sequence[PlannedGuest], cluster: ClusterState
 ) -> JobsOutcome | None:
     """Return the jobs as they would be.
 
@@ -64,7 +64,7 @@ def maintained_jobs(
 
 
 def _declared(
-    plans: Iterable[Planned], vmid_of: Callable[[Planned], int | None]
+    plans: Iterable[PlannedGuest], vmid_of: Callable[[PlannedGuest], int | None]
 ) -> list[DeclaredGuest]:
     """Return the guests with the option C(backup) that exist or will exist (pure).
 
@@ -74,7 +74,7 @@ def _declared(
     return [guest for guest in found if guest is not None]
 
 
-def declared_guest(planned: Planned, vmid: int | None) -> DeclaredGuest | None:
+def declared_guest(planned: PlannedGuest, vmid: int | None) -> DeclaredGuest | None:
     """Return a guest with its declaration (pure).
 
     None without a declaration or a VMID, and for a guest that is removed.
@@ -85,13 +85,13 @@ def declared_guest(planned: Planned, vmid: int | None) -> DeclaredGuest | None:
     return DeclaredGuest(vmid, NO_JOB if _is_template(planned) else declaration)
 
 
-def _is_template(planned: Planned) -> bool:
+def _is_template(planned: PlannedGuest) -> bool:
     if planned.item.desired.guest.state == "template":
         return True
     return planned.actual is not None and planned.actual.template
 
 
-def _planned_vmid(planned: Planned) -> int | None:
+def _planned_vmid(planned: PlannedGuest) -> int | None:
     if planned.found is not None:
         return planned.found.vmid
     return None if planned.draft is None else planned.draft.vmid

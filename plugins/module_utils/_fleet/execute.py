@@ -31,7 +31,7 @@ from .._guest.flow.flow import GuestPlan
 from .._guest.model import Actual
 from .._resource.execute import after_writes
 from .pace import RebootCandidate, RebootQueue, RunProgress, resources_of, takes_down
-from .plan import READERS, Planned
+from .plan import READERS, PlannedGuest
 from .reservations import LiveView, Reservations
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ SPARE_WORKERS = 16
 # States in which a VM that was running runs in the end.
 _RUNS_AGAIN = frozenset(("present", "started", "restarted", "reset", "resumed"))
 
-Before = Callable[[Planned], None]
+Before = Callable[[PlannedGuest], None]
 
 
 @dataclass(frozen=True)
 class VmOutcome:
     """The outcome of one VM: a result or an error. Neither means that the VM was not changed."""
 
-    planned: Planned
+    planned: PlannedGuest
     result: Result | None = None
     error: FleetError | None = None
     vmid: int | None = None  # of a VM that was made before it failed
@@ -190,12 +190,12 @@ class Executor:
         self._limits = limits
         self._planned_at = planned_at
 
-    def execute(self, plans: list[Planned], before: Before | None = None) -> list[VmOutcome]:
+    def execute(self, plans: list[PlannedGuest], before: Before | None = None) -> list[VmOutcome]:
         """Return the outcome of each VM, in order; `before` may raise to refuse one."""
         limiter = ConcurrencyLimiter(self._limits, self._clock.monotonic)
         outcomes: list[VmOutcome | None] = [None] * len(plans)
         waiting: list[
-            tuple[tuple[int, Planned, GuestPlan[Any], Admission], frozenset[Resource]]
+            tuple[tuple[int, PlannedGuest, GuestPlan[Any], Admission], frozenset[Resource]]
         ] = []
         for at, planned in enumerate(plans):
             vm_plan = planned.vm_plan
@@ -236,7 +236,7 @@ class Executor:
             raise
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _slot_of(self, planned: Planned, vm_plan: GuestPlan[Any]) -> RebootSlot | None:
+    def _slot_of(self, planned: PlannedGuest, vm_plan: GuestPlan[Any]) -> RebootSlot | None:
         """Return the turn of a VM that runs and is to run when all is done, or None."""
         actual, desired = vm_plan.actual, planned.item.desired
         if actual is None or not actual.running:
@@ -256,7 +256,7 @@ class Executor:
 
     def _work(
         self,
-        planned: Planned,
+        planned: PlannedGuest,
         vm_plan: GuestPlan[Any],
         admission: Admission,
         run_progress: RunProgress,
@@ -295,10 +295,10 @@ class Executor:
         return result
 
 
-def preview_all(plans: list[Planned]) -> list[VmOutcome]:
+def preview_all(plans: list[PlannedGuest]) -> list[VmOutcome]:
     """Return the outcome that each plan would have, without executing it."""
 
-    def one(planned: Planned) -> VmOutcome:
+    def one(planned: PlannedGuest) -> VmOutcome:
         if planned.vm_plan is None:
             return VmOutcome(planned, error=planned.error)
         try:

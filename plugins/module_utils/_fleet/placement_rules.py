@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._core.result import Result
-from .._ha.keep import Kept, KeptPlan, carry_out, plan_kept, read_state, require_allowed
+from .._ha.keep import KeptPlacement, KeptPlan, carry_out, plan_kept, read_state, require_allowed
 from .._ha.placement import PlacedGuest, derive_rules, scope_of
 from .._ha.sids import sid_of
 from .execute import VmOutcome
-from .plan import Planned, vmids_of
+from .plan import PlannedGuest, vmids_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -40,13 +40,15 @@ class RulesOutcome:
 class PlacementKeeper:
     """Plans and writes the HA rules of the guests whose placement is kept."""
 
-    def __init__(self, plans: Sequence[Planned], cluster: ClusterState, client: Client) -> None:
+    def __init__(
+        self, plans: Sequence[PlannedGuest], cluster: ClusterState, client: Client
+    ) -> None:
         self._plans = plans
         self._cluster = cluster
         self._client = client
         self._leaving: set[int] = set()
 
-    def prepare(self, unwanted: Iterable[Planned]) -> None:
+    def prepare(self, unwanted: Iterable[PlannedGuest]) -> None:
         """Raise any refusal before the first write. `unwanted` are guests that are removed."""
         for one in unwanted:
             self._leaving |= vmids_of(one)
@@ -74,7 +76,7 @@ class PlacementKeeper:
         except FleetError as error:  # the outcomes of the guests must not be lost
             return RulesOutcome(error=error)
 
-    def _plan(self, kept: Kept) -> KeptPlan:
+    def _plan(self, kept: KeptPlacement) -> KeptPlan:
         kept = replace(kept, node_count=len(self._cluster.nodes))
         state = read_state(self._client, is_required=bool(kept.rules))
         return plan_kept(kept, state, self._client)
@@ -100,12 +102,12 @@ class PlacementKeeper:
         return found
 
 
-def is_asked(plans: Iterable[Planned]) -> bool:
+def is_asked(plans: Iterable[PlannedGuest]) -> bool:
     """Return whether any guest of the list sets C(keep) (pure)."""
     return any(_keep_of(one) is not None for one in plans)
 
 
-def _keep_of(planned: Planned) -> bool | None:
+def _keep_of(planned: PlannedGuest) -> bool | None:
     """Return C(keep) of a guest, None if it is not set or the guest is removed."""
     if planned.is_removal:
         return None
@@ -114,8 +116,8 @@ def _keep_of(planned: Planned) -> bool | None:
 
 
 def kept_of(
-    plans: Sequence[Planned], others: Sequence[VmRow], shown: Mapping[tuple[str, int], Any]
-) -> Kept:
+    plans: Sequence[PlannedGuest], others: Sequence[VmRow], shown: Mapping[tuple[str, int], Any]
+) -> KeptPlacement:
     """Return the placement to keep (pure).
 
     `others` are the guests that are not in the list, `shown` the results of guests by their place.
@@ -134,7 +136,7 @@ def kept_of(
         if _keep_of(one):
             guests.append(PlacedGuest(row, guest.rules, guest.tenant_tag, guest.tenant_prefix))
     everyone = [*rows, *others]
-    return Kept(
+    return KeptPlacement(
         rules=derive_rules(guests, everyone),
         scope=scope_of(tags),
         listed=frozenset(map(sid_of, rows)),
@@ -160,7 +162,7 @@ def _shown(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
     return found
 
 
-def local_storages(planned: Planned, cluster: ClusterState) -> list[str]:
+def local_storages(planned: PlannedGuest, cluster: ClusterState) -> list[str]:
     """Return the storages of a guest that only its node has (pure)."""
     if planned.vm_plan is None or planned.vm_plan.config is None:
         return []

@@ -39,7 +39,7 @@ READERS = 10
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedGuest:
     """The plan of one VM, or its error. `row` is the VM as decisions about the others see it."""
 
     item: VmItem
@@ -89,22 +89,22 @@ class Planner:
         # new templates of this run by name and by number, and their places
         self._templates: dict[str, VmItem] = {}
 
-    def plan(self, items: list[VmItem]) -> list[Planned]:
+    def plan(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return each VM's plan or its error, in the order of the list."""
         return self.plan_located(self.look_up(items))
 
-    def plan_again(self, items: list[VmItem]) -> list[Planned]:
+    def plan_again(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return the plans of VMs whose earlier items had errors: other items mean them now."""
         for item in items:
             self._owners.pop(item.desired.guest.vmid, None)
         return self.plan(items)
 
-    def withdraw(self, planned: Planned) -> None:
+    def withdraw(self, planned: PlannedGuest) -> None:
         """Show later plans the present state of a guest, because its plan is not carried out."""
         if planned.found is not None:
             self._planned.put(planned.found)
 
-    def look_up(self, items: list[VmItem]) -> list[Planned]:
+    def look_up(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return which VM each item means, without a plan yet."""
         located = self._locate(items)
         self._ask_nodes_of(located)
@@ -113,10 +113,10 @@ class Planner:
             located = self._locate(items)
         return located
 
-    def plan_located(self, located: list[Planned]) -> list[Planned]:
+    def plan_located(self, located: list[PlannedGuest]) -> list[PlannedGuest]:
         """Return the plan of each VM, in the same order. Removals come first: they free quota."""
-        going: list[Planned] = []
-        staying: list[Planned] = []
+        going: list[PlannedGuest] = []
+        staying: list[PlannedGuest] = []
         for one in located:
             group = going if one.is_removal else staying
             group.append(one)
@@ -130,26 +130,26 @@ class Planner:
         planned += self._plan_all(staying)
         return sorted(planned, key=lambda one: one.item.order)
 
-    def _plan_all(self, located: list[Planned]) -> list[Planned]:
+    def _plan_all(self, located: list[PlannedGuest]) -> list[PlannedGuest]:
         found = side_by_side(self._read, located, READERS)
         return list(map(self._plan, located, found))
 
     def prune(
-        self, params: Mapping[str, Any], scope: PruneScope, planned: list[Planned]
-    ) -> list[Planned]:
+        self, params: Mapping[str, Any], scope: PruneScope, planned: list[PlannedGuest]
+    ) -> list[PlannedGuest]:
         """Return the plans that remove the VMs of the scope that are not in the list.
 
         Templates are never removed. The listing takes the template flag from statistics, so that it
         lacks the flag of a new template; therefore the nodes are asked.
         """
-        unwanted: list[Planned] = []
+        unwanted: list[PlannedGuest] = []
         for kind in sorted(self._seen):
             unwanted += self._prune_kind(params, scope, all_vmids_of(planned), list_of(kind))
         return unwanted
 
     def _prune_kind(
         self, params: Mapping[str, Any], scope: PruneScope, listed: set[int], of: ListKind
-    ) -> list[Planned]:
+    ) -> list[PlannedGuest]:
         cluster = self._listed[of.kind.type]
         rows = out_of_list(cluster, scope, listed)
         seen = self._seen[of.kind.type]
@@ -169,13 +169,13 @@ class Planner:
             items.append(VmItem(len(items), of.read(removal), of, pruned=True))
         return self._without_templates(self.plan(items))
 
-    def _without_templates(self, unwanted: list[Planned]) -> list[Planned]:
+    def _without_templates(self, unwanted: list[PlannedGuest]) -> list[PlannedGuest]:
         """Return the plans of VMs to prune without the VMs whose configuration is a template's."""
         templates = list(filter(_is_template, unwanted))
         self.leaving -= all_vmids_of(templates)
         return still_unwanted(unwanted, templates)
 
-    def current_row(self, planned: Planned) -> VmRow | None:
+    def current_row(self, planned: PlannedGuest) -> VmRow | None:
         """Return the VM that an item means, with name and tags from its node, or None."""
         return None if planned.found is None else self._planned.row(planned.found.vmid)
 
@@ -194,23 +194,23 @@ class Planner:
         prepared: RunContext[Any] = item.kind.prepared(context)
         return prepared
 
-    def _locate(self, items: list[VmItem]) -> list[Planned]:
-        located: list[Planned] = []
+    def _locate(self, items: list[VmItem]) -> list[PlannedGuest]:
+        located: list[PlannedGuest] = []
         # If two tenants name one VM, its configuration decides who owns it.
         owners: dict[tuple[int, str | None], VmItem] = {}
         for item in items:
             row = _row_in(self._cluster_of(item), item.desired.guest)
             if row is None:
-                located.append(Planned(item))
+                located.append(PlannedGuest(item))
                 continue
             other = owners.setdefault((row.vmid, item.desired.guest.tenant_tag), item)
             if other is item:
-                located.append(Planned(item, found=row))
+                located.append(PlannedGuest(item, found=row))
             else:
-                located.append(Planned(item, error=_same(item, other, row)))
+                located.append(PlannedGuest(item, error=_same(item, other, row)))
         return located
 
-    def _ask_nodes_of(self, located: list[Planned]) -> None:
+    def _ask_nodes_of(self, located: list[PlannedGuest]) -> None:
         """Refresh names and power states, which are late in the listing; one request per node and
         kind.
 
@@ -226,7 +226,7 @@ class Planner:
             self._seen[kind] = seen
             self._planned.see(seen, before - seen.vms.keys())
 
-    def _read(self, planned: Planned) -> tuple[Actual | None, ClusterState] | FleetError:
+    def _read(self, planned: PlannedGuest) -> tuple[Actual | None, ClusterState] | FleetError:
         """Return the VM that an item means, and the cluster state in which it was searched."""
         if planned.error is not None:
             return planned.error
@@ -241,8 +241,8 @@ class Planner:
         return actual, seen
 
     def _plan(
-        self, planned: Planned, read: tuple[Actual | None, ClusterState] | FleetError
-    ) -> Planned:
+        self, planned: PlannedGuest, read: tuple[Actual | None, ClusterState] | FleetError
+    ) -> PlannedGuest:
         item = planned.item
         if isinstance(read, FleetError):
             return replace(planned, error=self._why_without(item, read))
@@ -326,11 +326,11 @@ def _advice(item: VmItem, other: VmItem) -> str:
     return "Give one of the two another name, or a vmid of its own"
 
 
-def _is_unknown(planned: Planned) -> bool:
+def _is_unknown(planned: PlannedGuest) -> bool:
     return planned.found is None and planned.error is None
 
 
-def _is_template(planned: Planned) -> bool:
+def _is_template(planned: PlannedGuest) -> bool:
     actual = planned.actual
     return actual is not None and actual.template
 
@@ -409,19 +409,19 @@ def after_plan(client: Client, cluster: ClusterState, plan: GuestPlan[Any]) -> C
     return view.of(plan.context.desired.guest.kind.type).now()
 
 
-def vmids_of(planned: Planned) -> set[int]:
+def vmids_of(planned: PlannedGuest) -> set[int]:
     """Return the VMIDs of an item: of the VM as read, and of its row in the listing (pure)."""
     return {known.vmid for known in (planned.found, planned.actual) if known is not None}
 
 
-def all_vmids_of(planned: Iterable[Planned]) -> set[int]:
+def all_vmids_of(planned: Iterable[PlannedGuest]) -> set[int]:
     """Return the VMIDs that any of these items means (pure)."""
     return set().union(*map(vmids_of, planned))
 
 
 def mark_look_alikes(
-    planned: list[Planned], cluster: ClusterState, scope: PruneScope
-) -> list[Planned]:
+    planned: list[PlannedGuest], cluster: ClusterState, scope: PruneScope
+) -> list[PlannedGuest]:
     """Return the plans, with an error for a new VM whose name differs from another's in case only
     (pure).
 
@@ -429,11 +429,11 @@ def mark_look_alikes(
     """
     unlisted = out_of_list(cluster, scope, all_vmids_of(planned))
     by_name = {row.name.lower(): row for row in unlisted if not row.template}
-    checked: list[Planned] = []
+    checked: list[PlannedGuest] = []
     for one in planned:
         row = by_name.get(one.item.name_in_dns)
         if row is not None and one.draft is not None:
-            one = Planned(one.item, error=_look_alike(one.item, row))
+            one = PlannedGuest(one.item, error=_look_alike(one.item, row))
         checked.append(one)
     return checked
 
@@ -451,15 +451,15 @@ def _look_alike(item: VmItem, row: VmRow) -> Conflict:
     )
 
 
-def still_unwanted(unwanted: list[Planned], planned: list[Planned]) -> list[Planned]:
+def still_unwanted(unwanted: list[PlannedGuest], planned: list[PlannedGuest]) -> list[PlannedGuest]:
     """Return the plans of VMs to prune, without the VMs that were found in the list (pure)."""
     listed = all_vmids_of(planned)
     return [one for one in unwanted if listed.isdisjoint(vmids_of(one))]
 
 
-def with_leaving(planned: list[Planned], leaving: frozenset[int]) -> list[Planned]:
+def with_leaving(planned: list[PlannedGuest], leaving: frozenset[int]) -> list[PlannedGuest]:
     """Return the plans with `leaving` as the VMs that do not count in a quota (pure)."""
-    found: list[Planned] = []
+    found: list[PlannedGuest] = []
     for one in planned:
         vm_plan = one.vm_plan
         if vm_plan is not None and vm_plan.context.desired.guest.leaving != leaving:
@@ -474,7 +474,7 @@ def _with_leaving(context: RunContext[Any], leaving: frozenset[int]) -> RunConte
     return context.with_desired(context.desired.with_guest(leaving=leaving))
 
 
-def require_own(planned: list[Planned], planner: Planner) -> None:
+def require_own(planned: list[PlannedGuest], planner: Planner) -> None:
     """Raise Conflict if an entry to remove means a VM with another name or another tenant.
 
     One such entry shows that the list is not the one its author had in mind, so nothing is removed.
@@ -513,7 +513,7 @@ def _describe_owner(row: VmRow, desired: Guest) -> str:
 
 
 def require_not_given_away(
-    unwanted: list[Planned], items: list[VmItem], others: list[ListEntry], scope: PruneScope
+    unwanted: list[PlannedGuest], items: list[VmItem], others: list[ListEntry], scope: PruneScope
 ) -> None:
     """Raise Conflict if a VM to prune is listed under its name for another tenant (pure)."""
     mine = {item.name_in_dns for item in items}

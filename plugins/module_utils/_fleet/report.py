@@ -22,7 +22,7 @@ from .execute import VmOutcome
 from .listed import read_tenants
 from .pace import restarts
 from .placement_rules import RulesOutcome
-from .plan import Planned
+from .plan import PlannedGuest
 from .summary import ACTIONS, lines_of
 
 # The lines of a refused list name this many mistakes.
@@ -229,7 +229,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
     return row
 
 
-def _older_image(planned: Planned) -> dict[str, Any] | None:
+def _older_image(planned: PlannedGuest) -> dict[str, Any] | None:
     """Return the image of a guest and the present one of its source, None if they are equal."""
     actual, vm_plan = planned.actual, planned.vm_plan
     guest = planned.item.desired.guest

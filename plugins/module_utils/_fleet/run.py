@@ -22,7 +22,7 @@ from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
 from .placement_rules import PlacementKeeper, RulesOutcome
 from .plan import (
-    Planned,
+    PlannedGuest,
     Planner,
     mark_look_alikes,
     not_pruned,
@@ -82,7 +82,7 @@ def run_at_sites(
             done = work_on(read_estate(params, client, sites), client, check_mode)
         except FleetError as error:
             return SiteWork(
-                [VmOutcome(Planned(item, error=error), error=error) for item in named.items]
+                [VmOutcome(PlannedGuest(item, error=error), error=error) for item in named.items]
             )
         site = max(sites)
         outcomes = [_of_site(outcome, site) for outcome in done.outcomes]
@@ -156,7 +156,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     lists = [one for one in LISTS if any(item.kind is one for item in items)]
     planner = Planner(client, check_mode, lists)
     located = planner.look_up(items)
-    unwanted: list[Planned] = []
+    unwanted: list[PlannedGuest] = []
     notes: tuple[str, ...] = ()
     if scope is not None:
         unwanted = planner.prune(params, scope, located)
@@ -186,7 +186,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     return SiteWork(outcomes, notes, jobs, keeper.run(outcomes, False))
 
 
-def _previewed(plans: list[Planned], unwanted: list[Planned]) -> list[VmOutcome]:
+def _previewed(plans: list[PlannedGuest], unwanted: list[PlannedGuest]) -> list[VmOutcome]:
     """Return the outcomes that a run would have; nothing is pruned if a VM fails."""
     outcomes = preview_all(plans)
     if _failed(outcomes):
@@ -220,10 +220,10 @@ def _limit(params: Mapping[str, Any], option: str) -> int:
     return validate.number(params[option], 0, 1000, option)
 
 
-def _execute(executor: Executor, plans: list[Planned]) -> list[VmOutcome]:
+def _execute(executor: Executor, plans: list[PlannedGuest]) -> list[VmOutcome]:
     """Return the outcome of each VM; templates go last, because linked clones depend on them."""
-    first: list[Planned] = []
-    late: list[Planned] = []
+    first: list[PlannedGuest] = []
+    late: list[PlannedGuest] = []
     for planned in plans:
         is_template = planned.found is not None and planned.found.template
         group = late if is_template and planned.is_removal else first
@@ -243,7 +243,7 @@ def _prune(
     reservations: Reservations,
     client: Client,
     scope: PruneScope,
-    unwanted: list[Planned],
+    unwanted: list[PlannedGuest],
 ) -> list[VmOutcome]:
     """Remove the VMs that are not in the list, each after a last check of the scope."""
     try:
@@ -251,7 +251,7 @@ def _prune(
     except FleetError as error:  # the outcomes of the listed VMs must not be lost
         return [VmOutcome(planned, error=planned.error or error) for planned in unwanted]
 
-    def before(planned: Planned) -> None:
+    def before(planned: PlannedGuest) -> None:
         actual = planned.actual
         if actual is not None:
             row: VmRow | None = cluster.vms.get(actual.vmid)
@@ -260,6 +260,6 @@ def _prune(
     return executor.execute(unwanted, before)
 
 
-def _kept(unwanted: list[Planned]) -> list[VmOutcome]:
+def _kept(unwanted: list[PlannedGuest]) -> list[VmOutcome]:
     """Return the outcomes of VMs that are not pruned because others failed."""
     return [VmOutcome(planned, error=planned.error) for planned in unwanted]

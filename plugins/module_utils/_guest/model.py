@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._cluster.quota import Limits
-from .._cluster.rules import Rules
+from .._cluster.rules import PlacementRules
 from .._cluster.vmids import VmidAllocator, VmidRange, VmidRanges, comes_early
 from .identity import Identity
 from .kind import Kind
@@ -78,7 +78,7 @@ class Guest:
     description: str | None = None
     vmid_ranges: VmidRanges = VmidRanges()
     vmid_choice: str = "by_name"
-    rules: Rules = Rules()
+    rules: PlacementRules = PlacementRules()
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None

@@ -16,7 +16,7 @@ from .._resource.change import DesiredResource, ResourceChange
 from .._resource.decide import after
 from .._resource.protocols import Api
 from .._resource.table import Values
-from .contradictions import GROUP, Rule, find_contradictions, rule_of
+from .contradictions import GROUP, EnabledRule, find_contradictions, rule_of
 from .rule import HA_RULE
 from .sids import KINDS, vmid_of
 
@@ -126,7 +126,9 @@ def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attem
         )
 
 
-def require_feasible(name: str, rules: Mapping[str, Rule], node_count: int, attempted: str) -> None:
+def require_feasible(
+    name: str, rules: Mapping[str, EnabledRule], node_count: int, attempted: str
+) -> None:
     """Raise Conflict if a rule contradicts itself or another rule (pure)."""
     if name not in rules:
         return

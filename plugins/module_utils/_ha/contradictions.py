@@ -19,7 +19,7 @@ PLACE, GROUP = "node-affinity", "resource-affinity"
 
 
 @dataclass(frozen=True)
-class Rule:
+class EnabledRule:
     """A rule that is enabled; `nodes` has the priority of each node."""
 
     type: str
@@ -32,7 +32,7 @@ Found = tuple[frozenset[str], str]
 """The names of the rules that contradict each other, and a sentence about them."""
 
 
-def rule_of(values: Mapping[str, Any]) -> Rule | None:
+def rule_of(values: Mapping[str, Any]) -> EnabledRule | None:
     """Return a rule of the canonical values of its table, None if it is disabled."""
     if values["disable"]:
         return None
@@ -40,10 +40,10 @@ def rule_of(values: Mapping[str, Any]) -> Rule | None:
     for item in values["nodes"]:
         name, _colon, rank = item.partition(":")
         nodes[name] = int(rank or 0)
-    return Rule(values["type"], values["resources"], nodes, values["affinity"])
+    return EnabledRule(values["type"], values["resources"], nodes, values["affinity"])
 
 
-def find_contradictions(name: str, rules: Mapping[str, Rule], node_count: int) -> list[str]:
+def find_contradictions(name: str, rules: Mapping[str, EnabledRule], node_count: int) -> list[str]:
     """Return the contradictions within a rule, and between it and other rules."""
     places = {key: rule for key, rule in rules.items() if rule.type == PLACE}
     groups = {key: rule for key, rule in rules.items() if rule.type == GROUP}
@@ -58,7 +58,7 @@ def find_contradictions(name: str, rules: Mapping[str, Rule], node_count: int) -
     return [text for names, text in found if name in names]
 
 
-def _within(groups: Mapping[str, Rule], node_count: int) -> Iterator[Found]:
+def _within(groups: Mapping[str, EnabledRule], node_count: int) -> Iterator[Found]:
     for name, rule in groups.items():
         count = len(rule.resources)
         if count < 2:
@@ -68,7 +68,7 @@ def _within(groups: Mapping[str, Rule], node_count: int) -> Iterator[Found]:
             yield frozenset({name}), text
 
 
-def _between_places(places: Mapping[str, Rule]) -> Iterator[Found]:
+def _between_places(places: Mapping[str, EnabledRule]) -> Iterator[Found]:
     for one, other in combinations(sorted(places), 2):
         both = places[one].resources & places[other].resources
         if both:
@@ -76,7 +76,7 @@ def _between_places(places: Mapping[str, Rule]) -> Iterator[Found]:
             yield frozenset({one, other}), text
 
 
-def _between_groups(groups: Mapping[str, Rule]) -> Iterator[Found]:
+def _between_groups(groups: Mapping[str, EnabledRule]) -> Iterator[Found]:
     for names, together in _connected(groups):
         for name, rule in groups.items():
             both = rule.resources & together
@@ -88,7 +88,9 @@ def _between_groups(groups: Mapping[str, Rule]) -> Iterator[Found]:
                 yield frozenset({name, *names}), text
 
 
-def _ranked(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator[Found]:
+def _ranked(
+    places: Mapping[str, EnabledRule], groups: Mapping[str, EnabledRule]
+) -> Iterator[Found]:
     for place, placed in places.items():
         if len(set(placed.nodes.values())) < 2:
             continue
@@ -102,7 +104,9 @@ def _ranked(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator[
                 yield frozenset({place, name}), text
 
 
-def _scattered(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator[Found]:
+def _scattered(
+    places: Mapping[str, EnabledRule], groups: Mapping[str, EnabledRule]
+) -> Iterator[Found]:
     for names, together in _connected(groups):
         met = [place for place, rule in places.items() if rule.resources & together]
         if len(met) > 1:
@@ -113,7 +117,9 @@ def _scattered(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterat
             yield frozenset({*names, *met}), text
 
 
-def _crowded(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator[Found]:
+def _crowded(
+    places: Mapping[str, EnabledRule], groups: Mapping[str, EnabledRule]
+) -> Iterator[Found]:
     for name, rule in groups.items():
         if rule.affinity != "negative":
             continue
@@ -129,7 +135,7 @@ def _crowded(places: Mapping[str, Rule], groups: Mapping[str, Rule]) -> Iterator
             yield frozenset({name, *met}), text
 
 
-def _connected(groups: Mapping[str, Rule]) -> list[tuple[list[str], frozenset[str]]]:
+def _connected(groups: Mapping[str, EnabledRule]) -> list[tuple[list[str], frozenset[str]]]:
     """Return rules that keep resources together, merged if they share one: names and resources."""
     found: list[tuple[list[str], frozenset[str]]] = []
     for name, rule in sorted(groups.items()):

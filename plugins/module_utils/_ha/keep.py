@@ -39,7 +39,7 @@ class HaState:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptPlacement:
     """The placement to keep: its rules, and the tags of the tenants that it is about.
 
     `listed` are the guests of the list, `known` all guests, and `running` the running guests, by
@@ -87,7 +87,7 @@ def read_state(client: Api, is_required: bool) -> HaState:
     return HaState(rules, resources)
 
 
-def plan_kept(kept: Kept, state: HaState, client: Api) -> KeptPlan:
+def plan_kept(kept: KeptPlacement, state: HaState, client: Api) -> KeptPlan:
     """Return the plan. Raises Conflict for contradicting rules."""
     obsolete = obsolete_rules(state.rules, kept.rules, kept.scope)
     foreign = [name for name in obsolete if not _is_covered(state.rules[name], kept)]
@@ -108,7 +108,7 @@ def plan_kept(kept: Kept, state: HaState, client: Api) -> KeptPlan:
     return KeptPlan([one for one in found if one.plan.changed], warnings)
 
 
-def _is_covered(values: Values, kept: Kept) -> bool:
+def _is_covered(values: Values, kept: KeptPlacement) -> bool:
     """Return whether the list has all guests of a rule that still exist."""
     resources: frozenset[str] = values["resources"]
     return resources & kept.known <= kept.listed
@@ -126,7 +126,7 @@ def _rule_options(rule: DerivedRule) -> dict[str, Any]:
     }
 
 
-def _new_resources(kept: Kept, state: HaState) -> list[tuple[Table, dict[str, Any]]]:
+def _new_resources(kept: KeptPlacement, state: HaState) -> list[tuple[Table, dict[str, Any]]]:
     """Return the guests that become HA resources. Each keeps its power state."""
     tenants = {sid: rule.tenant for rule in kept.rules for sid in rule.resources}
     found: list[tuple[Table, dict[str, Any]]] = []
@@ -138,7 +138,7 @@ def _new_resources(kept: Kept, state: HaState) -> list[tuple[Table, dict[str, An
 
 
 def _unused_resources(
-    kept: Kept, state: HaState, rules: Mapping[str, Values]
+    kept: KeptPlacement, state: HaState, rules: Mapping[str, Values]
 ) -> list[tuple[Table, dict[str, Any]]]:
     """Return the removals of HA resources that the placement has created and no rule needs.
 

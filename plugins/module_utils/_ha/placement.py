@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from .._cluster.rules import Rules
+from .._cluster.rules import PlacementRules
 from .._cluster.state import VmRow
 from .._cluster.tenant import PREFIX, owns
 from .sids import sid_of
@@ -32,7 +32,7 @@ class PlacedGuest:
     """A guest whose placement is kept: its row, its rules, and the tag of its tenant."""
 
     row: VmRow
-    rules: Rules
+    rules: PlacementRules
     tenant_tag: str | None = None
     prefix: str = PREFIX
 

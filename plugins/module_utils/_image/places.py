@@ -20,7 +20,7 @@ CONTENTS = {"vm": "images", "container": "rootdir"}
 
 
 @dataclass(frozen=True)
-class Place:
+class TemplatePlace:
     """A template that a version of an image needs: on a local storage of a node, or on a shared
     storage for several nodes.
     """
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImageRequest:
     """The version of an image, and the nodes and storages that it is wanted on.
 
     Without nodes, all nodes that are online. The first of the storages that a node has is used.
@@ -52,13 +52,13 @@ class Wanted:
 
 def wanted_of(
     name: str, version: str, nodes: Iterable[str], storages: Iterable[str], kind: str = "vm"
-) -> Wanted:
+) -> ImageRequest:
     """Return the checked options. Raises ValidationFailed."""
     if kind not in CONTENTS:
         raise validate.refused("kind", kind, "is not a kind of guest", "Use vm or container")
     image = Image(validate.dns_name(name, "image_name"), parse_version(version, "image_version"))
     validate.dns_name(candidate_name(image, ""), "image_name")
-    return Wanted(image, tuple(nodes), tuple(storages), CONTENTS[kind])
+    return ImageRequest(image, tuple(nodes), tuple(storages), CONTENTS[kind])
 
 
 def candidate_name(image: Image, node: str) -> str:
@@ -66,7 +66,7 @@ def candidate_name(image: Image, node: str) -> str:
     return "-".join(filter(None, ("candidate", image.name, image.version, node)))
 
 
-def places_of(wanted: Wanted, cluster: Row, guests: Sequence[Row]) -> list[Place]:
+def places_of(wanted: ImageRequest, cluster: Row, guests: Sequence[Row]) -> list[TemplatePlace]:
     """Return the places of a version, a shared storage once.
 
     `cluster` is the result of module cluster_info, `guests` are the guests of the cluster. Raises
@@ -77,13 +77,13 @@ def places_of(wanted: Wanted, cluster: Row, guests: Sequence[Row]) -> list[Place
         storage = _storage_on(node, wanted, cluster)
         place = "" if storage["shared"] else node
         by_place.setdefault((storage["storage"], place), []).append(node)
-    found: list[Place] = []
+    found: list[TemplatePlace] = []
     for (name, _place_of), nodes in by_place.items():
         found += _places(wanted.image, name, nodes, guests)
     return found
 
 
-def _nodes(wanted: Wanted, cluster: Row) -> list[str]:
+def _nodes(wanted: ImageRequest, cluster: Row) -> list[str]:
     online = [row["node"] for row in cluster["nodes"] if row["status"] == "online"]
     for node in wanted.nodes:
         if node not in online:
@@ -92,7 +92,7 @@ def _nodes(wanted: Wanted, cluster: Row) -> list[str]:
     return list(wanted.nodes or online)
 
 
-def _storage_on(node: str, wanted: Wanted, cluster: Row) -> Row:
+def _storage_on(node: str, wanted: ImageRequest, cluster: Row) -> Row:
     """Return the first of the storages that a node has and that takes the disks of the kind."""
     rows = {row["storage"]: row for row in cluster["storages"]}
     for name in wanted.storages:
@@ -116,7 +116,9 @@ def _misplaced(image: Image, answer: str) -> ConfigurationError:
     )
 
 
-def _places(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> list[Place]:
+def _places(
+    image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]
+) -> list[TemplatePlace]:
     """Return the place of a storage with its template, if there is one.
 
     Nodes that have a template on another storage have a place of their own: it serves no other
@@ -126,7 +128,7 @@ def _places(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[R
     there = [row for row in published if _is_on(row, storage)]
     if there:
         return [_published(image, storage, nodes, there[0])]
-    found: list[Place] = []
+    found: list[TemplatePlace] = []
     for row in published:
         found.append(_published(image, storage, [row["node"]], row))
     served = [place.node for place in found]
@@ -146,18 +148,20 @@ def _is_on(row: Row, storage: str) -> bool:
     return not storages or storage in storages
 
 
-def _published(image: Image, storage: str, nodes: Sequence[str], row: Row) -> Place:
+def _published(image: Image, storage: str, nodes: Sequence[str], row: Row) -> TemplatePlace:
     name = candidate_name(image, row["node"])
-    return Place(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
+    return TemplatePlace(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
 
 
-def _missing(image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]) -> Place:
+def _missing(
+    image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]
+) -> TemplatePlace:
     """Return the place of a template that is not published, with its candidate if there is one."""
     names = {candidate_name(image, node): node for node in nodes}
     found = [row for row in guests if row["name"] in names and row["node"] == names[row["name"]]]
     node = found[0]["node"] if found else nodes[0]
     vmid = found[0]["vmid"] if found else None
-    return Place(node, storage, tuple(nodes), candidate_name(image, node), vmid)
+    return TemplatePlace(node, storage, tuple(nodes), candidate_name(image, node), vmid)
 
 
 def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
@@ -171,7 +175,7 @@ def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
 
 
 def prunable(
-    name: str, keep: int, guests: Sequence[Row], places: Iterable[Place]
+    name: str, keep: int, guests: Sequence[Row], places: Iterable[TemplatePlace]
 ) -> list[dict[str, Any]]:
     """Return the templates of an image to prune: in each place, the newest `keep` versions stay,
     and so do they on each node without a place. Templates without a version stay as well.

@@ -17,7 +17,7 @@ from .._core.poll import poll
 from .._fleet.execute import Executor, VmOutcome
 from .._fleet.reservations import Reservations
 from .._kinds.words import TYPES
-from .model import Decision, Wanted
+from .model import GuestDecision, MaintenanceOptions
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -41,7 +41,9 @@ class Outcomes:
             self.warnings += outcome.result.warnings
 
 
-def execute(client: Client, wanted: Wanted, decisions: Collection[Decision]) -> list[VmOutcome]:
+def execute(
+    client: Client, wanted: MaintenanceOptions, decisions: Collection[GuestDecision]
+) -> list[VmOutcome]:
     """Carry out the plans of these decisions side by side, within the limit of the task."""
     plans = [one.planned for one in decisions if one.planned is not None]
     if not plans:
@@ -53,7 +55,7 @@ def execute(client: Client, wanted: Wanted, decisions: Collection[Decision]) -> 
     return executor.execute(plans)
 
 
-def await_ha(client: Client, wanted: Wanted, vmids: set[int]) -> set[int]:
+def await_ha(client: Client, wanted: MaintenanceOptions, vmids: set[int]) -> set[int]:
     """Return the guests that the HA manager has not moved from the node in time."""
     waiting = set(vmids)
     if not waiting:

@@ -17,13 +17,13 @@ from .._core.poll import poll
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
-from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, Record
+from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
 from .carry_out import Outcomes, await_ha, execute, set_noout
 from .guests import fingerprint
 from .keep import keep_record
-from .model import FAIL, HA, RECORDED, STAY, STOP, Decision, Wanted
+from .model import FAIL, HA, RECORDED, STAY, STOP, GuestDecision, MaintenanceOptions
 from .planning import Evacuation, plan_evacuation, runs
-from .read import Facts, read_active, read_facts, read_members, read_node
+from .read import MaintenanceFacts, read_active, read_facts, read_members, read_node
 from .report import MOVES, Progress, blocked, estimate, failed, merged, not_moved, result_of, stuck
 from .standing import find_balancing, find_blockers, find_busy, find_late, own_tasks
 from .times.windows import remaining
@@ -41,10 +41,10 @@ class _Work(Outcomes):
     """One run on a node: its decisions and its finished steps."""
 
     client: Client
-    wanted: Wanted
-    facts: Facts
-    record: Record | None
-    decisions: dict[int, Decision] = field(default_factory=dict)
+    wanted: MaintenanceOptions
+    facts: MaintenanceFacts
+    record: NodeRecord | None
+    decisions: dict[int, GuestDecision] = field(default_factory=dict)
 
     @property
     def known(self) -> dict[int, str]:
@@ -57,7 +57,7 @@ class _Work(Outcomes):
         return self.record.phase if self.record is not None else PENDING
 
 
-def run_evacuation(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+def run_evacuation(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Evacuate a node, or only record its guests; check mode plans both."""
     _await_node(client, wanted, check_mode)
     facts = read_facts(client, wanted.node)
@@ -79,7 +79,7 @@ def run_evacuation(wanted: Wanted, client: Client, check_mode: bool) -> Result:
     return _carry_out(work, evacuation, plan)
 
 
-def _await_node(client: Client, wanted: Wanted, check_mode: bool) -> None:
+def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) -> None:
     """Wait for a node that reboots: its record can be read once it is back. Raises FleetError."""
     cluster = fetch_cluster_state(client, TYPES)
     row = cluster.nodes.get(wanted.node)
@@ -111,7 +111,7 @@ def _require_ready(work: _Work, evacuation: Evacuation) -> None:
         raise blocked(attempted, blockers, "cannot lose the node")
 
 
-def _require_movable(wanted: Wanted, evacuation: Evacuation) -> None:
+def _require_movable(wanted: MaintenanceOptions, evacuation: Evacuation) -> None:
     """Raise Conflict if a guest cannot leave and the policy is fail: nothing is written then."""
     stays = evacuation.with_action(STAY)
     if stays and wanted.unmovable == FAIL:
@@ -148,7 +148,7 @@ def _recording(work: _Work) -> str:
     return f"Record the guests of node {work.wanted.node} in its notes"
 
 
-def _waiting(decision: Decision) -> str:
+def _waiting(decision: GuestDecision) -> str:
     return f"Wait until the HA manager has moved {decision.label}"
 
 
@@ -177,7 +177,7 @@ def _record(work: _Work, evacuation: Evacuation) -> None:
     if _needs_record(work, evacuation) or sets_noout:
         state = read_node(client, wanted.node, evacuation.cluster)
         marks = {one.row.vmid: _mark(one) for one in evacuation.with_action(*_LEAVING)}
-        fresh = Record(
+        fresh = NodeRecord(
             EVACUATING,
             int(client.clock.time()),
             marks,
@@ -199,7 +199,7 @@ def _record(work: _Work, evacuation: Evacuation) -> None:
         work.facts = replace(work.facts, ceph=replace(work.facts.ceph, flags=flags))
 
 
-def _mark(decision: Decision) -> str:
+def _mark(decision: GuestDecision) -> str:
     if decision.planned is None or decision.planned.actual is None:
         return ""
     return fingerprint(decision.planned.actual)
@@ -225,7 +225,7 @@ def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
     return result_of(_progress(work, evacuation, EVACUATED, plan))
 
 
-def _unfinished(evacuation: Evacuation) -> list[Decision]:
+def _unfinished(evacuation: Evacuation) -> list[GuestDecision]:
     """Return the guests that are on the node and can leave, or can be shut down."""
     stopping = [one for one in evacuation.with_action(STOP) if runs(one.row)]
     return [*evacuation.with_action(*MOVES, HA), *stopping]
@@ -244,7 +244,7 @@ def _failure(work: _Work, evacuation: Evacuation) -> FleetError | None:
     return stuck(node, found, moved=True) if found else None
 
 
-def _evacuated(before: Record | None) -> Record | None:
+def _evacuated(before: NodeRecord | None) -> NodeRecord | None:
     return before and replace(before, phase=EVACUATED)
 
 

@@ -17,17 +17,17 @@ from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
 from .._core.poll import poll
 from .._core.result import Result
 from .._core.shown import counted
-from .._fleet.plan import Planned, Planner
+from .._fleet.plan import PlannedGuest, Planner
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
-from .._node.record import PENDING, RETURNING, Record
+from .._node.record import PENDING, RETURNING, NodeRecord
 from .._resource.engine import apply_plan
 from .carry_out import Outcomes, execute, set_noout
 from .guests import fingerprint, returning_item
 from .keep import KeptRecord, keep_record
-from .model import COMPLETE, MIGRATE, RESTART, START, STAY, Decision, Wanted
+from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
 from .report import Progress, failed, result_of
@@ -46,10 +46,10 @@ class _Work(Outcomes):
     """One run on a node, with its finished steps."""
 
     client: Client
-    wanted: Wanted
+    wanted: MaintenanceOptions
 
 
-def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Wait until the node is complete, then return its guests; check mode does not wait."""
     record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
     if record is None or record.phase == PENDING:
@@ -64,7 +64,7 @@ def run_return(wanted: Wanted, client: Client, check_mode: bool) -> Result:
     return _carry_out(_Work(client, wanted, warnings=list(warnings)), record, progress)
 
 
-def run_next(wanted: Wanted, client: Client, check_mode: bool) -> Result:
+def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Record that the maintenance of the node follows, unless it has started. Raises FleetError."""
     kept = _next_record(client, wanted.node)
     plan = tuple(kept.plan.summaries)
@@ -74,11 +74,13 @@ def run_next(wanted: Wanted, client: Client, check_mode: bool) -> Result:
 
 
 def _next_record(client: Client, node: str) -> KeptRecord:
-    fresh = Record(PENDING, int(client.clock.time()))
+    fresh = NodeRecord(PENDING, int(client.clock.time()))
     return KeptRecord(client, node, lambda one: one or fresh, _handing_over(node))
 
 
-def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Record | None:
+def _record_of_complete(
+    wanted: MaintenanceOptions, client: Client, timeout: float
+) -> NodeRecord | None:
     """Return the record of the complete node. Raises NodeUnhealthy with the missing parts."""
     missing: list[str] = []
     for _left in poll(client.clock, timeout, longest=5.0):
@@ -100,7 +102,7 @@ def _record_of_complete(wanted: Wanted, client: Client, timeout: float) -> Recor
     )
 
 
-def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
+def _look(wanted: MaintenanceOptions, client: Client) -> tuple[NodeRecord | None, list[str]]:
     """Return the record of the node, and the missing parts of the node."""
     quorate, members = read_members(client)
     if not quorate:
@@ -121,8 +123,8 @@ def _look(wanted: Wanted, client: Client) -> tuple[Record | None, list[str]]:
 
 
 def _decide(
-    wanted: Wanted, client: Client, record: Record
-) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    wanted: MaintenanceOptions, client: Client, record: NodeRecord
+) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     """Return the decision about each guest of the record, in start order, and warnings.
 
     If the HA manager has moved a guest in between, all guests are planned again.
@@ -134,7 +136,7 @@ def _decide(
     return decisions, warnings
 
 
-def _has_moved(decision: Decision) -> bool:
+def _has_moved(decision: GuestDecision) -> bool:
     """Return whether a guest was moved to another node while it was planned."""
     if decision.planned is None or decision.planned.error is None:
         return False
@@ -142,8 +144,8 @@ def _has_moved(decision: Decision) -> bool:
 
 
 def _decide_once(
-    wanted: Wanted, client: Client, record: Record
-) -> tuple[tuple[Decision, ...], tuple[str, ...]]:
+    wanted: MaintenanceOptions, client: Client, record: NodeRecord
+) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     cluster = fetch_cluster_state(client.direct(), TYPES)
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})
@@ -152,10 +154,10 @@ def _decide_once(
         returning_item(row, index, wanted, starts=row.vmid in record.stopped)
         for index, row in enumerate(rows)
     ]
-    plans: Mapping[int | None, Planned] = {
+    plans: Mapping[int | None, PlannedGuest] = {
         one.item.desired.guest.vmid: one for one in Planner(client, False, LISTS).plan(items)
     }
-    found: list[tuple[int, Decision]] = []
+    found: list[tuple[int, GuestDecision]] = []
     for row in rows:
         planned = plans[row.vmid]
         if _is_other(record.guests[row.vmid], planned):
@@ -168,37 +170,39 @@ def _decide_once(
     return tuple(decision for _place, decision in found), tuple(warnings)
 
 
-def _is_other(known: str, planned: Planned) -> bool:
+def _is_other(known: str, planned: PlannedGuest) -> bool:
     """Return whether the VMID of the record belongs to another guest now."""
     actual = planned.actual or planned.refused
     return actual is not None and bool(known) and known != fingerprint(actual)
 
 
-def _order(decision: Decision) -> int:
+def _order(decision: GuestDecision) -> int:
     planned = decision.planned
     actual = planned and (planned.actual or planned.refused)
     return start_order(actual.target)[0] if actual else 0
 
 
 def _decision(
-    row: VmRow, planned: Planned, cluster: ClusterState, wanted: Wanted
-) -> Decision | None:
+    row: VmRow, planned: PlannedGuest, cluster: ClusterState, wanted: MaintenanceOptions
+) -> GuestDecision | None:
     """Return the decision about a guest, or None if it is on the node already."""
     actual, vm_plan = planned.actual, planned.vm_plan
     if vm_plan is None or actual is None:
         reason = planned.error.message if planned.error else "it is gone"
-        return Decision(row, STAY, reason, planned=planned)
+        return GuestDecision(row, STAY, reason, planned=planned)
     if not vm_plan.plan.changed:
         return None
     if actual.node == wanted.node:
-        return Decision(row, START, "it was shut down", wanted.node, 0.0, planned)
+        return GuestDecision(row, START, "it was shut down", wanted.node, 0.0, planned)
     is_restart = runs(row) and not actual.kind.saves_memory
     seconds = seconds_of(actual, cluster, wanted.rate)
     action = RESTART if is_restart else MIGRATE
-    return Decision(row, action, "it was there before", wanted.node, seconds, planned)
+    return GuestDecision(row, action, "it was there before", wanted.node, seconds, planned)
 
 
-def _plan_of(wanted: Wanted, record: Record, decisions: Sequence[Decision]) -> tuple[str, ...]:
+def _plan_of(
+    wanted: MaintenanceOptions, record: NodeRecord, decisions: Sequence[GuestDecision]
+) -> tuple[str, ...]:
     """Return the steps in words."""
     steps: list[str] = []
     if record.phase != RETURNING:
@@ -212,7 +216,7 @@ def _plan_of(wanted: Wanted, record: Record, decisions: Sequence[Decision]) -> t
     return (*steps, _ending(wanted))
 
 
-def _beginning(wanted: Wanted) -> str:
+def _beginning(wanted: MaintenanceOptions) -> str:
     return f"Record that the guests of node {wanted.node} return"
 
 
@@ -220,11 +224,11 @@ def _handing_over(node: str) -> str:
     return f"Record that node {node} is the next one"
 
 
-def _ending(wanted: Wanted) -> str:
+def _ending(wanted: MaintenanceOptions) -> str:
     return f"Remove the record of the maintenance of node {wanted.node}"
 
 
-def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
+def _carry_out(work: _Work, record: NodeRecord, progress: Progress) -> Result:
     """Return the guests; guests with the same place in the start order return together."""
     client, wanted = work.client, work.wanted
     if record.phase != RETURNING:
@@ -247,7 +251,7 @@ def _carry_out(work: _Work, record: Record, progress: Progress) -> Result:
     return result_of(replace(progress, phase="none", done=tuple(work.done)))
 
 
-def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
+def _return_wave(work: _Work, wave: Sequence[GuestDecision]) -> None:
     """Return the guests of one place in the start order."""
     for one in wave:
         if one.action == STAY and one.planned is not None and one.planned.error is not None:
@@ -257,17 +261,17 @@ def _return_wave(work: _Work, wave: Sequence[Decision]) -> None:
         work.note(outcome)
 
 
-def _returning(before: Record | None) -> Record | None:
+def _returning(before: NodeRecord | None) -> NodeRecord | None:
     return before and replace(before, phase=RETURNING)
 
 
-def _without_noout(before: Record | None) -> Record | None:
+def _without_noout(before: NodeRecord | None) -> NodeRecord | None:
     return before and replace(before, noout=False)
 
 
-def waves(decisions: Sequence[Decision]) -> list[list[Decision]]:
+def waves(decisions: Sequence[GuestDecision]) -> list[list[GuestDecision]]:
     """Return the decisions in groups that have the same place in the start order."""
-    found: list[list[Decision]] = []
+    found: list[list[GuestDecision]] = []
     last: int | None = None
     for one in decisions:
         order = _order(one)

@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .._cluster.rules import Rules, VmSelector
+from .._cluster.rules import PlacementRules, VmSelector
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenants_of
 from .._fleet.items import VmItem
 from .._guest.model import Actual
 from .._kinds.registry import list_of
 from .._spec.fleet import with_defaults
-from .model import Wanted
+from .model import MaintenanceOptions
 
 
 def guests_on(cluster: ClusterState, node: str) -> list[VmRow]:
@@ -35,7 +35,11 @@ def tenant_in(row: VmRow, prefix: str) -> str | None:
 
 
 def leaving_item(
-    row: VmRow, index: int, wanted: Wanted, rules: Rules, excluded: Collection[str]
+    row: VmRow,
+    index: int,
+    wanted: MaintenanceOptions,
+    rules: PlacementRules,
+    excluded: Collection[str],
 ) -> VmItem:
     """Return the item that moves a guest to another node. `rules` are the rules of the placement.
 
@@ -52,18 +56,20 @@ def _matching(selectors: Collection[VmSelector], row: VmRow) -> list[str]:
     return [one.text for one in selectors if one.fits(row)]
 
 
-def returning_item(row: VmRow, index: int, wanted: Wanted, *, starts: bool) -> VmItem:
+def returning_item(row: VmRow, index: int, wanted: MaintenanceOptions, *, starts: bool) -> VmItem:
     """Return the item that moves a guest back to the node, and starts it if it was shut down."""
     state = "started" if starts else "present"
     return guest_item(row, index, wanted, {"node": wanted.node, "state": state})
 
 
-def stopping_item(row: VmRow, index: int, wanted: Wanted) -> VmItem:
+def stopping_item(row: VmRow, index: int, wanted: MaintenanceOptions) -> VmItem:
     """Return the item that shuts a guest down."""
     return guest_item(row, index, wanted, {"state": "stopped"})
 
 
-def guest_item(row: VmRow, index: int, wanted: Wanted, own: Mapping[str, Any]) -> VmItem:
+def guest_item(
+    row: VmRow, index: int, wanted: MaintenanceOptions, own: Mapping[str, Any]
+) -> VmItem:
     """Return the item of a guest: its tenant, the time limits of the task, and these options."""
     kind = list_of(row.type)
     options = {

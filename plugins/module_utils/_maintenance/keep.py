@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._core.errors import DigestChanged, FleetError
-from .._node.record import Record, join_record
+from .._node.record import NodeRecord, join_record
 from .._resource.engine import Resource, apply_plan
 from .._resource.execute import Execution, Verdict
 from .._resource.plan import Plan, Step
@@ -19,10 +19,10 @@ from .read import read_notes
 if TYPE_CHECKING:
     from .._api.client import Client
 
-Change: TypeAlias = Callable[["Record | None"], "Record | None"]
+Change: TypeAlias = Callable[["NodeRecord | None"], "NodeRecord | None"]
 
 
-class KeptRecord(Resource["Record | None"]):
+class KeptRecord(Resource["NodeRecord | None"]):
     """The record in the notes of a node, and its change.
 
     The digest is sent with it: if someone else edits the notes, they are read again, and the
@@ -36,7 +36,7 @@ class KeptRecord(Resource["Record | None"]):
         self.node = node
         self.change = change
         self.summary = summary
-        self.after: Record | None = None
+        self.after: NodeRecord | None = None
         self.plan = self._planned()
 
     def _planned(self) -> Plan:
@@ -61,13 +61,13 @@ class KeptRecord(Resource["Record | None"]):
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         return Verdict.UNKNOWN if isinstance(error, DigestChanged) else Verdict.FAILED
 
-    def preview(self) -> Record | None:
+    def preview(self) -> NodeRecord | None:
         return self.after
 
-    def report(self, execution: Execution) -> Record | None:
+    def report(self, execution: Execution) -> NodeRecord | None:
         return self.after
 
 
-def keep_record(client: Client, node: str, change: Change, summary: str) -> Record | None:
+def keep_record(client: Client, node: str, change: Change, summary: str) -> NodeRecord | None:
     """Change the record of a node, and return it. Raises FleetError."""
     return apply_plan(KeptRecord(client, node, change, summary), False)

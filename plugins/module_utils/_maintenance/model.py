@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._cluster.state import VmRow
-from .._fleet.plan import Planned
+from .._fleet.plan import PlannedGuest
 
 NEXT, RECORDED, COMPLETE, RETURNED = "next", "recorded", "complete", "returned"
 FAIL, LEAVE, SHUTDOWN = "fail", "leave", "shutdown"
@@ -20,7 +20,7 @@ MIGRATE, RESTART, STOP, HA, STAY, START = "migrate", "restart", "shutdown", "ha"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MaintenanceOptions:
     """The options of a task. `rate` is in bytes per second; `windows` are texts."""
 
     node: str
@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Decision:
+class GuestDecision:
     """The action for one guest, and the reason.
 
     `planned` is the plan of the guest, None if nothing is sent for it. `seconds` is an estimate.
@@ -57,7 +57,7 @@ class Decision:
     why: str
     target: str = ""
     seconds: float = 0.0
-    planned: Planned | None = None
+    planned: PlannedGuest | None = None
 
     @property
     def label(self) -> str:

@@ -14,14 +14,14 @@ from .._cluster.rules import read_rules, require_not_kept
 from .._core import validate
 from .._core.arguments.options import check_options
 from .._spec.vm import vm_spec
-from .model import Wanted
+from .model import MaintenanceOptions
 from .times.windows import read_windows
 
 _MIB = 1024 * 1024
 _LONGEST = 7 * 24 * 3600
 
 
-def read_wanted(params: Mapping[str, Any]) -> Wanted:
+def read_wanted(params: Mapping[str, Any]) -> MaintenanceOptions:
     """Return the options. Raises ValidationFailed."""
     next_node = params.get("next_node")
     return replace(
@@ -40,11 +40,11 @@ def read_wanted(params: Mapping[str, Any]) -> Wanted:
     )
 
 
-def read_moves(params: Mapping[str, Any]) -> Wanted:
+def read_moves(params: Mapping[str, Any]) -> MaintenanceOptions:
     """Return the options about moves, without a node. Raises ValidationFailed."""
     rate = validate.number(params["transfer_rate"], 1, 100_000, "transfer_rate")
     windows = params.get("tenant_windows") or {}
-    return Wanted(
+    return MaintenanceOptions(
         node="",
         state="",
         move_stopped=params["move_stopped"],

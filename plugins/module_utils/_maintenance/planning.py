@@ -16,13 +16,23 @@ from .._cluster.rules import read_rules
 from .._cluster.state import ClusterState, VmRow, ask_nodes
 from .._core.errors import FleetError, NotSupported
 from .._core.shown import by_reason
-from .._fleet.plan import Planned, Planner
+from .._fleet.plan import PlannedGuest, Planner
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
 from .._kinds.words import kind_of_row
 from .guests import guests_on, leaving_item, stopping_item, tenant_in
 from .ha_places import excluded, why_kept
-from .model import HA, MIGRATE, RESTART, SHUTDOWN, STAY, STOP, Decision, HaState, Wanted
+from .model import (
+    HA,
+    MIGRATE,
+    RESTART,
+    SHUTDOWN,
+    STAY,
+    STOP,
+    GuestDecision,
+    HaState,
+    MaintenanceOptions,
+)
 from .times.estimate import seconds_of
 from .times.windows import remaining
 
@@ -36,7 +46,7 @@ class Round:
 
     planner: Planner
     cluster: ClusterState
-    decisions: dict[int, Decision] = field(default_factory=dict)
+    decisions: dict[int, GuestDecision] = field(default_factory=dict)
     targets: dict[frozenset[str], str] = field(default_factory=dict)
 
 
@@ -48,16 +58,16 @@ class Evacuation:
     """
 
     cluster: ClusterState
-    decisions: tuple[Decision, ...]
+    decisions: tuple[GuestDecision, ...]
     resting: tuple[VmRow, ...]
 
-    def with_action(self, *actions: str) -> list[Decision]:
+    def with_action(self, *actions: str) -> list[GuestDecision]:
         """Return the decisions with one of these actions."""
         return [one for one in self.decisions if one.action in actions]
 
 
 def plan_evacuation(
-    client: Client, wanted: Wanted, ha: HaState, known: Mapping[int, str]
+    client: Client, wanted: MaintenanceOptions, ha: HaState, known: Mapping[int, str]
 ) -> Evacuation:
     """Return the decision about each guest of the node. Nothing is written.
 
@@ -91,31 +101,31 @@ def runs(row: VmRow) -> bool:
 
 
 def decide_early(
-    row: VmRow, wanted: Wanted, ha: HaState, known: Mapping[int, str], now: datetime
-) -> Decision | None:
+    row: VmRow, wanted: MaintenanceOptions, ha: HaState, known: Mapping[int, str], now: datetime
+) -> GuestDecision | None:
     """Return the decision about a guest for which no node is chosen, or None."""
     if row.vmid in known:
-        return Decision(row, STAY, known[row.vmid])
+        return GuestDecision(row, STAY, known[row.vmid])
     is_managed = ha.services.get(sid_of(row), "ignored") != "ignored"
     if is_managed and wanted.ha_maintenance:
-        return Decision(row, HA, "the HA manager moves it in its maintenance mode")
+        return GuestDecision(row, HA, "the HA manager moves it in its maintenance mode")
     reasons = (
         _why_no_restart(row, wanted),
         _why_not_now(row, wanted, now),
         why_kept(ha, sid_of(row), wanted.node) if is_managed else None,
     )
     reason = next(filter(None, reasons), None)
-    return Decision(row, STAY, reason) if reason else None
+    return GuestDecision(row, STAY, reason) if reason else None
 
 
-def _why_no_restart(row: VmRow, wanted: Wanted) -> str | None:
+def _why_no_restart(row: VmRow, wanted: MaintenanceOptions) -> str | None:
     is_live = kind_of_row(row).saves_memory or not runs(row)
     if is_live or wanted.restart_containers:
         return None
     return "a running container moves by a restart only, which restart_containers allows"
 
 
-def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:
+def _why_not_now(row: VmRow, wanted: MaintenanceOptions, now: datetime) -> str | None:
     tenant = tenant_in(row, wanted.tenant_prefix)
     windows = wanted.tenant_windows.get(tenant or "", ())
     if remaining(windows, now) != 0:
@@ -124,7 +134,9 @@ def _why_not_now(row: VmRow, wanted: Wanted, now: datetime) -> str | None:
     return f"tenant {tenant} has agreed to {agreed}, and it is {now:%H:%M}"
 
 
-def _plan_free(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+def _plan_free(
+    round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequence[VmRow]
+) -> None:
     """Decide about the guests for which a node must be chosen: first the guests without a group of
     the HA manager, then each group one by one.
     """
@@ -135,7 +147,7 @@ def _plan_free(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]
             choose(round_, wanted, ha, [row])
 
 
-def choose(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) -> None:
+def choose(round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequence[VmRow]) -> None:
     """Decide about these guests, at first with all nodes, then without nodes that PVE refuses."""
     rules = read_rules(wanted.placement)
     refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
@@ -160,7 +172,7 @@ def choose(round_: Round, wanted: Wanted, ha: HaState, rows: Sequence[VmRow]) ->
         waiting = again
 
 
-def _excluded(round_: Round, ha: HaState, row: VmRow, wanted: Wanted) -> set[str]:
+def _excluded(round_: Round, ha: HaState, row: VmRow, wanted: MaintenanceOptions) -> set[str]:
     """Return the nodes that the rules of the HA manager exclude for a guest."""
     sid = sid_of(row)
     nodes = set(round_.cluster.nodes)
@@ -180,21 +192,21 @@ def _refused_node(error: FleetError | None) -> str:
 
 def _take(
     round_: Round,
-    wanted: Wanted,
+    wanted: MaintenanceOptions,
     ha: HaState,
     row: VmRow,
-    planned: Planned,
+    planned: PlannedGuest,
     refused: Mapping[str, str],
 ) -> None:
     """Take the plan of a guest as the decision about it."""
     vm_plan, actual = planned.vm_plan, planned.actual
     if vm_plan is None or actual is None:
         reason = _reason(planned.error, refused.values(), wanted.node)
-        round_.decisions[row.vmid] = Decision(row, STAY, reason)
+        round_.decisions[row.vmid] = GuestDecision(row, STAY, reason)
         return
     if actual.marker.building:
         reason = "its creation is not finished"
-        round_.decisions[row.vmid] = Decision(row, STAY, reason)
+        round_.decisions[row.vmid] = GuestDecision(row, STAY, reason)
         return
     choice = vm_plan.context.choice
     target = choice.node if choice else ""
@@ -205,7 +217,7 @@ def _take(
     is_restart = actual.running and not actual.kind.saves_memory
     seconds = seconds_of(actual, round_.cluster, wanted.rate)
     action = RESTART if is_restart else MIGRATE
-    round_.decisions[row.vmid] = Decision(row, action, why, target, seconds, planned)
+    round_.decisions[row.vmid] = GuestDecision(row, action, why, target, seconds, planned)
 
 
 def _reason(error: FleetError | None, refused: Collection[str], node: str) -> str:
@@ -220,7 +232,7 @@ def _reason(error: FleetError | None, refused: Collection[str], node: str) -> st
     return by_reason(others) or error.answer or error.message
 
 
-def _plan_stops(round_: Round, wanted: Wanted) -> None:
+def _plan_stops(round_: Round, wanted: MaintenanceOptions) -> None:
     stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
     items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]
     plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}
@@ -229,4 +241,4 @@ def _plan_stops(round_: Round, wanted: Wanted) -> None:
         action, why = STOP, one.why
         if planned.error is not None:
             action, why = STAY, f"{why}; {planned.error.message}"
-        round_.decisions[one.row.vmid] = Decision(one.row, action, why, planned=planned)
+        round_.decisions[one.row.vmid] = GuestDecision(one.row, action, why, planned=planned)

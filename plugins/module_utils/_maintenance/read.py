@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError, NetworkError, NotSupported
 from .._core.parallel import side_by_side
-from .._node.record import Record, split_record
+from .._node.record import NodeRecord, split_record
 from .ha_places import ha_state_of, is_balancing
 from .model import HaState
 
@@ -43,18 +43,18 @@ class NodeState:
 
 
 @dataclass(frozen=True)
-class Facts:
+class MaintenanceFacts:
     """The cluster as a maintenance sees it. `members` are the nodes: whether each is online."""
 
     quorate: bool
     members: Mapping[str, bool]
     ha: HaState
     ceph: CephState | None
-    records: Mapping[str, Record] = field(default_factory=dict)
+    records: Mapping[str, NodeRecord] = field(default_factory=dict)
     tasks: tuple[Mapping[str, Any], ...] = ()
 
 
-def read_facts(client: Client, node: str) -> Facts:
+def read_facts(client: Client, node: str) -> MaintenanceFacts:
     """Return the facts about the cluster and the node. Raises FleetError."""
     quorate, members = read_members(client)
     reads: tuple[Callable[[], Any], ...] = (
@@ -66,7 +66,7 @@ def read_facts(client: Client, node: str) -> Facts:
     )
     records, tasks, options, ha, ceph = side_by_side(lambda read: read(), reads, _READERS)
     ha = replace(ha, balances=is_balancing(options.get("crs")))
-    return Facts(quorate, members, ha, ceph, records, tasks)
+    return MaintenanceFacts(quorate, members, ha, ceph, records, tasks)
 
 
 def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
@@ -79,7 +79,7 @@ def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
     return quorate, members
 
 
-def read_notes(client: Client, node: str) -> tuple[str, Record | None, str]:
+def read_notes(client: Client, node: str) -> tuple[str, NodeRecord | None, str]:
     """Return the notes of a node, the record in them, and the digest of its configuration."""
     attempted = f"Could not read the notes of node {node}"
     config = client.direct().get("nodes", node, "config", attempted=attempted) or {}
@@ -87,12 +87,12 @@ def read_notes(client: Client, node: str) -> tuple[str, Record | None, str]:
     return notes, record, str(config.get("digest") or "")
 
 
-def read_record(client: Client, node: str) -> Record | None:
+def read_record(client: Client, node: str) -> NodeRecord | None:
     """Return the record of a node, or None."""
     return read_notes(client, node)[1]
 
 
-def read_records(client: Client, members: Mapping[str, bool]) -> dict[str, Record]:
+def read_records(client: Client, members: Mapping[str, bool]) -> dict[str, NodeRecord]:
     """Return the record of each online node that has one."""
     online = [name for name, is_online in members.items() if is_online]
     found = side_by_side(lambda name: read_record(client, name), online, _READERS)

@@ -16,8 +16,8 @@ from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.registry import list_of
-from .._node.record import Record
-from .model import HA, MIGRATE, RESTART, START, STAY, STOP, Decision, Wanted
+from .._node.record import NodeRecord
+from .model import HA, MIGRATE, RESTART, START, STAY, STOP, GuestDecision, MaintenanceOptions
 from .times.estimate import duration, whole_time
 
 _WORDS = {
@@ -35,16 +35,16 @@ MOVES = (MIGRATE, RESTART)
 class Progress:
     """The decisions and finished steps of a task on its node."""
 
-    wanted: Wanted
+    wanted: MaintenanceOptions
     phase: str
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[GuestDecision, ...] = ()
     resting: int = 0
     plan: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def row_of(decision: Decision) -> dict[str, Any]:
+def row_of(decision: GuestDecision) -> dict[str, Any]:
     """Return the decision about a guest as the module reports it."""
     row = decision.row
     return {
@@ -59,7 +59,7 @@ def row_of(decision: Decision) -> dict[str, Any]:
     }
 
 
-def line_of(decision: Decision) -> str:
+def line_of(decision: GuestDecision) -> str:
     """Return one line about a guest."""
     text = f"{decision.label} {_WORDS[decision.action].format(target=decision.target)}"
     if decision.seconds:
@@ -67,7 +67,7 @@ def line_of(decision: Decision) -> str:
     return f"{text}: {decision.why}" if decision.why else text
 
 
-def estimate(decisions: Iterable[Decision], parallel: int) -> float:
+def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
     """Return the seconds until all moves are done."""
     return whole_time([one.seconds for one in decisions if one.action in MOVES], parallel)
 
@@ -103,7 +103,7 @@ def _lines(progress: Progress, seconds: float) -> list[str]:
     return [head, *map(line_of, progress.decisions)]
 
 
-def diff_of(node: str, decisions: Sequence[Decision]) -> dict[str, Any]:
+def diff_of(node: str, decisions: Sequence[GuestDecision]) -> dict[str, Any]:
     """Return the places and states of guests before and after."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def diff_of(node: str, decisions: Sequence[Decision]) -> dict[str, Any]:
     return {"before": before, "after": after, "before_header": node, "after_header": node}
 
 
-def _after(node: str, decision: Decision) -> dict[str, str]:
+def _after(node: str, decision: GuestDecision) -> dict[str, str]:
     """Return the place and the state of a guest afterwards."""
     if decision.action == STOP:
         return {"node": node, "status": "stopped"}
@@ -135,7 +135,7 @@ def blocked(attempted: str, blockers: Sequence[str], reason: str) -> NodeUnhealt
     )
 
 
-def stuck(node: str, decisions: Sequence[Decision], *, moved: bool) -> Conflict:
+def stuck(node: str, decisions: Sequence[GuestDecision], *, moved: bool) -> Conflict:
     """Return the error about the guests that cannot leave."""
     named = "; ".join(f"{one.label}: {one.why}" for one in decisions)
     begin = "Others have left" if moved else "Nothing was moved"
@@ -169,7 +169,7 @@ def failed(
     return failure.on(attempted=attempted, details={**failure.details, "guests": guests})
 
 
-def not_moved(decision: Decision, timeout: int) -> TaskTimeout:
+def not_moved(decision: GuestDecision, timeout: int) -> TaskTimeout:
     """Return the error of a guest that the HA manager has left on the node."""
     return TaskTimeout(
         attempted=f"{decision.label} was not moved",
@@ -179,7 +179,7 @@ def not_moved(decision: Decision, timeout: int) -> TaskTimeout:
     )
 
 
-def merged(record: Record | None, fresh: Record, marks: Mapping[int, str]) -> Record:
+def merged(record: NodeRecord | None, fresh: NodeRecord, marks: Mapping[int, str]) -> NodeRecord:
     """Return the record with the guests that leave now; the state of the node stays unchanged."""
     if record is None or not record.version:
         return fresh

@@ -12,10 +12,10 @@ from typing import Any
 
 from .._cluster.state import ClusterState
 from .._core.shown import first_of
-from .._node.record import PENDING, Record
+from .._node.record import PENDING, NodeRecord
 from .ha_places import faulty
-from .model import HaState, Wanted
-from .read import CephState, Facts, NodeState
+from .model import HaState, MaintenanceOptions
+from .read import CephState, MaintenanceFacts, NodeState
 from .times.estimate import duration
 
 # Tasks of people who look at a console, and of the manager of all guests.
@@ -33,17 +33,17 @@ _MAX_NAMES = 10
 _BOOT_TOLERANCE = 30
 
 
-def find_blockers(facts: Facts, node: str, extra_votes: int) -> list[str]:
+def find_blockers(facts: MaintenanceFacts, node: str, extra_votes: int) -> list[str]:
     """Return the reasons why the cluster cannot lose the node now, each in a sentence."""
     return [*(_quorum(facts, node) or _votes(facts, extra_votes)), *_troubles(facts, node)]
 
 
-def find_unrest(facts: Facts) -> list[str]:
+def find_unrest(facts: MaintenanceFacts) -> list[str]:
     """Return the reasons why no guest should move now, each in a sentence."""
     return [*_quorum(facts, ""), *_troubles(facts, "")]
 
 
-def _troubles(facts: Facts, node: str) -> list[str]:
+def _troubles(facts: MaintenanceFacts, node: str) -> list[str]:
     """Return the reasons about other maintenances, Ceph and the HA manager."""
     manager = [f"the HA manager is in trouble: {text}" for text in faulty(facts.ha)]
     return [*_records(facts, node), *_ceph(facts.ceph), *manager]
@@ -69,7 +69,7 @@ def find_late(windows: Sequence[str], left: float | None, needed: float) -> list
     return []
 
 
-def _quorum(facts: Facts, node: str) -> list[str]:
+def _quorum(facts: MaintenanceFacts, node: str) -> list[str]:
     if not facts.quorate:
         return ["the cluster has no quorum"]
     offline = sorted(name for name, online in facts.members.items() if not online and name != node)
@@ -78,7 +78,7 @@ def _quorum(facts: Facts, node: str) -> list[str]:
     return []
 
 
-def _votes(facts: Facts, extra_votes: int) -> list[str]:
+def _votes(facts: MaintenanceFacts, extra_votes: int) -> list[str]:
     """Return the reason about the votes that remain: each node has one vote."""
     votes = len(facts.members) + extra_votes
     remaining = votes - 1
@@ -88,7 +88,7 @@ def _votes(facts: Facts, extra_votes: int) -> list[str]:
     return []
 
 
-def _records(facts: Facts, node: str) -> list[str]:
+def _records(facts: MaintenanceFacts, node: str) -> list[str]:
     started = [name for name, one in facts.records.items() if one.phase != PENDING and name != node]
     return [
         f"the maintenance of node {name} is not finished (run it for {name} first)"
@@ -112,7 +112,7 @@ def _ceph(ceph: CephState | None) -> list[str]:
     return found
 
 
-def own_tasks(tasks: Iterable[Mapping[str, Any]], record: Record | None) -> list[str]:
+def own_tasks(tasks: Iterable[Mapping[str, Any]], record: NodeRecord | None) -> list[str]:
     """Return the running tasks that an interrupted run has left on guests of the record."""
     if record is None:
         return []
@@ -121,7 +121,9 @@ def own_tasks(tasks: Iterable[Mapping[str, Any]], record: Record | None) -> list
     return [str(row["upid"]) for row in own]
 
 
-def find_busy(facts: Facts, node: str, cluster: ClusterState, record: Record | None) -> list[str]:
+def find_busy(
+    facts: MaintenanceFacts, node: str, cluster: ClusterState, record: NodeRecord | None
+) -> list[str]:
     """Return the operations that run on the node, each in a sentence: backups, snapshots, moves.
 
     Moves of guests of the record belong to the maintenance itself: the HA manager makes them in its
@@ -143,7 +145,7 @@ def find_busy(facts: Facts, node: str, cluster: ClusterState, record: Record | N
     return found
 
 
-def find_missing(record: Record, state: NodeState, wanted: Wanted) -> list[str]:
+def find_missing(record: NodeRecord, state: NodeState, wanted: MaintenanceOptions) -> list[str]:
     """Return the parts that a node has lost since its maintenance began, each in a sentence."""
     version = wanted.version
     storages = sorted(set(record.storages) - set(state.storages))

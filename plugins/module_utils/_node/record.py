@@ -25,7 +25,7 @@ _COMMENT = re.compile(r"[^\S\n]*<!-- pve\.fleet maintenance (.*?) -->[^\S\n]*(?:
 
 
 @dataclass(frozen=True)
-class Record:
+class NodeRecord:
     """The state that a maintenance must restore on a node.
 
     `guests` are the guests to return, by VMID: the fingerprint of each, empty if its kind has none.
@@ -60,7 +60,7 @@ class Record:
         return f"<!-- pve.fleet maintenance {text} -->"
 
 
-def split_record(node: str, notes: str) -> tuple[str, Record | None]:
+def split_record(node: str, notes: str) -> tuple[str, NodeRecord | None]:
     """Return the notes of a node without the record, and the record.
 
     Raises Conflict for a record that cannot be read: guests may depend on it.
@@ -84,7 +84,7 @@ def split_record(node: str, notes: str) -> tuple[str, Record | None]:
     return rest.strip("\n"), record
 
 
-def join_record(notes: str, record: Record | None) -> str:
+def join_record(notes: str, record: NodeRecord | None) -> str:
     """Return notes with the record behind them."""
     comment = record.render() if record is not None else ""
     return "\n".join(filter(None, (notes.strip("\n"), comment)))
@@ -101,11 +101,11 @@ def without_comment(notes: str) -> str:
     return _COMMENT.sub("", notes).strip("\n")
 
 
-def _record_of(values: Mapping[str, Any]) -> Record:
+def _record_of(values: Mapping[str, Any]) -> NodeRecord:
     """Return the record. Raises ValueError, TypeError, KeyError or AttributeError."""
     if values["phase"] not in PHASES:
         raise ValueError(values["phase"])
-    return Record(
+    return NodeRecord(
         phase=str(values["phase"]),
         since=int(values["since"]),
         guests={int(vmid): str(mark) for vmid, mark in values["guests"].items()},

@@ -14,7 +14,7 @@ from .._core import validate
 from .._core.errors import Conflict, NotFound
 from .._core.result import Result
 from .._resource.plan import Plan, Step
-from .._resource.planned import Planned, Worker, run_planned
+from .._resource.planned import PlannedStep, Worker, run_planned
 from .._resource.protocols import Api
 
 STARTED, STOPPED, RESTARTED = "started", "stopped", "restarted"
@@ -79,7 +79,7 @@ def require_stoppable(name: str, label: str, *, is_local: bool) -> None:
         )
 
 
-def _read_plan(client: Api, node: str, name: str, state: str) -> Planned:
+def _read_plan(client: Api, node: str, name: str, state: str) -> PlannedStep:
     return plan_service(node, find_service(_read(client, node), node, name), state)
 
 
@@ -96,12 +96,12 @@ def find_service(rows: Iterable[Row], node: str, name: str) -> Row:
     return installed[name]
 
 
-def plan_service(node: str, row: Row, state: str) -> Planned:
+def plan_service(node: str, row: Row, state: str) -> PlannedStep:
     """Return the plan for a service (pure). Raises Conflict for a masked service."""
     before = shown(node, row)
     repeats = state not in _REACHED
     if not repeats and before["active_state"] in _REACHED[state]:
-        return Planned(Plan(), {"service": before})
+        return PlannedStep(Plan(), {"service": before})
     name, call = str(before["name"]), _CALLS[state]
     summary = f"{call.capitalize()} service {name} of node {node}"
     if state != STOPPED and before["unit_state"] in ("masked", "masked-runtime"):
@@ -115,7 +115,7 @@ def plan_service(node: str, row: Row, state: str) -> Planned:
     after = {**before, "active_state": active, "state": sub_state}
     step = Step(call, summary, "POST", ("nodes", node, "services", name, call))
     plan = Plan((step,), _compared(before), _compared(after))
-    return Planned(plan, {"service": after}, Worker(node, f"srv{call}", name), repeats)
+    return PlannedStep(plan, {"service": after}, Worker(node, f"srv{call}", name), repeats)
 
 
 def _compared(service: Row) -> dict[str, Any]:

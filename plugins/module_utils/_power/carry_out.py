@@ -19,12 +19,12 @@ from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
 from .._maintenance.carry_out import execute
 from .._maintenance.guests import guest_item
-from .._maintenance.model import START, Decision
+from .._maintenance.model import START, GuestDecision
 from .._maintenance.planning import runs
 from .._maintenance.read import read_active
 from .._resource.execute import after_writes
 from .options import FORCE, STARTED, PowerOptions
-from .plan import Turn
+from .plan import OrderedGuest
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -50,7 +50,7 @@ def await_running_tasks(
 
 
 def switch_tier(
-    client: Client, options: PowerOptions, tier: Sequence[Turn], managed: Collection[int]
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
 ) -> dict[int, FleetError]:
     """Start or stop the guests of a tier, and return the error of each that has not the state."""
     bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
@@ -70,10 +70,10 @@ def switch_tier(
 
 
 def _switch_single(
-    client: Client, options: PowerOptions, tier: Sequence[Turn]
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> dict[int, FleetError]:
     """Start or stop guests with a request for each, and return the errors."""
-    decisions = [Decision(turn.row, START, "", planned=turn.planned) for turn in tier]
+    decisions = [GuestDecision(turn.row, START, "", planned=turn.planned) for turn in tier]
     return _errors_of(execute(client, options.wanted, decisions))
 
 
@@ -83,14 +83,14 @@ def _errors_of(outcomes: Iterable[VmOutcome]) -> dict[int, FleetError]:
     }
 
 
-def _unverified(error: FleetError, turn: Turn, bulk: Sequence[Turn]) -> FleetError:
+def _unverified(error: FleetError, turn: OrderedGuest, bulk: Sequence[OrderedGuest]) -> FleetError:
     """Return the error of a guest whose state cannot be read after a bulk action."""
     if turn not in bulk:
         return error
     return with_unverified(error, "; ".join(turn.summaries))
 
 
-def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[Turn]) -> bool:
+def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGuest]) -> bool:
     """Send one bulk action, and return whether its task has ended.
 
     Its own outcome is not needed: the state of each guest is read afterwards.
@@ -120,7 +120,7 @@ def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[Turn]) -> 
     return True
 
 
-def longest_shutdown(turns: Sequence[Turn], options: PowerOptions) -> int:
+def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> int:
     """Return the seconds that the shutdown of these guests can take (pure). C(down) of a guest
     replaces the limit of the task (BulkAction/Guest.pm).
     """
@@ -132,7 +132,9 @@ def longest_shutdown(turns: Sequence[Turn], options: PowerOptions) -> int:
     return rounds * max(limits) + _GRACE
 
 
-def _still_different(client: Client, options: PowerOptions, tier: Sequence[Turn]) -> list[Turn]:
+def _still_different(
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
+) -> list[OrderedGuest]:
     """Return the guests that have not the state, as their nodes list them."""
     cluster = fetch_cluster_state(client.direct(), TYPES)
     vmids = {turn.row.vmid for turn in tier}
@@ -145,7 +147,7 @@ def _still_different(client: Client, options: PowerOptions, tier: Sequence[Turn]
     ]
 
 
-def _too_late(turn: Turn, options: PowerOptions) -> FleetError:
+def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
     return TaskTimeout(
         attempted=f"{turn.label} was not stopped",
         answer=f"it did not shut down in {options.wanted.shutdown_timeout} s",
@@ -155,7 +157,7 @@ def _too_late(turn: Turn, options: PowerOptions) -> FleetError:
 
 
 def check_health(
-    client: Client, options: PowerOptions, tier: Sequence[Turn]
+    client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> dict[int, FleetError]:
     """Wait until each guest of a tier answers, and return the error of each that does not."""
     if options.wait_for == "none" or not tier:
@@ -166,13 +168,13 @@ def check_health(
     ]
     plans = Planner(client, False, LISTS).plan(items)
     decisions = [
-        Decision(turn.row, START, "", planned=planned)
+        GuestDecision(turn.row, START, "", planned=planned)
         for turn, planned in zip(tier, sorted(plans, key=lambda one: one.item.index), strict=True)
     ]
     return _errors_of(execute(client, options.wanted, decisions))
 
 
-def _conditions(turn: Turn, options: PowerOptions) -> dict[str, object]:
+def _conditions(turn: OrderedGuest, options: PowerOptions) -> dict[str, object]:
     """Return the options that wait for a guest. A container has no agent; its address is enough."""
     wait_for = options.wait_for if turn.actual.kind.saves_memory else "address"
     return {"state": STARTED, "wait_for": wait_for, "wait_timeout": options.wait_timeout}

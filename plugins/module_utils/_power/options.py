@@ -14,7 +14,7 @@ from .._cluster.state import VmRow
 from .._cluster.tenant import tenant_tag
 from .._core import validate
 from .._maintenance.guests import tenant_in
-from .._maintenance.model import Wanted
+from .._maintenance.model import MaintenanceOptions
 
 STARTED, STOPPED = "started", "stopped"
 FAIL, LEAVE, FORCE = "fail", "leave", "force"
@@ -29,7 +29,7 @@ class PowerOptions:
 
     state: str
     tenants: frozenset[str]
-    wanted: Wanted
+    wanted: MaintenanceOptions
     exclude: frozenset[str]
     starts_all: bool
     unresponsive: str
@@ -59,7 +59,7 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
     if not tenants or "" in tenants:
         step = "Name each tenant whose guests are meant: those of others are never changed"
         raise validate.refused("tenants", params["tenants"], "names no tenant", step)
-    wanted = Wanted(
+    wanted = MaintenanceOptions(
         node="",
         state="",
         tenant_prefix=params["tenant_prefix"],

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.lookup import require_known_tenant
 from .._cluster.restoring import find_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow
-from .._fleet.plan import Planned, Planner
+from .._fleet.plan import PlannedGuest, Planner
 from .._guest.model import Actual
 from .._guest.start_order import LAST, start_order
 from .._kinds.registry import LISTS
 from .._maintenance.guests import fingerprint, guest_item
-from .._maintenance.model import STAY, Decision
+from .._maintenance.model import STAY, GuestDecision
 from .options import FORCE, STARTED, STOPPED, PowerOptions
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ _BULK_STEPS = frozenset(("start", "shutdown"))
 
 
 @dataclass(frozen=True)
-class Turn:
+class OrderedGuest:
     """One guest with its plan. `order` is its place in the start order."""
 
     row: VmRow
-    planned: Planned
+    planned: PlannedGuest
     actual: Actual
     order: int
 
@@ -64,13 +64,13 @@ class Estate:
     restore writes and that may belong to one of the tenants.
     """
 
-    tiers: tuple[tuple[Turn, ...], ...]
-    refused: tuple[Decision, ...]
+    tiers: tuple[tuple[OrderedGuest, ...], ...]
+    refused: tuple[GuestDecision, ...]
     managed: frozenset[int]
     restored: tuple[str, ...] = ()
 
     @property
-    def turns(self) -> list[Turn]:
+    def turns(self) -> list[OrderedGuest]:
         """All guests that change, in the order of the run."""
         return [turn for tier in self.tiers for turn in tier]
 
@@ -90,15 +90,15 @@ def plan_estate(
         guest_item(row, index, options.wanted, _state(options)) for index, row in enumerate(rows)
     ]
     plans = {one.item.desired.guest.vmid: one for one in planner.plan(items)}
-    turns: list[Turn] = []
-    refused: list[Decision] = []
+    turns: list[OrderedGuest] = []
+    refused: list[GuestDecision] = []
     for row in rows:
         planned = plans[row.vmid]
         if planned.error is not None:
-            refused.append(Decision(row, STAY, planned.error.message, planned=planned))
+            refused.append(GuestDecision(row, STAY, planned.error.message, planned=planned))
         elif planned.changes and planned.actual is not None:
             actual = planned.actual
-            turns.append(Turn(row, planned, actual, start_order(actual.target)[0]))
+            turns.append(OrderedGuest(row, planned, actual, start_order(actual.target)[0]))
     if options.starts:
         turns = [turn for turn in turns if _is_to_start(turn, options, recorded)]
     tiers = tiers_of(turns, backwards=not options.starts)
@@ -123,7 +123,9 @@ def _state(options: PowerOptions) -> dict[str, Any]:
     return {"state": STOPPED, "force": options.unresponsive == FORCE}
 
 
-def _is_to_start(turn: Turn, options: PowerOptions, recorded: Mapping[int, str] | None) -> bool:
+def _is_to_start(
+    turn: OrderedGuest, options: PowerOptions, recorded: Mapping[int, str] | None
+) -> bool:
     """Return whether a guest is started: by the record of an earlier stop; without a record, if all
     guests start or if it starts with its node.
     """
@@ -133,7 +135,9 @@ def _is_to_start(turn: Turn, options: PowerOptions, recorded: Mapping[int, str] 
     return options.starts_all or turn.actual.target.get("onboot") == "1"
 
 
-def tiers_of(turns: Iterable[Turn], *, backwards: bool) -> tuple[tuple[Turn, ...], ...]:
+def tiers_of(
+    turns: Iterable[OrderedGuest], *, backwards: bool
+) -> tuple[tuple[OrderedGuest, ...], ...]:
     """Return the guests with the same place in the start order together (pure)."""
     ordered = sorted(turns, key=lambda turn: (turn.order, turn.row.vmid))
     tiers = [tuple(tier) for _order, tier in groupby(ordered, key=lambda turn: turn.order)]
@@ -146,7 +150,7 @@ def _managed(client: Client) -> frozenset[int]:
     return frozenset(int(row["vmid"]) for row in rows if row.get("hastate"))
 
 
-def name_of(tier: Sequence[Turn]) -> str:
+def name_of(tier: Sequence[OrderedGuest]) -> str:
     """Return a tier as messages call it (pure)."""
     order = tier[0].order
     return "guests without a start order" if order == LAST else f"guests of start order {order}"

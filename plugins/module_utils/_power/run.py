@@ -21,7 +21,7 @@ from .._maintenance.report import failed
 from .._resource.execute import after_writes
 from .carry_out import await_running_tasks, check_health, switch_tier
 from .options import LEAVE, PowerOptions, read_options
-from .plan import Estate, Turn, name_of, plan_estate
+from .plan import Estate, OrderedGuest, name_of, plan_estate
 from .record import read_stopped, remove_stopped, write_stopped
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _result(options: PowerOptions, work: _Work) -> Result:
     return Result(changed, values, _diff(options, turns), warnings, failure)
 
 
-def _row_of(turn: Turn) -> dict[str, Any]:
+def _row_of(turn: OrderedGuest) -> dict[str, Any]:
     row = turn.row
     return {
         "kind": list_of(row.type).flow.key,
@@ -142,7 +142,7 @@ def _row_of(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _diff(options: PowerOptions, turns: list[Turn]) -> dict[str, Any]:
+def _diff(options: PowerOptions, turns: list[OrderedGuest]) -> dict[str, Any]:
     after = "running" if options.starts else "stopped"
     return {
         "before": {turn.label: turn.actual.status for turn in turns},

@@ -18,7 +18,7 @@ from .._fleet.plan import Planner
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
 from .._maintenance.guests import tenant_in
-from .._maintenance.model import STAY, Decision, HaState, Wanted
+from .._maintenance.model import STAY, GuestDecision, HaState, MaintenanceOptions
 from .._maintenance.planning import Round, choose, decide_early, runs
 from .._maintenance.times.estimate import copied_bytes, local_bytes
 from .score import Balance, balance_of, propose
@@ -41,7 +41,7 @@ class Limits:
     tenants: frozenset[str] = frozenset()
     placements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def rules_of(self, row: VmRow, wanted: Wanted) -> dict[str, Any]:
+    def rules_of(self, row: VmRow, wanted: MaintenanceOptions) -> dict[str, Any]:
         """Return the rules of placement for a guest: of its tenant, over the rules for all."""
         tenant = tenant_in(row, wanted.tenant_prefix) or ""
         own = self.placements.get(tenant, {})
@@ -54,8 +54,8 @@ class Rebalance:
 
     before: Balance
     after: Balance
-    moves: list[Decision] = field(default_factory=list)
-    stays: list[Decision] = field(default_factory=list)
+    moves: list[GuestDecision] = field(default_factory=list)
+    stays: list[GuestDecision] = field(default_factory=list)
     size: int = 0
 
 
@@ -64,13 +64,15 @@ class _Planning:
     """One plan of moves: its options and its state."""
 
     round_: Round
-    wanted: Wanted
+    wanted: MaintenanceOptions
     ha: HaState
     limits: Limits
     found: Rebalance
 
 
-def plan_rebalance(client: Client, wanted: Wanted, ha: HaState, limits: Limits) -> Rebalance:
+def plan_rebalance(
+    client: Client, wanted: MaintenanceOptions, ha: HaState, limits: Limits
+) -> Rebalance:
     """Return the moves within the budget, the most useful one first. Nothing is written."""
     planner = Planner(client, False, LISTS)
     cluster = ask_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
@@ -90,14 +92,14 @@ def plan_rebalance(client: Client, wanted: Wanted, ha: HaState, limits: Limits) 
     return planning.found
 
 
-def _takes_part(row: VmRow, wanted: Wanted, limits: Limits) -> bool:
+def _takes_part(row: VmRow, wanted: MaintenanceOptions, limits: Limits) -> bool:
     is_candidate = wanted.move_stopped or runs(row)
     if row.template or not is_candidate:
         return False
     return not limits.tenants or tenant_in(row, wanted.tenant_prefix) in limits.tenants
 
 
-def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> Decision | None:
+def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> GuestDecision | None:
     """Return the decision about a guest that never moves, or None."""
     sid = sid_of(row)
     reason = ""
@@ -108,7 +110,7 @@ def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> Decision | 
     elif sid in planning.ha.together:
         reason = "a rule of the HA manager keeps it with other guests"
     if reason:
-        return Decision(row, STAY, reason)
+        return GuestDecision(row, STAY, reason)
     return decide_early(row, replace(planning.wanted, node=row.node), planning.ha, {}, now)
 
 
@@ -123,7 +125,7 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
         decision = _plan_one(planning, row, found.after.memory.keys() - set(proposal.nodes))
         size, reason = _cost_of(decision, planning)
         if reason:
-            found.stays.append(Decision(row, STAY, reason))
+            found.stays.append(GuestDecision(row, STAY, reason))
             if decision.planned is not None:
                 planning.round_.planner.withdraw(decision.planned)
             continue
@@ -132,7 +134,7 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
         found.after = found.after.after(row, decision.target)
 
 
-def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> Decision:
+def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> GuestDecision:
     """Return the decision about one guest, which moves to none of the avoided nodes."""
     rules = planning.limits.rules_of(row, planning.wanted)
     excluded = {*(rules.get("exclude") or ()), *avoided}
@@ -143,7 +145,7 @@ def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> Deci
     return planning.round_.decisions[row.vmid]
 
 
-def _cost_of(decision: Decision, planning: _Planning) -> tuple[int, str]:
+def _cost_of(decision: GuestDecision, planning: _Planning) -> tuple[int, str]:
     """Return the bytes that a move copies, and why it is not made, empty if it is made."""
     actual = decision.planned.actual if decision.planned is not None else None
     if actual is None or decision.is_stuck:

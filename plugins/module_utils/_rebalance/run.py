@@ -20,9 +20,9 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._maintenance.carry_out import Outcomes, execute
-from .._maintenance.model import Wanted
+from .._maintenance.model import MaintenanceOptions
 from .._maintenance.options import read_moves, read_placement
-from .._maintenance.read import Facts, read_facts
+from .._maintenance.read import MaintenanceFacts, read_facts
 from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, row_of
 from .._maintenance.standing import find_late, find_unrest
 from .._maintenance.times.windows import remaining
@@ -51,7 +51,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return _carry_out(client, wanted, found)
 
 
-def _require_in_order(facts: Facts, found: Rebalance, wanted: Wanted, now: datetime) -> None:
+def _require_in_order(
+    facts: MaintenanceFacts, found: Rebalance, wanted: MaintenanceOptions, now: datetime
+) -> None:
     """Raise an error for a cluster that is not in order, or moves that take too long."""
     left = remaining(wanted.windows, now)
     needed = estimate(found.moves, wanted.parallel)
@@ -84,7 +86,7 @@ def _await_moves(client: Client, timeout: float) -> None:
             return
 
 
-def _carry_out(client: Client, wanted: Wanted, found: Rebalance) -> Result:
+def _carry_out(client: Client, wanted: MaintenanceOptions, found: Rebalance) -> Result:
     """Move the guests, and measure the balance afterwards."""
     moved = Outcomes()
     for outcome in execute(client, wanted, found.moves):
@@ -101,7 +103,7 @@ def _carry_out(client: Client, wanted: Wanted, found: Rebalance) -> Result:
 
 def _result(
     found: Rebalance,
-    wanted: Wanted,
+    wanted: MaintenanceOptions,
     after: Balance,
     moved: Outcomes,
     failure: FleetError | None = None,

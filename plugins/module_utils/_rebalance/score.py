@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from .._cluster.rules import Rules
+from .._cluster.rules import PlacementRules
 from .._cluster.state import ClusterState, VmRow
 
 # A move is worth its copying if it lowers the score by this at least.
@@ -50,7 +50,7 @@ class Proposal:
     nodes: tuple[str, ...]
 
 
-def balance_of(cluster: ClusterState, rules: Rules) -> Balance:
+def balance_of(cluster: ClusterState, rules: PlacementRules) -> Balance:
     """Return the balance of the nodes that are online, known to the caller and allowed by the
     rules. Guests count whether they run or not, as in the choice of a node.
     """
@@ -67,7 +67,7 @@ def balance_of(cluster: ClusterState, rules: Rules) -> Balance:
     return Balance(memory, given)
 
 
-def _is_allowed(node: str, rules: Rules) -> bool:
+def _is_allowed(node: str, rules: PlacementRules) -> bool:
     is_own = not rules.own or node in rules.own
     return is_own and node not in rules.exclude
 

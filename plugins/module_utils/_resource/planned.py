@@ -32,7 +32,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedStep:
     """The plan from a reading, the values of the result after it, and the task of its step.
 
     With `repeats`, each reading plans the step again, such as the restart of a service.
@@ -47,7 +47,7 @@ class Planned:
 class PlannedTask(Resource[Result]):
     """A resource with a function that reads it and returns the plan."""
 
-    def __init__(self, client: Api, label: str, read: Callable[[], Planned]) -> None:
+    def __init__(self, client: Api, label: str, read: Callable[[], PlannedStep]) -> None:
         self.client = client
         self.label = label
         self.read = read
@@ -96,7 +96,7 @@ class PlannedTask(Resource[Result]):
 
 
 def run_planned(
-    client: Api, label: str, read: Callable[[], Planned], check_mode: bool, timeout: int = 300
+    client: Api, label: str, read: Callable[[], PlannedStep], check_mode: bool, timeout: int = 300
 ) -> Result:
     """Carry out the plan from a reading; `timeout` is in seconds. Check mode writes nothing."""
     task = PlannedTask(client, label, read)

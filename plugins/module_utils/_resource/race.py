@@ -41,7 +41,7 @@ class RaceReading:
     is_finished: Callable[[int], bool]
 
 
-class Rule(Protocol):
+class RaceRule(Protocol):
     """A rule for one new guest that it can break together with guests of other runs."""
 
     @property
@@ -62,7 +62,7 @@ class Rule(Protocol):
         """Return the error of a guest that could not be removed."""
 
 
-def resolve_race(clock: Clock, rule: Rule, remove: Callable[[], None]) -> None:
+def resolve_race(clock: Clock, rule: RaceRule, remove: Callable[[], None]) -> None:
     """Return once the rule holds although other runs created guests at the same time.
 
     Usually one reading is enough. If the new guest breaks the rule together with guests that
@@ -87,7 +87,7 @@ def resolve_race(clock: Clock, rule: Rule, remove: Callable[[], None]) -> None:
     raise rule.removed(breach)
 
 
-def _breach_by_staying_guests(rule: Rule, reading: RaceReading) -> Any:
+def _breach_by_staying_guests(rule: RaceRule, reading: RaceReading) -> Any:
     """Return the breach by the guests that do not give way to the new guest."""
     staying: dict[int, Any] = {}
     others: dict[int, Any] = {}

@@ -25,8 +25,8 @@ from .model import (
     FABRICS,
     ZONES,
     Entry,
+    SdnContext,
     Sections,
-    Surroundings,
 )
 from .plan import PROTOCOLS, unmanaged_fabrics
 
@@ -58,7 +58,7 @@ def require_fabrics(params: Mapping[str, Any], running: Sections, version: str) 
 
 
 def fabric_violations(
-    running: Sections, after: Sections, around: Surroundings
+    running: Sections, after: Sections, around: SdnContext
 ) -> Iterator[FleetError]:
     """Yield the violated rules about fabrics, their nodes and zones, as far as they change."""
     is_same = all(running.get(kind) == after.get(kind) for kind in FABRIC_SECTIONS)
@@ -69,7 +69,7 @@ def fabric_violations(
             yield from _zone(zone, entry, after, around)
 
 
-def _of_fabrics(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _of_fabrics(running: Sections, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     others = unmanaged_fabrics(running)
     for name, entry in after[FABRICS].items():
         if name not in others or running[FABRICS][name] != entry:
@@ -84,7 +84,7 @@ def _of_fabrics(running: Sections, after: Sections, around: Surroundings) -> Ite
     yield from _twins(after)
 
 
-def _zone(name: str, entry: Entry, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _zone(name: str, entry: Entry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     """Yield an error for a node of a zone that is not in the fabric of the zone, where its VNets
     would be missing (pve-network: Zones/VxlanPlugin.pm and EvpnPlugin.pm, generate_sdn_config).
     """
@@ -170,7 +170,7 @@ def _areas(after: Sections) -> Iterator[FleetError]:
 # -- nodes ---------------------------------------------------------------------------------------
 
 
-def _places(name: str, entry: Entry, around: Surroundings) -> Iterator[FleetError]:
+def _places(name: str, entry: Entry, around: SdnContext) -> Iterator[FleetError]:
     label, node = f"Fabric node '{name}' was refused", entry["node_id"]
     if node not in around.nodes:
         known = ", ".join(sorted(around.nodes))

@@ -32,7 +32,7 @@ from .model import (
     SUBNETS,
     VNETS,
     ZONES,
-    Desired,
+    DesiredSdn,
     Entry,
     Section,
     Sections,
@@ -57,7 +57,7 @@ def refused(attempted: str, answer: str, step: str = "Nothing was changed") -> V
 # -- options -------------------------------------------------------------------------------------
 
 
-def read_desired(params: Mapping[str, Any], running: Sections) -> Desired:
+def read_desired(params: Mapping[str, Any], running: Sections) -> DesiredSdn:
     """Return the objects that a task declares. Raises ValidationFailed."""
     sections: dict[str, dict[str, Entry | None]] = {}
     exact = frozenset(params.get("exact") or ())
@@ -68,7 +68,7 @@ def read_desired(params: Mapping[str, Any], running: Sections) -> Desired:
         if rows is not None:
             zones = _zones_of_vnets(params, running)
             sections[kind] = _section(kind, rows, zones)
-    return Desired(sections, exact)
+    return DesiredSdn(sections, exact)
 
 
 def _zones_of_vnets(params: Mapping[str, Any], running: Sections) -> dict[str, str]:

@@ -140,7 +140,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Desired:
+class DesiredSdn:
     """The sections that a task declares: an object without properties, None, is removed.
 
     An empty property is removed. Objects that are not listed are removed from `exact` sections.
@@ -151,7 +151,7 @@ class Desired:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SdnReading:
     """The running objects, and the changes that are configured and do not run."""
 
     running: Sections
@@ -159,7 +159,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class SdnContext:
     """Names that objects refer to; None for names that were not read.
 
     `bridges` has the bridges of each node, `interfaces` has all its interfaces, `used` has the

@@ -27,7 +27,7 @@ from .model import (
     SUBNETS,
     VNETS,
     ZONES,
-    Desired,
+    DesiredSdn,
     Entry,
     Sections,
 )
@@ -53,7 +53,7 @@ class ObjectStep(Step):
     result: Entry | None = None
 
 
-def after_plan(running: Sections, desired: Desired) -> dict[str, dict[str, Entry]]:
+def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, Entry]]:
     """Return the objects that a task leaves."""
     after = {kind: _after(kind, section, desired, running) for kind, section in running.items()}
     if FABRICS in running:
@@ -72,7 +72,7 @@ def _has_fabric(node: Entry, sections: Sections) -> bool:
 
 
 def _after(
-    kind: str, section: Mapping[str, Entry], desired: Desired, running: Sections
+    kind: str, section: Mapping[str, Entry], desired: DesiredSdn, running: Sections
 ) -> dict[str, Entry]:
     declared = desired.sections.get(kind)
     if declared is None:

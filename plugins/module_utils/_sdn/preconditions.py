@@ -26,8 +26,8 @@ from .model import (
     VNETS,
     ZONES,
     Entry,
+    SdnContext,
     Sections,
-    Surroundings,
 )
 
 _LARGEST_VLAN = 4094
@@ -56,13 +56,13 @@ def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
         )
 
 
-def require_valid(running: Sections, after: Sections, around: Surroundings) -> None:
+def require_valid(running: Sections, after: Sections, around: SdnContext) -> None:
     """Raise the first violated rule as ValidationFailed or Conflict."""
     for error in _violations(running, after, around):
         raise error
 
 
-def _violations(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _violations(running: Sections, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     yield from _used_zones(running, after)
     for kind in (CONTROLLERS, FABRICS, IPAMS, DNS):
         yield from _unused(kind, running, after)
@@ -88,7 +88,7 @@ def _conflict(attempted: str, answer: str, step: str) -> Conflict:
 # -- zones ---------------------------------------------------------------------------------------
 
 
-def _zones(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _zones(running: Sections, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     for name, entry in after[ZONES].items():
         label = f"Zone '{name}' was refused"
         before = running[ZONES].get(name, {}).get("type")
@@ -142,7 +142,7 @@ def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
                 yield refused(label, answer, "Set one of them, and an empty value for the other")
 
 
-def _places(label: str, entry: Entry, around: Surroundings) -> Iterator[FleetError]:
+def _places(label: str, entry: Entry, around: SdnContext) -> Iterator[FleetError]:
     for key in ("nodes", "exitnodes"):
         for node in _listed(entry.get(key)):
             if node not in around.nodes:
@@ -163,7 +163,7 @@ def _listed(text: str | None) -> list[str]:
 # -- VNets ---------------------------------------------------------------------------------------
 
 
-def _vnets(running: Sections, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _vnets(running: Sections, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     for name, entry in running[VNETS].items():
         if name not in after[VNETS]:
             yield from _removed_vnet(name, after, around)
@@ -185,7 +185,7 @@ def _moved_vnet(name: str, running: Sections) -> Iterator[FleetError]:
             yield _conflict(label, f"it has subnet '{subnet}'", "Remove the subnet first")
 
 
-def _removed_vnet(name: str, after: Sections, around: Surroundings) -> Iterator[FleetError]:
+def _removed_vnet(name: str, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     label = f"VNet '{name}' was not removed"
     guests = around.used.get(name, ())
     if guests:
@@ -232,7 +232,7 @@ def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 def _removed_subnets(
-    running: Sections, after: Sections, around: Surroundings
+    running: Sections, after: Sections, around: SdnContext
 ) -> Iterator[FleetError]:
     """Yield an error for addresses in use (pve-network: SDN/Ipams/PVEPlugin.pm, del_subnet)."""
     for name in running[SUBNETS]:

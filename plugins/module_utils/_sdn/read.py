@@ -26,10 +26,10 @@ from .model import (
     VNETS,
     ZONES,
     Entry,
-    Reading,
+    SdnContext,
+    SdnReading,
     Section,
     Sections,
-    Surroundings,
 )
 from .plan import ROOT
 
@@ -43,7 +43,7 @@ FIRST_WITH_FABRICS = (9, 0)
 """The version of Proxmox VE with fabrics, the lock, the rollback and the dry run."""
 
 
-def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
+def read_sdn(client: Client, *, subnets: bool = False) -> SdnReading:
     """Return the running objects; the subnets of all VNets only if asked.
 
     Four requests, three before Proxmox VE 9, and one for each VNet with subnets.
@@ -59,7 +59,7 @@ def read_sdn(client: Client, *, subnets: bool = False) -> Reading:
             running[kind] = running_of(kind, rows)
             pending += pending_of(kind, rows)
     running[SUBNETS] = {}
-    reading = Reading(running, tuple(pending))
+    reading = SdnReading(running, tuple(pending))
     return with_subnets(client, reading) if subnets else reading
 
 
@@ -82,13 +82,13 @@ def fabrics_of(found: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     return rows
 
 
-def with_servers(client: Client, reading: Reading) -> Reading:
+def with_servers(client: Client, reading: SdnReading) -> SdnReading:
     """Return a reading with the IPAMs and name servers; two requests."""
     servers = {kind: section_of(kind, client.get(*ROOT, kind)) for kind in (IPAMS, DNS)}
-    return Reading({**reading.running, **servers}, reading.pending)
+    return SdnReading({**reading.running, **servers}, reading.pending)
 
 
-def with_subnets(client: Client, reading: Reading) -> Reading:
+def with_subnets(client: Client, reading: SdnReading) -> SdnReading:
     """Return a reading with the subnets of all VNets; one request for each.
 
     PVE does not show the running subnets of a VNet that is configured to go.
@@ -97,7 +97,7 @@ def with_subnets(client: Client, reading: Reading) -> Reading:
     vnets = [name for name in reading.running[VNETS] if f"vnet {name} (deleted)" not in gone]
     found, changed = _read_subnets(client, vnets)
     running = {**reading.running, SUBNETS: found}
-    return Reading(running, (*reading.pending, *changed))
+    return SdnReading(running, (*reading.pending, *changed))
 
 
 def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]:
@@ -138,7 +138,7 @@ def _changed(kind: str, running: Sections, after: Sections) -> list[Entry]:
 
 def read_surroundings(
     client: Client, running: Sections, after: Sections, leaving: Collection[int] = ()
-) -> Surroundings:
+) -> SdnContext:
     """Return nodes, bridges and guests, as far as the changes concern them.
 
     `leaving` are guests that are removed before.
@@ -159,7 +159,7 @@ def read_surroundings(
     users = _users(client, gone, leaving) if gone else {}
     is_smaller = bool(running[SUBNETS].keys() - after[SUBNETS].keys())
     leased = _leased(client, leaving) if is_smaller else {}
-    return Surroundings(nodes, bridges, interfaces, users, leased)
+    return SdnContext(nodes, bridges, interfaces, users, leased)
 
 
 def _leased(client: Client, leaving: Collection[int]) -> dict[str, tuple[str, ...]]:

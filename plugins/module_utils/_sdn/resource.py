@@ -155,10 +155,10 @@ class SdnTransaction(Resource[Result]):
             self.is_applied = self._has_no_pending()
             raise
         self.is_applied = True
-        self._check_nodes(step)
+        self._await_nodes(step)
         return sent
 
-    def _check_nodes(self, step: Step) -> None:
+    def _await_nodes(self, step: Step) -> None:
         """Wait until the zones run on each node. Raises TaskFailed with the nodes that fail."""
         nodes = online_nodes(self.client)
 

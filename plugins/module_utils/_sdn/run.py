@@ -46,7 +46,7 @@ _TAKEN = ("already exist", "already defined")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring SDN to the desired state; check mode writes nothing."""
     timeout = validate.count(params.get("task_timeout"), DEFAULT_TIMEOUT, "task_timeout")
-    return converge(SdnWork(client, lambda _running: params, timeout=timeout), check_mode)
+    return apply_work(SdnWork(client, lambda _running: params, timeout=timeout), check_mode)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class SdnWork:
     timeout: int = DEFAULT_TIMEOUT
 
 
-def converge(work: SdnWork, check_mode: bool) -> Result:
+def apply_work(work: SdnWork, check_mode: bool) -> Result:
     """Plan and carry out a change, again from a new reading if another run was faster."""
     for _loss in range(_MOST_LOSSES):
         try:

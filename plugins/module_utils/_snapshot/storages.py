@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .._cluster.placement import Needs, why_no_room
-from .._cluster.rules import Rules
+from .._cluster.rules import PlacementRules
 from .._cluster.state import ClusterState
 from .._core.errors import Conflict, NotSupported, QuotaExceeded
 from .._core.quantities import read_size
@@ -106,7 +106,7 @@ def require_state_room(cluster: ClusterState, vm: SnapshotVm) -> None:
     if vm.node not in cluster.nodes:
         return
     needs = Needs(room={vm.state_storage: vm.state_bytes})
-    reason = why_no_room(cluster, vm.node, needs, Rules())
+    reason = why_no_room(cluster, vm.node, needs, PlacementRules())
     if reason is None:
         return
     raise QuotaExceeded(

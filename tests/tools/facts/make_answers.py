@@ -94,7 +94,7 @@ def render(text: str | None = None) -> str:
 
 def _imported(*sources: str) -> list[str]:
     """Return the names of `forms.py` that the sources use, sorted as an import."""
-    known = "ByType Form Option Record address bucket count each either flag memory moment name"
+    known = "ByType Form Option ObjectForm address bucket count each either flag memory moment name"
     known += " network number option_name optional position properties retention rows rule_type"
     known += " scalar subnet text unchanged values vmid whole"
     words = {word for source in sources for word in re.findall(r"\b[A-Za-z_]+\b", source)}
@@ -228,7 +228,7 @@ def _record(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> s
         raise DeclarationError(f"{where}: {', '.join(sorted(unknown))} is not a part of a record")
     own = _own_forms(form)
     needs = {name: own.get(name) or _id_form(name) for name in form.get("needs", "").split()}
-    return f"Record({_source(needs)}, {_fields(form, schema, where)})"
+    return f"ObjectForm({_source(needs)}, {_fields(form, schema, where)})"
 
 
 def _id_form(name: str) -> str:

@@ -40,7 +40,7 @@ _MARK_BYTES = 6
 
 
 @dataclass(frozen=True)
-class Place:
+class LoginFile:
     """The file for a login; with a password, it is encrypted with ansible-vault.
 
     `name` is the name of the site in it. `noun` and `subject` name the owner of the login.
@@ -95,7 +95,7 @@ def site_of(name: str, connection: Connection, token_id: str, secret: str) -> di
 
 def place_of(
     params: Mapping[str, Any], name: str, noun: str = "tenant", subject: str = ""
-) -> Place | None:
+) -> LoginFile | None:
     """Return the file in which a task keeps a login, or None. Raises ValidationFailed."""
     path, password = params.get("credentials_file"), params.get("vault_password")
     if password is not None and not password:
@@ -107,10 +107,10 @@ def place_of(
         )
     if not path:
         return None
-    return Place(str(path), name, password or "", noun, subject)
+    return LoginFile(str(path), name, password or "", noun, subject)
 
 
-def read(place: Place, *, damaged: bool = False) -> Stored:
+def read(place: LoginFile, *, damaged: bool = False) -> Stored:
     """Return the content of a file; with `damaged`, even if only its first line names the owner.
 
     Raises Conflict if the file belongs to something else, so that it is never overwritten, and
@@ -141,7 +141,7 @@ def _is_vaulted(data: bytes) -> bool:
     return data.startswith(vaulted.HEADER)
 
 
-def _plain(place: Place, data: bytes) -> bytes:
+def _plain(place: LoginFile, data: bytes) -> bytes:
     """Return the data, decrypted if they are encrypted. Raises ConfigurationError."""
     if not _is_vaulted(data):
         return data
@@ -155,7 +155,7 @@ def _plain(place: Place, data: bytes) -> bytes:
         raise _no_library() from error
 
 
-def _body_of(place: Place, text: str, *, is_vaulted: bool) -> str | None:
+def _body_of(place: LoginFile, text: str, *, is_vaulted: bool) -> str | None:
     """Return the JSON of a file of this owner, or None for another file.
 
     An encrypted file has no first line: its JSON has the name.
@@ -181,7 +181,7 @@ def _parse(body: str) -> tuple[str | None, str | None, str | None]:
     return None, None, None
 
 
-def require_writable(place: Place) -> None:
+def require_writable(place: LoginFile) -> None:
     """Raise ConfigurationError if the file cannot be written; nothing is written for this check."""
     why = why_not_writable(place.path)
     if why:
@@ -190,7 +190,7 @@ def require_writable(place: Place) -> None:
         _encode(place, {})
 
 
-def _encode(place: Place, content: Mapping[str, Any]) -> str:
+def _encode(place: LoginFile, content: Mapping[str, Any]) -> str:
     """Return the text of the file. Raises ConfigurationError."""
     text = json.dumps(content, indent=2, sort_keys=True)
     if not place.password:
@@ -201,7 +201,7 @@ def _encode(place: Place, content: Mapping[str, Any]) -> str:
         raise _no_library() from error
 
 
-def write(place: Place, before: Stored, content: Mapping[str, Any]) -> None:
+def write(place: LoginFile, before: Stored, content: Mapping[str, Any]) -> None:
     """Replace the file atomically; from the first moment only its owner can read it.
 
     Raises Conflict if it changed since it was read, and ConfigurationError if it cannot be written.
@@ -215,7 +215,7 @@ def write(place: Place, before: Stored, content: Mapping[str, Any]) -> None:
         raise _unusable(place.path, error) from error
 
 
-def remove(place: Place, before: Stored) -> None:
+def remove(place: LoginFile, before: Stored) -> None:
     """Remove the file. Raises as `write` does."""
     try:
         with directory_lock(place.path):
@@ -225,7 +225,7 @@ def remove(place: Place, before: Stored) -> None:
         raise _unusable(place.path, error) from error
 
 
-def _require_unchanged(place: Place, before: Stored) -> None:
+def _require_unchanged(place: LoginFile, before: Stored) -> None:
     content = read_regular(place.path)
     if (content and content.data) == before.data:
         return
@@ -248,7 +248,7 @@ class Repair:
     after: Mapping[str, Any]
 
 
-def find_repair(place: Place, stored: Stored) -> Repair | None:
+def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
     """Return the repair that a file with a login needs: of its mode, or its encryption; or None."""
     if stored.data is None or stored.token is None:
         return None
@@ -278,7 +278,7 @@ def find_repair(place: Place, stored: Stored) -> Repair | None:
 class Keeper:
     """Keeps a login in its file, from the reservation to the end. Does nothing without a place."""
 
-    def __init__(self, place: Place | None, stored: Stored) -> None:
+    def __init__(self, place: LoginFile | None, stored: Stored) -> None:
         self.place = place
         self.stored = stored
         self._made_reservation = False
@@ -391,7 +391,7 @@ class Keeper:
             raise error.on(next_step=step) from error
         return Result(True, {"done": [f"Write the login to {self.place.path}"]})
 
-    def _write(self, place: Place, content: Mapping[str, Any]) -> None:
+    def _write(self, place: LoginFile, content: Mapping[str, Any]) -> None:
         write(place, self.stored, content)
         self.stored = read(place)
 
@@ -409,7 +409,7 @@ class Keeper:
             remove(self.place, self.stored)
 
 
-def _locked(place: Place, why: str) -> ConfigurationError:
+def _locked(place: LoginFile, why: str) -> ConfigurationError:
     role = " (in the role: tenant_vault_password)" if place.noun == "tenant" else ""
     return ConfigurationError(
         attempted=f"credentials_file {place.path} could not be decrypted, and nothing was changed",

@@ -203,7 +203,7 @@ def subnet(value: Any) -> str:
     return found
 
 
-class Record:
+class ObjectForm:
     """The form of an object whose keys have their own forms; the `needed` keys are required.
 
     A key with null counts as missing.
@@ -237,15 +237,17 @@ class Record:
         return found
 
 
-class Option(Record):
+class Option(ObjectForm):
     """The form of a row that names an option in `key`; its values have the form of that option."""
 
     def __init__(
         self, key: Form, known: Mapping[str, Form], form: Form, kept_in: tuple[str, ...]
     ) -> None:
         super().__init__({"key": key}, {"delete": whole})
-        self._by_key = {key: Record({}, dict.fromkeys(kept_in, one)) for key, one in known.items()}
-        self._usual = Record({}, dict.fromkeys(kept_in, form))
+        self._by_key = {
+            key: ObjectForm({}, dict.fromkeys(kept_in, one)) for key, one in known.items()
+        }
+        self._usual = ObjectForm({}, dict.fromkeys(kept_in, form))
 
     def __call__(self, value: Any) -> dict[str, Any]:
         row = super().__call__(value)
@@ -255,9 +257,9 @@ class Option(Record):
 class ByType:
     """The form of rows whose `type` names their kind."""
 
-    def __init__(self, **records: Record) -> None:
+    def __init__(self, **records: ObjectForm) -> None:
         self._records = records
-        self._any = Record({"type": name}, {})
+        self._any = ObjectForm({"type": name}, {})
 
     def __call__(self, value: Any) -> dict[str, Any]:
         row = self._any(value)
@@ -339,7 +341,7 @@ def bucket(value: Any) -> dict[str, Any]:
     return _BUCKET(value)
 
 
-_BUCKET = Record(
+_BUCKET = ObjectForm(
     {},
     {
         **each(whole, "id in total_space bytes_used"),

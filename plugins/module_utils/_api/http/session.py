@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from ..._core.clock import Clock
 from ..._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
 from ..._core.failures.classify import classify
-from ..answers.forms import Record, Unfit, flag, like
+from ..answers.forms import ObjectForm, Unfit, flag, like
 from ..protocols import Row
 from ..request import Upload
 from ..settings import Connection
@@ -30,7 +30,7 @@ _TICKET_PATH = "/access/ticket"
 _CSRF = "CSRFPreventionToken"
 _HALF_A_PAIR = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _HEADER = like(r"[\x21-\x7e]+", "what a header can hold")
-_LOGIN = Record({"ticket": _HEADER}, {_CSRF: _HEADER, "NeedTFA": flag})
+_LOGIN = ObjectForm({"ticket": _HEADER}, {_CSRF: _HEADER, "NeedTFA": flag})
 _STALE_LOGIN = (
     "authentication failed!",
     "invalid pve ticket",

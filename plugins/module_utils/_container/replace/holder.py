@@ -22,7 +22,7 @@ _NOTES = re.compile(r"Holder of container (\d{1,9}): ((?:[a-z]+=\S+ ?)+)")
 
 
 @dataclass(frozen=True)
-class Record:
+class HolderNotes:
     """The notes of a holder. With `target`, the image is no longer the holder's root file system.
 
     `target` is the slot of container `vmid` for the volume of the image, `size` the size of this
@@ -66,7 +66,7 @@ def name_of_holder(vmid: int) -> str:
     return f"replace-{vmid}"
 
 
-def record_of(holder: Actual) -> Record | None:
+def record_of(holder: Actual) -> HolderNotes | None:
     """Return the record in the notes of a container, None if it is not a holder."""
     found = _NOTES.fullmatch(holder.notes)
     if found is None:
@@ -79,12 +79,12 @@ def record_of(holder: Actual) -> Record | None:
         return None
 
 
-def _record(vmid: int, values: Mapping[str, str]) -> Record:
+def _record(vmid: int, values: Mapping[str, str]) -> HolderNotes:
     before = values.get("before", "")
     marker = Marker(
         origin=whole_number(values.get("origin", "")), image=parse_image(before) if before else None
     )
-    return Record(
+    return HolderNotes(
         vmid=vmid,
         image=parse_image(values.get("image", "")),
         size=values.get("size", ""),

@@ -24,7 +24,7 @@ from ..._guest.plan.copies import image_of
 from ..._guest.plan.steps import config_step, with_digest
 from ..._resource.plan import Plan, Step
 from ..config.actual import mounts, storage_of, volumes_in
-from .holder import Record, name_of_holder, record_of
+from .holder import HolderNotes, name_of_holder, record_of
 
 CLONE, MOVE, SWAP, REMOVE = "clone", "move volume", "swap", "remove"
 _SPARE = "1"  # GiB of the volume that replaces the image in the holder
@@ -32,7 +32,7 @@ _UNUSED = 256  # slots of unused volumes (pve-container: LXC/Config.pm, $MAX_UNU
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReplacementFacts:
     """The container, its holder if there is one, and the template of its image.
 
     `desired` determines how the container is stopped, and `vmid` is the VMID of the holder.
@@ -46,11 +46,11 @@ class Facts:
     template: Actual | None = None
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> HolderNotes | None:
         return record_of(self.holder) if self.holder is not None else None
 
 
-def plan_replaced(facts: Facts) -> Plan:
+def plan_replaced(facts: ReplacementFacts) -> Plan:
     """Return the steps that give the container the image, and keep its old root."""
     template = facts.template
     if template is None:
@@ -65,14 +65,14 @@ def plan_replaced(facts: Facts) -> Plan:
     return Plan(tuple(steps), before, {"rootfs": f"image {image.label}", "image": image.label})
 
 
-def _stopped(facts: Facts) -> list[Step]:
+def _stopped(facts: ReplacementFacts) -> list[Step]:
     """Return the step that stops the container; it runs until the swap."""
     if not facts.container.running:
         return []
     return [replace(power.stop(facts.container, facts.desired), reread=True)]
 
 
-def _is_usable(facts: Facts, image: Image) -> bool:
+def _is_usable(facts: ReplacementFacts, image: Image) -> bool:
     """Return whether the image is in the holder of an earlier run, or already in the container."""
     holder, record = facts.holder, facts.record
     if holder is None or record is None or record.image != image:
@@ -85,14 +85,14 @@ def _is_usable(facts: Facts, image: Image) -> bool:
     return bool(volume) and record.volume in ("", volume)
 
 
-def _held(facts: Facts, template: Actual, image: Image) -> list[Step]:
+def _held(facts: ReplacementFacts, template: Actual, image: Image) -> list[Step]:
     """Return the steps after which the volume of the image belongs to the container."""
     holder, container = facts.holder, facts.container
     steps: list[Step] = []
     if holder is None:
         holder = _future_holder(facts, template)
         steps.append(_clone(container, template, holder, image))
-    record = record_of(holder) or Record(container.vmid, image)
+    record = record_of(holder) or HolderNotes(container.vmid, image)
     if record.target:
         return _handed_over(container, holder, record)
     size, wanted = _size(holder), _size(container)
@@ -104,7 +104,7 @@ def _held(facts: Facts, template: Actual, image: Image) -> list[Step]:
     return [*steps, _exchange(holder, record), *_handed_over(container, holder, record)]
 
 
-def _handed_over(container: Actual, holder: Actual, record: Record) -> list[Step]:
+def _handed_over(container: Actual, holder: Actual, record: HolderNotes) -> list[Step]:
     """Return the steps that move the image to the container, and note the ID of its volume."""
     volume = container.target.get(record.target, "")
     note = _note(holder, replace(record, volume=volume))
@@ -113,15 +113,15 @@ def _handed_over(container: Actual, holder: Actual, record: Record) -> list[Step
     return [] if record.volume else [note]
 
 
-def _note(holder: Actual, record: Record) -> Step:
+def _note(holder: Actual, record: HolderNotes) -> Step:
     data = with_digest({"description": record.render()}, holder)
     summary = f"Note the volume of the image on container {holder.vmid}"
     return replace(config_step(holder, summary, data), action="note", reread=True)
 
 
-def _future_holder(facts: Facts, template: Actual) -> Actual:
+def _future_holder(facts: ReplacementFacts, template: Actual) -> Actual:
     """Return the holder as the clone step will create it, for a preview of the later steps."""
-    record = Record(facts.container.vmid, image_of(template))
+    record = HolderNotes(facts.container.vmid, image_of(template))
     target = {**template.target, "description": record.render()}
     node = facts.container.node
     return replace(template, vmid=facts.vmid, node=node, target=target, digest=None)
@@ -138,7 +138,7 @@ def _clone(container: Actual, template: Actual, holder: Actual, image: Image) ->
         "full": 1,
         "storage": storage,
         "hostname": name_of_holder(container.vmid),
-        "description": Record(container.vmid, image).render(),
+        "description": HolderNotes(container.vmid, image).render(),
     }
     if container.pool:
         data["pool"] = container.pool
@@ -163,7 +163,7 @@ def _add_spare(holder: Actual) -> Step:
     return replace(step, reread=True)
 
 
-def _whole_record(record: Record, container: Actual, size: str) -> Record:
+def _whole_record(record: HolderNotes, container: Actual, size: str) -> HolderNotes:
     return replace(
         record,
         size=size,
@@ -179,7 +179,7 @@ def _free_slot(config: Mapping[str, str], *taken: str) -> str:
     return next(slot for slot in slots if slot not in config and slot not in taken)
 
 
-def _exchange(holder: Actual, record: Record) -> Step:
+def _exchange(holder: Actual, record: HolderNotes) -> Step:
     """Return the step that makes the image a mount point of the holder, in one write."""
     volumes = volumes_in(holder.target)
     data = {
@@ -191,7 +191,7 @@ def _exchange(holder: Actual, record: Record) -> Step:
     return replace(config_step(holder, summary, with_digest(data, holder)), reread=True)
 
 
-def _move(holder: Actual, record: Record) -> Step:
+def _move(holder: Actual, record: HolderNotes) -> Step:
     data = with_digest(
         {"volume": "mp0", "target-vmid": record.vmid, "target-volume": record.target}, holder
     )
@@ -199,11 +199,11 @@ def _move(holder: Actual, record: Record) -> Step:
     return Step(MOVE, summary, "POST", (*holder.path, "move_volume"), data, reread=True)
 
 
-def _swap_to_image(facts: Facts, image: Image) -> Step:
+def _swap_to_image(facts: ReplacementFacts, image: Image) -> Step:
     """Return the step that in one write makes the image the root file system, makes the old one an
     unused volume, and notes the new version.
     """
-    container, record = facts.container, facts.record or Record(0, image)
+    container, record = facts.container, facts.record or HolderNotes(0, image)
     template = facts.template
     origin = template.vmid if template is not None else None
     volume = container.target.get(record.target, "")
@@ -229,7 +229,7 @@ def _with_volume(rootfs: str, volume: str, size: str) -> str:
     return ",".join([volume, *options, f"size={size}"])
 
 
-def plan_returned(facts: Facts) -> Plan:
+def plan_returned(facts: ReplacementFacts) -> Plan:
     """Return the steps that give the container its old root file system again.
 
     Without a record of it, no steps.
@@ -254,7 +254,7 @@ def plan_returned(facts: Facts) -> Plan:
     return Plan((*_stopped(facts), _swap(container, summary, data), removal), before, after)
 
 
-def plan_confirmed(facts: Facts) -> Plan:
+def plan_confirmed(facts: ReplacementFacts) -> Plan:
     """Return the step that removes the holder; the old root stays as an unused volume."""
     if facts.holder is None or facts.record is None:
         return Plan()

@@ -32,7 +32,7 @@ from ..._spec.fleet import with_defaults
 from ..kind import CONTAINER
 from ..run import ContainerContext, read_container_options
 from .holder import name_of_holder, record_of
-from .plan import CLONE, REMOVE, Facts, plan_confirmed, plan_replaced, plan_returned
+from .plan import CLONE, REMOVE, ReplacementFacts, plan_confirmed, plan_replaced, plan_returned
 from .refusals import (
     is_of_version,
     require_changeable,
@@ -124,13 +124,13 @@ class Replacement(GuestSteps, Resource[Result]):
         wanted = Guest(CONTAINER, name, None, None, vmid_ranges=self._guest.vmid_ranges)
         return wanted.vmids.free(self._cluster.taken | self._lost)
 
-    def _read(self, actual: Actual) -> Facts:
+    def _read(self, actual: Actual) -> ReplacementFacts:
         holder = self._read_holder(actual)
         if holder is None:
-            return Facts(self._guest, actual, None, self._vmid, self._template)
+            return ReplacementFacts(self._guest, actual, None, self._vmid, self._template)
         if not _holds_for(holder, actual) or holder.template or holder.running:
             raise _not_holder(actual, [holder.vmid])
-        return Facts(self._guest, actual, holder, self._vmid, self._template)
+        return ReplacementFacts(self._guest, actual, holder, self._vmid, self._template)
 
     def _read_holder(self, actual: Actual) -> Actual | None:
         try:

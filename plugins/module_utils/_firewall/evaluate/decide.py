@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .match import is_match
-from .model import ACCEPT, DROP, UNKNOWN, Decision, Link, Packet
+from .model import ACCEPT, DROP, UNKNOWN, Link, Packet, Verdict
 
 
-def decide(links: Sequence[Link], packet: Packet) -> Decision:
+def decide(links: Sequence[Link], packet: Packet) -> Verdict:
     """Return the decision of the first rule that matches; an empty list accepts.
 
     It is UNKNOWN if a rule before it may match and would decide differently.
@@ -26,6 +26,6 @@ def decide(links: Sequence[Link], packet: Packet) -> Decision:
             continue
         for one in doubtful:
             if one.rule.accepts != link.rule.accepts:
-                return Decision(UNKNOWN, one)
-        return Decision(ACCEPT if link.rule.accepts else DROP, link)
-    return Decision(ACCEPT)
+                return Verdict(UNKNOWN, one)
+        return Verdict(ACCEPT if link.rule.accepts else DROP, link)
+    return Verdict(ACCEPT)

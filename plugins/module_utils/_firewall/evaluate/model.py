@@ -113,7 +113,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Verdict:
     """ACCEPT or DROP with the rule that decides, or UNKNOWN with the rule that cannot be evaluated.
 
     A firewall that is off accepts without a rule.

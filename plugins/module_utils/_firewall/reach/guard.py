@@ -19,7 +19,7 @@ from ..plan import after_plan
 from ..read import options_of
 from ..rules.model import Rule
 from ..scope import CLUSTER, GROUP, NODE, ROOT, FirewallScope
-from .lockout import Place, World, find_cuts
+from .lockout import NodeAddress, World, find_cuts
 from .read import local_address, read_cluster, read_cluster_firewall, read_places
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _CHECKED = (CLUSTER, NODE, GROUP)
 
 
-def guard_access(
+def require_access(
     client: Client, scope: FirewallScope, desired: DesiredFirewall, params: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Return warnings about connections that the new rules cut, if `allow_lockout` is set.
@@ -112,7 +112,7 @@ def groups_after(
     return {**groups, scope.name: after_plan(before, desired).rules}
 
 
-def _changed(place: Place, name: str, desired: DesiredFirewall) -> Place:
+def _changed(place: NodeAddress, name: str, desired: DesiredFirewall) -> NodeAddress:
     if place.node.name != name:
         return place
     firewall: Firewall = after_plan(place.node.firewall, desired)

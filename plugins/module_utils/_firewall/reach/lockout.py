@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from ..evaluate.chains import IN, OUT, node_chain
 from ..evaluate.decide import decide
-from ..evaluate.model import ACCEPT, Address, Cluster, Decision, Node, Packet
+from ..evaluate.model import ACCEPT, Address, Cluster, Node, Packet, Verdict
 
 API_PORT, SSH_PORT, COROSYNC_PORT = 8006, 22, 5405
 """Ports on the nodes. The API always has its port there, whatever a proxy before it has."""
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeAddress:
     """A node with its address, and the interface that has the address."""
 
     node: Node
@@ -32,7 +32,7 @@ class World:
     """The firewalls of the cluster and its nodes."""
 
     cluster: Cluster
-    places: tuple[Place, ...]
+    places: tuple[NodeAddress, ...]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def find_cuts(before: World, after: World, caller: Address | None) -> list[str]:
     return cuts
 
 
-def _connections(places: Sequence[Place], caller: Address | None) -> Iterator[Connection]:
+def _connections(places: Sequence[NodeAddress], caller: Address | None) -> Iterator[Connection]:
     for place in places:
         name = place.node.name
         if caller is not None and caller.version == place.address.version:
@@ -74,7 +74,7 @@ def _connections(places: Sequence[Place], caller: Address | None) -> Iterator[Co
                 yield from _corosync(other, place)
 
 
-def _corosync(source: Place, dest: Place) -> Iterator[Connection]:
+def _corosync(source: NodeAddress, dest: NodeAddress) -> Iterator[Connection]:
     names = (source.node.name, dest.node.name)
     rings = zip(*(dest.node.rings.get(name, ()) for name in names), strict=False)
     for number, (theirs, mine) in enumerate(rings):
@@ -88,7 +88,7 @@ def _corosync(source: Place, dest: Place) -> Iterator[Connection]:
         yield Connection(label, packet, names[1], names[0])
 
 
-def _decision(world: World, connection: Connection) -> Decision:
+def _decision(world: World, connection: Connection) -> Verdict:
     """Return the decision about the first packet of a connection, at its source and its end."""
     places = {place.node.name: place for place in world.places}
     source = places.get(connection.source)

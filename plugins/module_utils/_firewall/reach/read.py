@@ -20,7 +20,7 @@ from ..read import read_firewall, rules_of
 from ..rules.model import Rule
 from ..scope import CLUSTER, NODE, ROOT, FirewallScope, plain_scope
 from .addresses import interface_of, nics_of
-from .lockout import Place
+from .lockout import NodeAddress
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -49,7 +49,7 @@ def read_cluster_firewall(client: Client) -> Firewall:
     return read_firewall(client, plain_scope(CLUSTER, None))
 
 
-def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Place, ...]:
+def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[NodeAddress, ...]:
     """Return these nodes with their firewalls, by default all; nodes that are offline are left out.
 
     The firewall of a node is on the node itself, so it cannot be read while the node is offline.
@@ -60,13 +60,13 @@ def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Pla
     online = [row for row in members if row.get("online") and row.get("ip")]
     chosen = [row for row in online if wanted is None or str(row["name"]) in wanted]
 
-    def read_one(row: Mapping[str, Any]) -> Place:
+    def read_one(row: Mapping[str, Any]) -> NodeAddress:
         name, address = str(row["name"]), str(row["ip"])
         firewall = read_firewall(client, plain_scope(NODE, name))
         interfaces = client.get("nodes", name, "network") or ()
         iface, network = interface_of(interfaces, address)
         node = Node(name, firewall, network or address, rings)
-        return Place(node, ipaddress.ip_address(address), iface)
+        return NodeAddress(node, ipaddress.ip_address(address), iface)
 
     return tuple(side_by_side(read_one, chosen, _WORKERS))
 

@@ -23,15 +23,15 @@ from ..evaluate.model import (
     UNKNOWN,
     Address,
     Cluster,
-    Decision,
     Guest,
     Nic,
     Packet,
+    Verdict,
 )
 from ..find_scope import find_scope
 from ..rules.model import Rule
 from ..scope import GUEST
-from .lockout import Place
+from .lockout import NodeAddress
 from .read import read_cluster, read_cluster_firewall, read_guest, read_places
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class End:
     addresses: tuple[Address, ...]
     guest: Guest | None = None
     nic: Nic | None = None
-    place: Place | None = None
+    place: NodeAddress | None = None
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -132,7 +132,7 @@ def _address(option: str, text: str) -> Address:
         ) from None
 
 
-def node_end(name: str, places: tuple[Place, ...], addresses: tuple[Address, ...]) -> End:
+def node_end(name: str, places: tuple[NodeAddress, ...], addresses: tuple[Address, ...]) -> End:
     """Return the end on a node. Raises ConfigurationError if the node was not found."""
     if not places:
         raise ConfigurationError(
@@ -195,7 +195,7 @@ def _icmp_type(params: Mapping[str, Any], version: int) -> tuple[int, int]:
 
 def decisions_of(
     cluster: Cluster, source: End, dest: End, packet: Packet
-) -> Iterator[tuple[str, str, Decision]]:
+) -> Iterator[tuple[str, str, Verdict]]:
     """Yield the place, the direction and the decision of each firewall on the way (pure)."""
     for end, direction in ((source, OUT), (dest, IN)):
         if end.guest is not None and end.nic is not None:
@@ -207,7 +207,7 @@ def decisions_of(
         yield end.label, direction, decide(links, replace(packet, iface=end.iface))
 
 
-def deciding_of(decisions: list[Decision]) -> int | None:
+def deciding_of(decisions: list[Verdict]) -> int | None:
     """Return the place of the decision that counts: the first that does not accept, or the last."""
     for place, decision in enumerate(decisions):
         if decision.verdict != ACCEPT:
@@ -215,7 +215,7 @@ def deciding_of(decisions: list[Decision]) -> int | None:
     return len(decisions) - 1 if decisions else None
 
 
-def reachable_of(decisions: list[Decision]) -> bool | None:
+def reachable_of(decisions: list[Verdict]) -> bool | None:
     """Return whether all firewalls accept; None if one of them cannot be evaluated."""
     verdicts = {decision.verdict for decision in decisions}
     if verdicts <= {ACCEPT}:
@@ -223,7 +223,7 @@ def reachable_of(decisions: list[Decision]) -> bool | None:
     return None if verdicts <= {ACCEPT, UNKNOWN} else False
 
 
-def shown_decision(place: str, direction: str, decision: Decision) -> dict[str, Any]:
+def shown_decision(place: str, direction: str, decision: Verdict) -> dict[str, Any]:
     """Return a decision as the module shows it."""
     link = decision.link
     return {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.placement import Needs, why_not
-from ..._cluster.rules import Rules
+from ..._cluster.rules import PlacementRules
 from ..._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from ..._cluster.tenant import owns
 from ..._cluster.view import ClusterView
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-def shared_rules(desired: Guest) -> Rules | None:
+def shared_rules(desired: Guest) -> PlacementRules | None:
     """Return the rules of a VM that VMs of other runs can break, or None (pure)."""
     if desired.node:
         return None
@@ -44,7 +44,9 @@ def shared_rules(desired: Guest) -> Rules | None:
     return None
 
 
-def why_crowded(cluster: ClusterState, node: str, needs: Needs, rules: Rules) -> str | None:
+def why_crowded(
+    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules
+) -> str | None:
     """Return why other VMs make a node unfit for the VM that is on it, or None (pure)."""
     if node not in cluster.nodes or not cluster.nodes[node].online:
         return None
@@ -58,7 +60,7 @@ class PlacementRule:
 
     cluster_view: ClusterView
     kind: Kind
-    rules: Rules
+    rules: PlacementRules
     needs: Needs
     node: str
     label: str

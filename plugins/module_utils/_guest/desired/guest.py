@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from ..._cluster.quota import read_limits
-from ..._cluster.rules import Rules
+from ..._cluster.rules import PlacementRules
 from ..._cluster.tenant import foreign_tag, tenant_tag
 from ..._cluster.vmids import read_vmid_ranges
 from ..._core import validate
@@ -68,7 +68,7 @@ def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
         description=_notes(options["description"]),
         vmid_ranges=read_vmid_ranges(options["vmid_range"], options["vmid_bands"]),
         replace_image=bool(options.get("replace_image")),
-        rules=options["placement"] or Rules(),
+        rules=options["placement"] or PlacementRules(),
         shared_sources=frozenset(options["shared_sources"] or ()),
         limits=read_limits(options),
         isolation=read_isolation(options),

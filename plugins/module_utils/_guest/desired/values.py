@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..._cluster.rules import Rules, read_rules
+from ..._cluster.rules import PlacementRules, read_rules
 from ..._cluster.storages.images import parse_image
 from ..._core import validate
 from ..._core.quantities import parse_disk_size
@@ -125,7 +125,7 @@ def _ipv6(address: str, what: str) -> str:
     return address if address in WORDS_FOR_IPV6 else validate.cidr(address, 6, what)
 
 
-def _placement(options: Mapping[str, Any], _what: str) -> Rules:
+def _placement(options: Mapping[str, Any], _what: str) -> PlacementRules:
     return read_rules(options)
 
 

@@ -17,7 +17,7 @@ from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, UnknownVm
 from ..._resource.execute import Sent, execute
 from ..._resource.plan import Plan, Step
-from ..._resource.race import Rule, resolve_race
+from ..._resource.race import RaceRule, resolve_race
 from ..context import AnyContext
 from ..create.leftover import has_task_failed, remove_left, with_remainder
 from ..create.new_guest import NewGuest
@@ -202,14 +202,14 @@ class NewResource(GuestSteps):
 
     def guard(self, step: Step) -> None:
         if step.action not in _BUILDING or writes_notes_only(step):
-            self.check_races()
+            self.resolve_races()
 
     def await_final(self) -> tuple[str, ...]:
-        self.check_races()
+        self.resolve_races()
         return ()
 
-    def check_races(self) -> None:
-        """Check once whether guests of other runs break the rules for name, quota and place.
+    def resolve_races(self) -> None:
+        """Resolve the races for name, quota and place with other runs, once.
 
         The VM has its marker until then: no other run uses it, and it can be removed.
         """
@@ -238,7 +238,7 @@ class NewResource(GuestSteps):
         self._is_removed = True
 
 
-def _race_rules(client: Client, vm: Numbered, cluster_view: ClusterView) -> Iterator[Rule]:
+def _race_rules(client: Client, vm: Numbered, cluster_view: ClusterView) -> Iterator[RaceRule]:
     """Yield the rules that guests of other runs can break at the same time."""
     desired = vm.desired
     label = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, why_not
 from ..._cluster.quota import Figures
-from ..._cluster.rules import Rules
+from ..._cluster.rules import PlacementRules
 from ..._cluster.site import require_own_node
 from ..._cluster.state import ClusterState
 from ..._cluster.vmids import advice
@@ -208,9 +208,9 @@ def fixed_place(aim: GuestAim[Any], cluster: ClusterState, connection: Connectio
     return Choice(default, reasons=("it is the default node of the connection",))
 
 
-def rules_of(aim: GuestAim[Any], connection: Connection) -> Rules:
+def rules_of(aim: GuestAim[Any], connection: Connection) -> PlacementRules:
     """Return the rules for the choice of the node, with the nodes that the connection names."""
-    rules: Rules = aim.desired.guest.rules
+    rules: PlacementRules = aim.desired.guest.rules
     if rules.nodes:
         return rules
     if connection.node and aim.nodes is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._cluster.placement import Needs, require_room, require_storage
 from ..._cluster.restoring import is_bare
-from ..._cluster.rules import Rules
+from ..._cluster.rules import PlacementRules
 from ..._cluster.state import ClusterState
 from ..._container.plan.decide import require_unprivileged
 from ..._core.errors import Conflict, ValidationFailed
@@ -326,7 +326,7 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
             room[storage] -= read_size(drive.get("size")) or 0
     needed = {storage: size for storage, size in room.items() if size > 0}
     needs = Needs(room=needed, label=actual.label)
-    require_room(cluster, actual.node, needs, Rules(), actual.label)
+    require_room(cluster, actual.node, needs, PlacementRules(), actual.label)
 
 
 def _refused(actual: Actual, answer: str, next_step: str) -> Conflict:

@@ -120,18 +120,18 @@ def require_other_manager(rows: Any, name: str, attempted: str) -> None:
         )
 
 
-def _check_monitor(client: Api, node: str, name: str, attempted: str) -> None:
+def _require_spare_monitor(client: Api, node: str, name: str, attempted: str) -> None:
     """Refuse the loss of the last monitor, and of one that the quorum of monitors needs."""
     answer = read_safety(client, node, "mon", name, "destroy")
     require_safe(answer, attempted, "Create or start another monitor first")
 
 
-def _check_manager(client: Api, node: str, name: str, attempted: str) -> None:
+def _require_spare_manager(client: Api, node: str, name: str, attempted: str) -> None:
     rows = client.get("nodes", node, "ceph", "mgr", attempted=attempted)
     require_other_manager(rows, name, attempted)
 
 
-def _check_metadata_server(client: Api, node: str, name: str, attempted: str) -> None:
+def _require_spare_metadata_server(client: Api, node: str, name: str, attempted: str) -> None:
     """Refuse the loss of a metadata server that a file system needs."""
     require_safe(read_safety(client, node, "mds", name, "stop"), attempted)
 
@@ -184,9 +184,9 @@ _MON_ADDRESS = Field(
     merge=_kept_addresses,
     show=sorted,
 )
-MON = _table("mon", _check_monitor, (_MON_ADDRESS,), daemon_name)
-MGR = _table("mgr", _check_manager, (), daemon_name)
-MDS = _table("mds", _check_metadata_server, (), mds_name)
+MON = _table("mon", _require_spare_monitor, (_MON_ADDRESS,), daemon_name)
+MGR = _table("mgr", _require_spare_manager, (), daemon_name)
+MDS = _table("mds", _require_spare_metadata_server, (), mds_name)
 
 
 def run_daemon(

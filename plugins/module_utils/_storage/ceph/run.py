@@ -108,7 +108,7 @@ def precheck(
     """
     label = POOL.label(desired.keys)
     if change.deletes:
-        return _check_removal(removes, client, desired.keys["name"], f"{label} was not deleted")
+        return _require_removable(removes, client, desired.keys["name"], f"{label} was not deleted")
     attempted = f"{label} was not {'created' if change.creates else 'changed'}"
     require_order(desired.values, attempted)
     if "crush_rule" in change.sets:
@@ -150,7 +150,7 @@ def find_storages(storages: Iterable[Mapping[str, Any]], pool: str) -> list[str]
     )
 
 
-def _check_removal(removes: bool, client: Api, pool: str, attempted: str) -> tuple[str, ...]:
+def _require_removable(removes: bool, client: Api, pool: str, attempted: str) -> tuple[str, ...]:
     """Refuse the removal of a pool in use; return warnings about unknown users."""
     rows = client.get("storage", attempted="Could not list the storages") or []
     storages = find_storages(rows, pool)

@@ -40,9 +40,9 @@ class StoredSnippet(Resource[Result]):
         self.now = files.read(volume.file.name)
         self.plan = plan_snippet(volume, self.now, data, files.path)
         if self.plan.changed or self.found is None:
-            self.plan = replace(self.plan, warnings=self._check_place())
+            self.plan = replace(self.plan, warnings=self._require_place())
 
-    def _check_place(self) -> tuple[str, ...]:
+    def _require_place(self) -> tuple[str, ...]:
         """Return a warning if PVE does not list snippets to the caller.
 
         Raises ConfigurationError if the directory is not that of the storage.

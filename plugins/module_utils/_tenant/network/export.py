@@ -21,7 +21,7 @@ from ..._firewall.read import groups_of, rules_of, sets_of
 from ..._firewall.rules.model import Rule
 from ..._firewall.scope import ROOT
 from ..._sdn.forms import running_of, view_of
-from ..._sdn.model import SUBNETS, VNETS, Reading, Section, Sections
+from ..._sdn.model import SUBNETS, VNETS, SdnReading, Section, Sections
 from ..._sdn.plan import ROOT as SDN
 from ..._sdn.read import read_sdn, with_subnets
 from ..model import read_tenant
@@ -83,7 +83,7 @@ def _running(reader: Client, tags: Iterable[str]) -> Sections:
     vnets: dict[str, Any] = {}
     for tag in tags:
         vnets.update(vnets_of(tag, reading.running))
-    own = Reading({**reading.running, VNETS: vnets}, reading.pending)
+    own = SdnReading({**reading.running, VNETS: vnets}, reading.pending)
     return with_subnets(reader, own).running
 
 

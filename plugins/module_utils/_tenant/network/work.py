@@ -25,7 +25,7 @@ from ..._resource.engine import apply_plan
 from ..._resource.plan import Plan
 from ..._sdn.model import VNETS, Sections
 from ..._sdn.read import read_sdn
-from ..._sdn.run import SdnWork, converge, prepare
+from ..._sdn.run import SdnWork, apply_work, prepare
 from ..model import Tenant
 from ..work import Report
 from . import firewall, sdn
@@ -156,7 +156,7 @@ def _changed(parts: Iterable[NetworkPart]) -> tuple[NetworkPart, ...]:
 
 
 def _write_sdn(work: SdnWork, client: Client) -> Result:
-    return converge(replace(work, client=client, wait=_WAIT), False)
+    return apply_work(replace(work, client=client, wait=_WAIT), False)
 
 
 def _read_names(client: Client, sets: frozenset[str]) -> Firewall:

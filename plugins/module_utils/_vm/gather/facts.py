@@ -14,17 +14,17 @@ from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.place import usage_for
 from ..._guest.plan.allocation import needs_definitions
 from ..plan.decide import Aim
-from ..plan.facts import Facts
+from ..plan.facts import VmFacts
 from ..plan.intent import Intent
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
 
 
-def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Facts:
+def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the change needs it."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     new = with_new_volumes(desired, actual.target)
-    facts = Facts(
+    facts = VmFacts(
         cluster,
         release=reads.release_for(change.sets),
         bridges=reads.bridges_on(intent.node, intent.bridges),
@@ -47,10 +47,10 @@ def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> Fact
     )
 
 
-def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> Facts:
+def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the VM needs it."""
     desired = aim.desired
-    facts = Facts(
+    facts = VmFacts(
         cluster,
         release=reads.release_for(aim.options),
         bridges=reads.bridges_on(node, aim.bridges),

@@ -36,7 +36,7 @@ from ..config.figures import cores_of, cpus_of, figures_of, memory_of
 from ..kind import VM
 from ..model import DesiredVm
 from .clone import archived_vm, clone_of, restored_of
-from .facts import Facts
+from .facts import VmFacts
 from .intent import Intent, snippets_of
 from .origin import Origin
 from .refusals.disks import (
@@ -170,7 +170,7 @@ def require_usable(aim: Aim, node: str, cluster: ClusterState, connection: Conne
     require_snippet_storages(aim.snippets, node, cluster)
 
 
-def placed(aim: Aim, choice: Choice, facts: Facts, connection: Connection) -> Placed[Aim]:
+def placed(aim: Aim, choice: Choice, facts: VmFacts, connection: Connection) -> Placed[Aim]:
     """Return the VM on its node. Raises FleetError for each refusal."""
     desired, node, cluster = aim.desired, choice.node, facts.cluster
     require_version(aim.label, aim.options, facts.release)
@@ -212,7 +212,7 @@ def require_possible(intent: Intent, cluster: ClusterState, connection: Connecti
     require_snippet_storages(intent.snippets, intent.node, cluster)
 
 
-def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
+def decide(intent: Intent, facts: VmFacts, connection: Connection) -> Decision:
     """Return the plan from the VM to the desired VM. Raises FleetError for each refusal."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_version(actual.label, change.sets, facts.release)
@@ -241,7 +241,7 @@ def decide(intent: Intent, facts: Facts, connection: Connection) -> Decision:
     return Decision(plan, intent.takes(room), sizes)
 
 
-def _plan(intent: Intent, facts: Facts, sizes: Mapping[str, int]) -> Plan:
+def _plan(intent: Intent, facts: VmFacts, sizes: Mapping[str, int]) -> Plan:
     desired, actual = intent.desired, intent.actual
     change = with_images(intent.change, desired, actual.target, sizes)
     storages = facts.cluster.shared_storages

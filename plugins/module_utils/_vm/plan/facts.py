@@ -45,7 +45,7 @@ class SeenSnippet:
 
 
 @dataclass(frozen=True)
-class Facts(GuestFacts):
+class VmFacts(GuestFacts):
     """The answers of the cluster before the plan of a VM is decided."""
 
     images: Mapping[str, Image] = field(default_factory=dict)  # by volume

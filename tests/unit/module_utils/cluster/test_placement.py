@@ -23,7 +23,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement impor
     Needs,
     choose_node,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import Rules, read_rules
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import (
+    PlacementRules,
+    read_rules,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     ClusterState,
     cluster_state_of,
@@ -222,7 +225,9 @@ class Oracle:
         return least is None or row["maxmem"] - row["mem"] - needs.memory >= least
 
 
-def outcome(picture: ClusterState, needs: Needs, rules: Rules, bridges: Any) -> Choice | FleetError:
+def outcome(
+    picture: ClusterState, needs: Needs, rules: PlacementRules, bridges: Any
+) -> Choice | FleetError:
     try:
         return choose_node(picture, needs, rules, bridges)
     except FleetError as error:

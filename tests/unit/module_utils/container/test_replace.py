@@ -15,11 +15,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import St
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import Image
 from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.holder import (
-    Record,
+    HolderNotes,
     record_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.plan import (
-    Facts,
+    ReplacementFacts,
     plan_replaced,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.refusals import (
@@ -43,15 +43,15 @@ def guest(vmid: int, **config: str) -> Actual:
 WEB = guest(100, rootfs="ceph:vm-100-disk-0,acl=1,size=2G", unused0="ceph:vm-100-disk-7")
 TEMPLATE = guest(901, rootfs="ceph:base-901-disk-0,size=2G", template="1", tags="version-2")
 TEMPLATE = replace(TEMPLATE, target={**TEMPLATE.target, "hostname": "golden"})
-MOVED = Record(100, NEW, "2G", "unused1", "", OLD, "debian", WEB.target["rootfs"])
+MOVED = HolderNotes(100, NEW, "2G", "unused1", "", OLD, "debian", WEB.target["rootfs"])
 
 
-def holder(record: Record, **config: str) -> Actual:
+def holder(record: HolderNotes, **config: str) -> Actual:
     return guest(555, rootfs="ceph:vm-555-disk-1,size=1G", description=record.render(), **config)
 
 
 def actions(container: Actual, held: Actual | None) -> list[str]:
-    plan = plan_replaced(Facts(DESIRED, container, held, 555, TEMPLATE))
+    plan = plan_replaced(ReplacementFacts(DESIRED, container, held, 555, TEMPLATE))
     return [step.action for step in plan.steps]
 
 
@@ -60,9 +60,9 @@ def with_volume(volume: str) -> Actual:
 
 
 @pytest.mark.parametrize(
-    "record", [Record(100, NEW), MOVED, replace(MOVED, volume="ceph:vm-100-disk-8")], ids=str
+    "record", [HolderNotes(100, NEW), MOVED, replace(MOVED, volume="ceph:vm-100-disk-8")], ids=str
 )
-def test_a_record_is_read_from_the_notes_that_it_was_written_to(record: Record) -> None:
+def test_a_record_is_read_from_the_notes_that_it_was_written_to(record: HolderNotes) -> None:
     assert record_of(holder(record)) == record
 
 
@@ -74,7 +74,7 @@ def test_other_notes_have_no_record(notes: str) -> None:
 def test_a_run_continues_where_the_last_one_ended() -> None:
     rest = ["config", "config", "move volume", "note", "swap"]
     assert actions(WEB, None) == ["clone", *rest]
-    assert actions(WEB, holder(Record(100, NEW), mp0="ceph:vm-555-disk-2,size=1G")) == [
+    assert actions(WEB, holder(HolderNotes(100, NEW), mp0="ceph:vm-555-disk-2,size=1G")) == [
         "resize",
         *rest[1:],
     ]
@@ -91,12 +91,12 @@ def test_only_the_recorded_volume_becomes_the_root() -> None:
     assert actions(WEB, held) == again
     occupied = holder(MOVED, mp0="ceph:vm-555-disk-0,mp=/image")
     assert actions(with_volume("ceph:vm-100-disk-9"), occupied) == again
-    assert actions(WEB, holder(Record(100, Image("golden", "3")))) == again
+    assert actions(WEB, holder(HolderNotes(100, Image("golden", "3")))) == again
 
 
 def test_the_new_root_keeps_the_options_of_the_old_one() -> None:
     held = holder(replace(MOVED, volume="ceph:vm-100-disk-8"))
-    facts = Facts(DESIRED, with_volume("ceph:vm-100-disk-8"), held, 555, TEMPLATE)
+    facts = ReplacementFacts(DESIRED, with_volume("ceph:vm-100-disk-8"), held, 555, TEMPLATE)
     (swap,) = plan_replaced(facts).steps
     assert swap.data == {
         "rootfs": "ceph:vm-100-disk-8,acl=1,size=2G",

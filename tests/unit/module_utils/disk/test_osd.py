@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_osd import OsdTask
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan, Step
-from ansible_collections.pve.fleet.plugins.module_utils._resource.planned import Planned
+from ansible_collections.pve.fleet.plugins.module_utils._resource.planned import PlannedStep
 from tests.fake_clock import FakeClock
 
 STEP = Step("start", "start osd.0", "POST", ("nodes", "pve1", "services", "ceph-osd@0", "start"))
@@ -26,6 +26,6 @@ class Wrong(FakeClock):
 def test_the_wait_ends_although_the_time_of_day_stands_still() -> None:
     clock = Wrong()
     client: Any = SimpleNamespace(clock=clock)
-    task = OsdTask(client, "osd.0", lambda: Planned(Plan((STEP,)), {}))
+    task = OsdTask(client, "osd.0", lambda: PlannedStep(Plan((STEP,)), {}))
     assert task.await_final() == ()
     assert sum(clock.slept) == 60

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._drill.record import (
-    Record,
+    DrillRecord,
     extended,
     read_record,
 )
@@ -34,7 +34,7 @@ PROVEN: dict[str, Any] = {
 FAILED: dict[str, Any] = {**WEB, "outcome": "failed", "msg": "no room", "restore_seconds": 5}
 
 
-def add(record: Record, *rows: dict[str, Any], ended: int) -> dict[str, Any]:
+def add(record: DrillRecord, *rows: dict[str, Any], ended: int) -> dict[str, Any]:
     return extended(record, rows, run="00ff00", began=ended - 100, ended=ended)
 
 
@@ -44,7 +44,7 @@ def validate(document: dict[str, Any]) -> None:
 
 
 def test_a_later_failure_keeps_the_last_proof() -> None:
-    first = add(Record(), PROVEN, ended=1_000_000)
+    first = add(DrillRecord(), PROVEN, ended=1_000_000)
     second = add(read_record(json.dumps(first)), FAILED, ended=2_000_000)
     for document in (first, second):
         validate(document)
@@ -60,7 +60,7 @@ def test_a_later_failure_keeps_the_last_proof() -> None:
 
 
 def test_a_reused_vmid_is_another_guest() -> None:
-    first = add(Record(), PROVEN, ended=1_000_000)
+    first = add(DrillRecord(), PROVEN, ended=1_000_000)
     second = add(read_record(json.dumps(first)), {**FAILED, "name": "shop"}, ended=2_000_000)
     assert [guest["proven"] is None for guest in second["guests"]] == [True, False]
 
@@ -72,4 +72,4 @@ def test_a_reused_vmid_is_another_guest() -> None:
 def test_another_file_is_refused(text: str) -> None:
     with pytest.raises(ValidationFailed):
         read_record(text)
-    assert read_record(" \n") == Record()
+    assert read_record(" \n") == DrillRecord()

@@ -16,8 +16,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
-    Place,
     Restoring,
+    SiteNames,
     find_missing,
     incoming_of,
     with_source,
@@ -103,14 +103,14 @@ def test_a_guest_without_a_name_cannot_be_described() -> None:
 
 
 def test_each_missing_storage_and_bridge_is_found() -> None:
-    place = Place({"zfs": frozenset(("images",)), "nas": frozenset(("backup",))}, frozenset())
+    place = SiteNames({"zfs": frozenset(("images",)), "nas": frozenset(("backup",))}, frozenset())
     found = find_missing(desired(), chosen(), place)
     assert [text.partition(": ")[2].partition(" is not")[0] for text in found] == [
         "storage ceph for its disks",
         "bridge or VNet vmbr1",
     ]
     mapped = desired(storage="zfs", networks={"vmbr1": "vmbr0"})
-    here = Place(place.storages, frozenset(("vmbr0",)))
+    here = SiteNames(place.storages, frozenset(("vmbr0",)))
     assert find_missing(mapped, chosen(), here) == []
     assert "storage nas" in find_missing(desired(storage="nas"), chosen(), here)[0]
 

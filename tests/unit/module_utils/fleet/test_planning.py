@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import PruneScope, read_items
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import (
-    Planned,
+    PlannedGuest,
     Planner,
     out_of_list,
     vmids_of,
@@ -108,7 +108,7 @@ def lists(draw: st.DrawFn) -> dict[str, Any]:
     return {**DEFAULTS, **BLANK, "tenant": "acme", "placement": rules, "quota": quota, "vms": vms}
 
 
-def made(plans: list[Planned]) -> list[VmRow]:
+def made(plans: list[PlannedGuest]) -> list[VmRow]:
     return [one.row for one in plans if one.row is not None and one.vm_plan is not None]
 
 

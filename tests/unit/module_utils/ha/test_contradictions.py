@@ -11,25 +11,25 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._ha.contradictions import (
     GROUP,
     PLACE,
-    Rule,
+    EnabledRule,
     find_contradictions,
     rule_of,
 )
 
 
-def place(*resources: str, **nodes: int) -> Rule:
-    return Rule(PLACE, frozenset(resources), nodes)
+def place(*resources: str, **nodes: int) -> EnabledRule:
+    return EnabledRule(PLACE, frozenset(resources), nodes)
 
 
-def apart(*resources: str) -> Rule:
-    return Rule(GROUP, frozenset(resources), affinity="negative")
+def apart(*resources: str) -> EnabledRule:
+    return EnabledRule(GROUP, frozenset(resources), affinity="negative")
 
 
-def together(*resources: str) -> Rule:
-    return Rule(GROUP, frozenset(resources), affinity="positive")
+def together(*resources: str) -> EnabledRule:
+    return EnabledRule(GROUP, frozenset(resources), affinity="positive")
 
 
-CASES: list[tuple[dict[str, Rule], str]] = [
+CASES: list[tuple[dict[str, EnabledRule], str]] = [
     ({"new": place("a", n1=0)}, ""),
     ({"new": place("a", n1=2, n2=0), "x": place("b", n1=0)}, ""),
     ({"new": place("a", n1=0), "x": place("a", n2=0)}, "one node-affinity rule only: new or x"),
@@ -64,7 +64,7 @@ CASES: list[tuple[dict[str, Rule], str]] = [
 
 
 @pytest.mark.parametrize(("rules", "text"), CASES, ids=range(len(CASES)))
-def test_contradictions(rules: dict[str, Rule], text: str) -> None:
+def test_contradictions(rules: dict[str, EnabledRule], text: str) -> None:
     found = find_contradictions("new", rules, 3)
     if not text:
         assert found == []
@@ -81,5 +81,5 @@ def test_rule_from_values() -> None:
         "affinity": "",
         "disable": False,
     }
-    assert rule_of(values) == Rule(PLACE, frozenset({"vm:100"}), {"pve1": 2, "pve2": 0})
+    assert rule_of(values) == EnabledRule(PLACE, frozenset({"vm:100"}), {"pve1": 2, "pve2": 0})
     assert rule_of({**values, "disable": True}) is None

@@ -25,7 +25,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 from ansible_collections.pve.fleet.plugins.module_utils._estate.placement import placements_of
 from ansible_collections.pve.fleet.plugins.module_utils._ha.keep import (
     HaState,
-    Kept,
+    KeptPlacement,
     plan_kept,
     require_allowed,
 )
@@ -114,9 +114,9 @@ def test_keep_of_a_preference_is_refused() -> None:
 # -- the plan -------------------------------------------------------------------------------------
 
 
-def placement(*rules: DerivedRule, listed: str = "vm:101 vm:102 vm:103") -> Kept:
+def placement(*rules: DerivedRule, listed: str = "vm:101 vm:102 vm:103") -> KeptPlacement:
     sids = frozenset(listed.split())
-    return Kept(rules, scope_of([ACME]), sids, sids | {"vm:201"}, frozenset({"vm:101"}), 3)
+    return KeptPlacement(rules, scope_of([ACME]), sids, sids | {"vm:201"}, frozenset({"vm:101"}), 3)
 
 
 def rule(**answer: str) -> dict[str, object]:
@@ -127,7 +127,7 @@ def rule(**answer: str) -> dict[str, object]:
 NO_CLIENT: Any = None  # a plan needs no request
 
 
-def planned(kept_rules: Kept, state: HaState) -> list[str]:
+def planned(kept_rules: KeptPlacement, state: HaState) -> list[str]:
     plan = plan_kept(kept_rules, state, NO_CLIENT)
     return [text for one in plan.resources for text in one.plan.summaries]
 

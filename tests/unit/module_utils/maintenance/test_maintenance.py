@@ -17,10 +17,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._maintenance.ha_places i
     ha_state_of,
     why_kept,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._maintenance.model import HaState, Wanted
+from ansible_collections.pve.fleet.plugins.module_utils._maintenance.model import (
+    HaState,
+    MaintenanceOptions,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.read import (
     CephState,
-    Facts,
+    MaintenanceFacts,
     NodeState,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.standing import (
@@ -39,16 +42,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._node.record import (
     EVACUATED,
     PENDING,
     RETURNING,
-    Record,
+    NodeRecord,
 )
 
 NODES = ("pve1", "pve2", "pve3")
-RECORD = Record(EVACUATED, 1000, {101: "ab12", 400: ""}, frozenset({400}), ("ceph",), (), "9.2.11")
+RECORD = NodeRecord(
+    EVACUATED, 1000, {101: "ab12", 400: ""}, frozenset({400}), ("ceph",), (), "9.2.11"
+)
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> MaintenanceFacts:
     members = dict.fromkeys(NODES, True)
-    return replace(Facts(True, members, HaState(), None), **changes)
+    return replace(MaintenanceFacts(True, members, HaState(), None), **changes)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,7 @@ def test_an_ha_manager_in_trouble(state: str) -> None:
 def test_what_a_node_lacks() -> None:
     record = replace(RECORD, services=("pveproxy",))
     whole = NodeState(("pveproxy", "sshd"), ("ceph", "local"), "9.10.1")
-    wanted = Wanted("pve2", "returned")
+    wanted = MaintenanceOptions("pve2", "returned")
     assert find_missing(record, whole, wanted) == []
     assert find_missing(record, whole, replace(wanted, version="9.10.1")) == []
     assert find_missing(record, NodeState((), (), "9.2.9"), wanted) == [
@@ -105,7 +110,7 @@ def test_what_a_node_lacks() -> None:
 
 def test_a_node_that_must_have_rebooted() -> None:
     record = replace(RECORD, booted=1000)
-    wanted = Wanted("pve2", "complete", rebooted=True)
+    wanted = MaintenanceOptions("pve2", "complete", rebooted=True)
     for booted, found in ((1005, ["it has not rebooted since it was evacuated"]), (2000, [])):
         state = NodeState((), ("ceph",), "9.2.11", booted)
         assert find_missing(record, state, wanted) == found

@@ -10,12 +10,14 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._node.record import (
     EVACUATED,
-    Record,
+    NodeRecord,
     join_record,
     split_record,
 )
 
-RECORD = Record(EVACUATED, 1000, {101: "ab12", 400: ""}, frozenset({400}), ("ceph",), (), "9.2.11")
+RECORD = NodeRecord(
+    EVACUATED, 1000, {101: "ab12", 400: ""}, frozenset({400}), ("ceph",), (), "9.2.11"
+)
 
 
 def test_a_record_survives_the_notes() -> None:

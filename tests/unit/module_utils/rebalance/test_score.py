@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import Rules
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import PlacementRules
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     ClusterState,
     cluster_state_of,
@@ -36,13 +36,14 @@ def cluster(*rows: dict[str, Any]) -> ClusterState:
     return cluster_state_of(rows, {"qemu", "lxc"})
 
 
-def proposed(found: ClusterState, rules: Rules | None = None) -> Proposal | None:
-    return propose(balance_of(found, rules or Rules()), found.guests)
+def proposed(found: ClusterState, rules: PlacementRules | None = None) -> Proposal | None:
+    return propose(balance_of(found, rules or PlacementRules()), found.guests)
 
 
 def test_score_is_the_deviation_of_the_shares() -> None:
     found = balance_of(
-        cluster(node("a"), node("b"), guest(1, "a", 4), guest(2, "a", 9, template=1)), Rules()
+        cluster(node("a"), node("b"), guest(1, "a", 4), guest(2, "a", 9, template=1)),
+        PlacementRules(),
     )
     assert found.shares == {"a": 40.0, "b": 0.0}
     assert found.score == 20.0
@@ -58,8 +59,8 @@ def test_nodes_that_take_no_guests_do_not_count(left_out: dict[str, Any]) -> Non
 
 def test_nodes_that_the_rules_exclude_do_not_count() -> None:
     rows = cluster(node("a"), node("b"), node("c"), guest(1, "a", 4), guest(2, "a", 4))
-    assert set(balance_of(rows, Rules(exclude=frozenset("c"))).shares) == {"a", "b"}
-    assert set(balance_of(rows, Rules(own=("a", "c"))).shares) == {"a", "c"}
+    assert set(balance_of(rows, PlacementRules(exclude=frozenset("c"))).shares) == {"a", "b"}
+    assert set(balance_of(rows, PlacementRules(own=("a", "c"))).shares) == {"a", "c"}
 
 
 def test_the_most_useful_guest_moves_to_the_node_with_the_lowest_share_first() -> None:

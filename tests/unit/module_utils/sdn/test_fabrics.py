@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._sdn.forms import (
     running_of,
     view_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import Surroundings
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import SdnContext
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.plan import after_plan, object_steps
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.preconditions import require_valid
 
@@ -46,7 +46,7 @@ RUNNING = {
     "fabrics": running_of("fabrics", [UNDER, {"id": "edge", "protocol": "bgp"}]),
     "fabric_nodes": running_of("fabric_nodes", [FIRST]),
 }
-AROUND = Surroundings(
+AROUND = SdnContext(
     nodes=frozenset(("pve1", "pve2")), interfaces={"pve1": frozenset(("ens19", "ens20"))}
 )
 NODE: dict[str, Any] = {"fabric": "under", "node": "pve1", "ip": "10.9.0.1"}

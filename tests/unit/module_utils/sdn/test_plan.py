@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import Desired
+from ansible_collections.pve.fleet.plugins.module_utils._sdn.model import DesiredSdn
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.plan import after_plan
 
 RUNNING = {
@@ -22,11 +22,11 @@ RUNNING = {
 
 def test_exact_sections_keep_the_networks_of_tenants() -> None:
     sections = frozenset(("vnets", "subnets"))
-    after = after_plan(RUNNING, Desired({"vnets": {}, "subnets": {}}, sections))
+    after = after_plan(RUNNING, DesiredSdn({"vnets": {}, "subnets": {}}, sections))
     assert list(after["vnets"]) == ["tfront"]
     assert list(after["subnets"]) == ["teams-10.2.0.0-24"]
 
 
 def test_a_vnet_of_a_tenant_is_removed_if_it_is_listed_as_absent() -> None:
-    after = after_plan(RUNNING, Desired({"vnets": {"tfront": None}}))
+    after = after_plan(RUNNING, DesiredSdn({"vnets": {"tfront": None}}))
     assert list(after["vnets"]) == ["blue"]

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from ..forms import (
     ByType,
     Form,
+    ObjectForm,
     Option,
-    Record,
     address,
     bucket,
     count,
@@ -42,11 +42,11 @@ from ..forms import (
     whole,
 )
 
-_CLUSTER_ACME_PLUGINS = Record(
+_CLUSTER_ACME_PLUGINS = ObjectForm(
     {"plugin": name},
     {**each(text, "type api nodes digest"), "validation-delay": whole, "disable": flag},
 )
-_NODES_GUEST = Record(
+_NODES_GUEST = ObjectForm(
     {"vmid": vmid},
     {
         **each(
@@ -58,7 +58,7 @@ _NODES_GUEST = Record(
         "template": flag,
     },
 )
-_NODES_GUEST_STATUS_CURRENT = Record(
+_NODES_GUEST_STATUS_CURRENT = ObjectForm(
     {"status": name},
     {
         **each(
@@ -69,7 +69,7 @@ _NODES_GUEST_STATUS_CURRENT = Record(
         "cpu": number,
         "template": flag,
         "vmid": vmid,
-        "ha": Record({}, {"state": text}),
+        "ha": ObjectForm({}, {"state": text}),
     },
 )
 _NODES_GUEST_CONFIG = values(
@@ -91,7 +91,7 @@ _NODES_GUEST_PENDING = Option(
     scalar,
     ("value", "pending"),
 )
-_NODES_GUEST_SNAPSHOT = Record(
+_NODES_GUEST_SNAPSHOT = ObjectForm(
     {"name": name},
     {
         **each(text, "parent description snapstate"),
@@ -108,13 +108,13 @@ _NODES_GUEST_SNAPSHOT_CONFIG = values(
     },
     key=option_name,
 )
-_NODES_GUEST_MIGRATE = Record(
+_NODES_GUEST_MIGRATE = ObjectForm(
     {},
     {
         "running": flag,
         **each(rows(text), "local_resources mapped-resources allowed_nodes"),
         "not_allowed_nodes": values(
-            Record(
+            ObjectForm(
                 {},
                 {
                     **each(
@@ -126,14 +126,14 @@ _NODES_GUEST_MIGRATE = Record(
             )
         ),
         "local_disks": rows(
-            Record(
+            ObjectForm(
                 {"volid": name},
                 {**each(flag, "cdrom is_vmstate"), "referenced_in_snapshot": values(unchanged)},
             )
         ),
     },
 )
-_STORAGE = Record(
+_STORAGE = ObjectForm(
     {"storage": name},
     {
         **each(
@@ -155,7 +155,7 @@ _STORAGE = Record(
         ),
     },
 )
-_CLUSTER_FIREWALL_RULES = Record(
+_CLUSTER_FIREWALL_RULES = ObjectForm(
     {"pos": position, "action": name, "type": rule_type},
     {
         **each(text, "icmp-type comment log iface dport sport proto dest source macro digest"),
@@ -164,7 +164,7 @@ _CLUSTER_FIREWALL_RULES = Record(
         "enable": flag,
     },
 )
-_NODES_GUEST_FIREWALL_RULES = Record(
+_NODES_GUEST_FIREWALL_RULES = ObjectForm(
     {"pos": position, "action": text, "type": rule_type},
     {
         "pos": position,
@@ -177,10 +177,10 @@ _NODES_GUEST_FIREWALL_RULES = Record(
 )
 
 READS: Mapping[str, Form] = {
-    "version": Record({"version": name}, {}),
+    "version": ObjectForm({"version": name}, {}),
     "cluster/resources": rows(
         ByType(
-            lxc=Record(
+            lxc=ObjectForm(
                 {"vmid": vmid, "node": name},
                 {
                     **each(
@@ -193,7 +193,7 @@ READS: Mapping[str, Form] = {
                     "template": flag,
                 },
             ),
-            qemu=Record(
+            qemu=ObjectForm(
                 {"vmid": vmid, "node": name},
                 {
                     **each(
@@ -206,7 +206,7 @@ READS: Mapping[str, Form] = {
                     "template": flag,
                 },
             ),
-            node=Record(
+            node=ObjectForm(
                 {"node": name},
                 {
                     **each(
@@ -218,7 +218,7 @@ READS: Mapping[str, Form] = {
                     **each(text, "status hastate"),
                 },
             ),
-            storage=Record(
+            storage=ObjectForm(
                 {"storage": name, "node": name},
                 {
                     **each(whole, "disk maxdisk"),
@@ -226,19 +226,19 @@ READS: Mapping[str, Form] = {
                     **each(text, "status plugintype content"),
                 },
             ),
-            pool=Record({"pool": name}, {}),
+            pool=ObjectForm({"pool": name}, {}),
         )
     ),
     "cluster/status": rows(
         ByType(
-            cluster=Record({}, {"name": text, "quorate": flag}),
-            node=Record(
+            cluster=ObjectForm({}, {"name": text, "quorate": flag}),
+            node=ObjectForm(
                 {"name": name}, {**each(flag, "online local"), "ip": text, "nodeid": whole}
             ),
         )
     ),
     "cluster/tasks": rows(
-        Record(
+        ObjectForm(
             {"upid": name},
             {
                 **each(text, "node type id user tokenid status exitstatus"),
@@ -246,9 +246,9 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/log": rows(Record({}, {"msg": text, "time": moment})),
+    "cluster/log": rows(ObjectForm({}, {"msg": text, "time": moment})),
     "cluster/nextid": scalar,
-    "cluster/options": Record(
+    "cluster/options": ObjectForm(
         {},
         {
             **each(
@@ -267,22 +267,22 @@ READS: Mapping[str, Form] = {
     ),
     "cluster/ha/status/current": rows(
         ByType(
-            quorum=Record({}, {"quorate": flag}),
-            master=Record({}, {"node": text}),
-            fencing=Record({}, {**each(text, "armed-state resource_mode")}),
-            lrm=Record({"node": name}, {"status": text}),
-            service=Record({"sid": name}, {**each(text, "node state request_state status")}),
+            quorum=ObjectForm({}, {"quorate": flag}),
+            master=ObjectForm({}, {"node": text}),
+            fencing=ObjectForm({}, {**each(text, "armed-state resource_mode")}),
+            lrm=ObjectForm({"node": name}, {"status": text}),
+            service=ObjectForm({"sid": name}, {**each(text, "node state request_state status")}),
         )
     ),
-    "cluster/ha/status/manager_status": Record(
+    "cluster/ha/status/manager_status": ObjectForm(
         {},
         {
-            "manager_status": Record({}, {"node_status": values(text), "timestamp": moment}),
-            "lrm_status": values(Record({}, {**each(text, "mode state"), "timestamp": moment})),
+            "manager_status": ObjectForm({}, {"node_status": values(text), "timestamp": moment}),
+            "lrm_status": values(ObjectForm({}, {**each(text, "mode state"), "timestamp": moment})),
         },
     ),
     "nodes/*/ceph/pool": rows(
-        Record(
+        ObjectForm(
             {"pool_name": name},
             {
                 **each(whole, "size min_size pg_num pg_num_min target_size bytes_used"),
@@ -293,33 +293,35 @@ READS: Mapping[str, Form] = {
         )
     ),
     "nodes/*/ceph/mon": rows(
-        Record({"name": name}, {**each(text, "host state addr ceph_version_short")})
+        ObjectForm({"name": name}, {**each(text, "host state addr ceph_version_short")})
     ),
     "nodes/*/ceph/mgr": rows(
-        Record({"name": name}, {**each(text, "host state ceph_version_short")})
+        ObjectForm({"name": name}, {**each(text, "host state ceph_version_short")})
     ),
     "nodes/*/ceph/mds": rows(
-        Record({"name": name}, {**each(text, "host state ceph_version_short")})
+        ObjectForm({"name": name}, {**each(text, "host state ceph_version_short")})
     ),
-    "nodes/*/ceph/status": Record(
+    "nodes/*/ceph/status": ObjectForm(
         {},
         {
-            "health": Record(
+            "health": ObjectForm(
                 {},
                 {
                     "status": text,
                     "checks": values(
-                        Record({}, {"severity": text, "summary": Record({}, {"message": text})})
+                        ObjectForm(
+                            {}, {"severity": text, "summary": ObjectForm({}, {"message": text})}
+                        )
                     ),
                 },
             )
         },
     ),
-    "nodes/*/ceph/osd": Record({}, {"flags": text, "root": bucket}),
-    "nodes/*/ceph/cmd-safety": Record({}, {"safe": flag, "status": text}),
-    "nodes/*/ceph/rules": rows(Record({"name": name}, {})),
+    "nodes/*/ceph/osd": ObjectForm({}, {"flags": text, "root": bucket}),
+    "nodes/*/ceph/cmd-safety": ObjectForm({}, {"safe": flag, "status": text}),
+    "nodes/*/ceph/rules": rows(ObjectForm({"name": name}, {})),
     "cluster/ha/resources": rows(
-        Record(
+        ObjectForm(
             {"sid": name},
             {
                 **each(text, "state group comment"),
@@ -328,7 +330,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/ha/resources/*": Record(
+    "cluster/ha/resources/*": ObjectForm(
         {},
         {
             **each(text, "state group comment digest"),
@@ -337,15 +339,15 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/ha/groups": rows(
-        Record(
+        ObjectForm(
             {"group": name}, {**each(text, "nodes comment"), **each(flag, "restricted nofailback")}
         )
     ),
-    "cluster/ha/groups/*": Record(
+    "cluster/ha/groups/*": ObjectForm(
         {}, {**each(text, "nodes comment digest"), **each(flag, "restricted nofailback")}
     ),
     "cluster/backup": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 **each(
@@ -362,12 +364,12 @@ READS: Mapping[str, Form] = {
         )
     ),
     "cluster/ha/rules": rows(
-        Record(
+        ObjectForm(
             {"rule": name},
             {**each(text, "type affinity nodes resources comment"), **each(flag, "strict disable")},
         )
     ),
-    "cluster/ha/rules/*": Record(
+    "cluster/ha/rules/*": ObjectForm(
         {},
         {
             **each(text, "type affinity nodes resources comment digest"),
@@ -375,7 +377,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/qemu/custom-cpu-models": rows(
-        Record(
+        ObjectForm(
             {"cputype": name},
             {
                 **each(text, "reported-model flags hv-vendor-id phys-bits digest"),
@@ -385,30 +387,30 @@ READS: Mapping[str, Form] = {
         )
     ),
     "cluster/mapping/dir": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 "map": rows(text),
                 "description": text,
-                "checks": rows(Record({}, {**each(text, "severity message")})),
+                "checks": rows(ObjectForm({}, {**each(text, "severity message")})),
             },
         )
     ),
-    "cluster/mapping/dir/*": Record(
+    "cluster/mapping/dir/*": ObjectForm(
         {}, {"map": rows(properties), **each(text, "description digest")}
     ),
     "cluster/mapping/pci": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 "map": rows(text),
                 "description": text,
                 **each(flag, "mdev live-migration-capable"),
-                "checks": rows(Record({}, {**each(text, "severity message")})),
+                "checks": rows(ObjectForm({}, {**each(text, "severity message")})),
             },
         )
     ),
-    "cluster/mapping/pci/*": Record(
+    "cluster/mapping/pci/*": ObjectForm(
         {},
         {
             "map": rows(properties),
@@ -417,31 +419,31 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/mapping/usb": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 "map": rows(text),
                 "description": text,
-                "errors": rows(Record({}, {**each(text, "severity message")})),
+                "errors": rows(ObjectForm({}, {**each(text, "severity message")})),
             },
         )
     ),
-    "cluster/mapping/usb/*": Record(
+    "cluster/mapping/usb/*": ObjectForm(
         {}, {"map": rows(properties), **each(text, "description digest")}
     ),
-    "cluster/acme/account": rows(Record({}, {"name": text})),
-    "cluster/acme/account/*": Record(
+    "cluster/acme/account": rows(ObjectForm({}, {"name": text})),
+    "cluster/acme/account/*": ObjectForm(
         {},
         {
             **each(text, "directory location tos"),
-            "account": Record({}, {"contact": rows(text), "status": text}),
+            "account": ObjectForm({}, {"contact": rows(text), "status": text}),
         },
     ),
-    "cluster/acme/meta": Record({}, {"termsOfService": text, "externalAccountRequired": flag}),
+    "cluster/acme/meta": ObjectForm({}, {"termsOfService": text, "externalAccountRequired": flag}),
     "cluster/acme/plugins": rows(_CLUSTER_ACME_PLUGINS),
     "cluster/acme/plugins/*": _CLUSTER_ACME_PLUGINS,
-    "cluster/metrics/server": rows(Record({"id": name}, {})),
-    "cluster/metrics/server/*": Record(
+    "cluster/metrics/server": rows(ObjectForm({"id": name}, {})),
+    "cluster/metrics/server/*": ObjectForm(
         {},
         {
             **each(
@@ -455,13 +457,13 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/notifications/endpoints/gotify": rows(
-        Record({"name": name}, {**each(text, "comment server"), "disable": flag})
+        ObjectForm({"name": name}, {**each(text, "comment server"), "disable": flag})
     ),
-    "cluster/notifications/endpoints/gotify/*": Record(
+    "cluster/notifications/endpoints/gotify/*": ObjectForm(
         {}, {**each(text, "comment digest server"), "disable": flag}
     ),
     "cluster/notifications/endpoints/sendmail": rows(
-        Record(
+        ObjectForm(
             {"name": name},
             {
                 **each(text, "comment from-address author"),
@@ -470,7 +472,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/notifications/endpoints/sendmail/*": Record(
+    "cluster/notifications/endpoints/sendmail/*": ObjectForm(
         {},
         {
             **each(text, "comment digest from-address author"),
@@ -479,7 +481,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/notifications/endpoints/smtp": rows(
-        Record(
+        ObjectForm(
             {"name": name},
             {
                 **each(text, "comment from-address author server mode username"),
@@ -489,7 +491,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/notifications/endpoints/smtp/*": Record(
+    "cluster/notifications/endpoints/smtp/*": ObjectForm(
         {},
         {
             **each(text, "comment digest from-address author server mode username"),
@@ -499,12 +501,12 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/notifications/endpoints/webhook": rows(
-        Record(
+        ObjectForm(
             {"name": name},
             {**each(text, "comment url method body"), "disable": flag, "header": rows(unchanged)},
         )
     ),
-    "cluster/notifications/endpoints/webhook/*": Record(
+    "cluster/notifications/endpoints/webhook/*": ObjectForm(
         {},
         {
             **each(text, "comment digest url method body"),
@@ -513,7 +515,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/notifications/matchers": rows(
-        Record(
+        ObjectForm(
             {"name": name},
             {
                 **each(text, "comment mode"),
@@ -522,7 +524,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/notifications/matchers/*": Record(
+    "cluster/notifications/matchers/*": ObjectForm(
         {},
         {
             **each(text, "comment mode digest"),
@@ -530,9 +532,9 @@ READS: Mapping[str, Form] = {
             **each(flag, "disable invert-match"),
         },
     ),
-    "cluster/notifications/targets": rows(Record({"name": name}, {})),
+    "cluster/notifications/targets": rows(ObjectForm({"name": name}, {})),
     "cluster/replication": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 **each(text, "target source schedule comment remove_job"),
@@ -542,7 +544,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/replication/*": Record(
+    "cluster/replication/*": ObjectForm(
         {},
         {
             **each(text, "target source schedule comment remove_job digest"),
@@ -551,7 +553,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "nodes": rows(
-        Record(
+        ObjectForm(
             {"node": name},
             {
                 **each(
@@ -564,20 +566,20 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/status": Record(
+    "nodes/*/status": ObjectForm(
         {},
         {
             "cpu": number,
             **each(text, "pveversion kversion"),
             "loadavg": rows(number),
             "uptime": whole,
-            "cpuinfo": Record({}, {"cpus": whole, "model": text}),
-            **each(Record({}, {**each(whole, "total used free")}), "memory rootfs"),
-            "current-kernel": Record({}, {"release": text}),
+            "cpuinfo": ObjectForm({}, {"cpus": whole, "model": text}),
+            **each(ObjectForm({}, {**each(whole, "total used free")}), "memory rootfs"),
+            "current-kernel": ObjectForm({}, {"release": text}),
         },
     ),
     "nodes/*/network": rows(
-        Record(
+        ObjectForm(
             {"iface": name},
             {
                 **each(
@@ -594,7 +596,7 @@ READS: Mapping[str, Form] = {
         )
     ),
     "nodes/*/hardware/pci": rows(
-        Record(
+        ObjectForm(
             {"id": name},
             {
                 **each(
@@ -607,7 +609,7 @@ READS: Mapping[str, Form] = {
         )
     ),
     "nodes/*/hardware/usb": rows(
-        Record(
+        ObjectForm(
             {},
             {
                 "busnum": whole,
@@ -615,18 +617,18 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/scan/nfs": rows(Record({"path": name}, {"options": text})),
-    "nodes/*/scan/cifs": rows(Record({"share": name}, {"description": text})),
-    "nodes/*/scan/pbs": rows(Record({"store": name}, {"comment": text})),
-    "nodes/*/scan/iscsi": rows(Record({"target": name}, {"portal": text})),
-    "nodes/*/scan/lvm": rows(Record({"vg": name}, {**each(whole, "size free")})),
-    "nodes/*/scan/lvmthin": rows(Record({"lv": name}, {**each(whole, "lv_size used")})),
-    "nodes/*/scan/zfs": rows(Record({"pool": name}, {})),
+    "nodes/*/scan/nfs": rows(ObjectForm({"path": name}, {"options": text})),
+    "nodes/*/scan/cifs": rows(ObjectForm({"share": name}, {"description": text})),
+    "nodes/*/scan/pbs": rows(ObjectForm({"store": name}, {"comment": text})),
+    "nodes/*/scan/iscsi": rows(ObjectForm({"target": name}, {"portal": text})),
+    "nodes/*/scan/lvm": rows(ObjectForm({"vg": name}, {**each(whole, "size free")})),
+    "nodes/*/scan/lvmthin": rows(ObjectForm({"lv": name}, {**each(whole, "lv_size used")})),
+    "nodes/*/scan/zfs": rows(ObjectForm({"pool": name}, {})),
     "nodes/*/apt/update": rows(
-        Record({"Package": name}, {**each(text, "Title OldVersion Version Origin Section")})
+        ObjectForm({"Package": name}, {**each(text, "Title OldVersion Version Origin Section")})
     ),
     "nodes/*/certificates/info": rows(
-        Record(
+        ObjectForm(
             {"filename": name},
             {
                 **each(text, "fingerprint subject issuer pem"),
@@ -635,21 +637,21 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/subscription": Record(
+    "nodes/*/subscription": ObjectForm(
         {"status": name},
         {**each(text, "level productname nextduedate serverid message"), "sockets": whole},
     ),
-    "nodes/*/apt/repositories": Record(
+    "nodes/*/apt/repositories": ObjectForm(
         {},
         {
             "digest": text,
-            "standard-repos": rows(Record({"handle": name}, {"name": text, "status": flag})),
+            "standard-repos": rows(ObjectForm({"handle": name}, {"name": text, "status": flag})),
             "files": rows(
-                Record(
+                ObjectForm(
                     {"path": name},
                     {
                         "repositories": rows(
-                            Record({}, {"Enabled": flag, **each(rows(text), "URIs Components")})
+                            ObjectForm({}, {"Enabled": flag, **each(rows(text), "URIs Components")})
                         )
                     },
                 )
@@ -658,7 +660,7 @@ READS: Mapping[str, Form] = {
     ),
     "nodes/*/config": values(scalar),
     "nodes/*/disks/list": rows(
-        Record(
+        ObjectForm(
             {"devpath": name},
             {
                 **each(text, "used serial model health parent by_id_link type"),
@@ -669,27 +671,29 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/disks/zfs": rows(Record({"name": name}, {**each(whole, "size free"), "health": text})),
-    "nodes/*/disks/zfs/*": Record(
+    "nodes/*/disks/zfs": rows(
+        ObjectForm({"name": name}, {**each(whole, "size free"), "health": text})
+    ),
+    "nodes/*/disks/zfs/*": ObjectForm(
         {},
         {
             "state": text,
             "children": rows(
-                Record(
+                ObjectForm(
                     {"name": name},
                     {
                         "children": rows(
-                            Record(
+                            ObjectForm(
                                 {"name": text},
                                 {
                                     "name": text,
                                     "children": rows(
-                                        Record(
+                                        ObjectForm(
                                             {"name": text},
                                             {
                                                 "name": text,
                                                 "children": rows(
-                                                    Record({"name": text}, {"name": text})
+                                                    ObjectForm({"name": text}, {"name": text})
                                                 ),
                                             },
                                         )
@@ -702,39 +706,39 @@ READS: Mapping[str, Form] = {
             ),
         },
     ),
-    "nodes/*/disks/lvm": Record(
+    "nodes/*/disks/lvm": ObjectForm(
         {},
         {
             "children": rows(
-                Record(
+                ObjectForm(
                     {"name": name},
                     {
                         **each(whole, "size free lvcount"),
-                        "children": rows(Record({"name": name}, {})),
+                        "children": rows(ObjectForm({"name": name}, {})),
                     },
                 )
             )
         },
     ),
     "nodes/*/disks/lvmthin": rows(
-        Record({"lv": name, "vg": name}, {**each(whole, "lv_size used")})
+        ObjectForm({"lv": name, "vg": name}, {**each(whole, "lv_size used")})
     ),
-    "nodes/*/disks/directory": rows(Record({"path": name}, {**each(text, "device type")})),
+    "nodes/*/disks/directory": rows(ObjectForm({"path": name}, {**each(text, "device type")})),
     "nodes/*/services": rows(
-        Record({"service": name}, {**each(text, "state desc active-state unit-state")})
+        ObjectForm({"service": name}, {**each(text, "state desc active-state unit-state")})
     ),
-    "nodes/*/version": Record({}, {"version": text}),
-    "cluster/ceph/status": Record({}, {"health": Record({}, {"status": text})}),
-    "cluster/ceph/flags": rows(Record({"name": name}, {"value": flag})),
-    "nodes/*/dns": Record({}, {**each(text, "search dns1 dns2 dns3")}),
-    "nodes/*/hosts": Record({}, {**each(text, "data digest")}),
-    "nodes/*/time": Record({"localtime": name, "time": name}, {"timezone": text}),
-    "nodes/*/vzdump/defaults": Record({}, {"prune-backups": text}),
-    "cluster/config/join": Record(
+    "nodes/*/version": ObjectForm({}, {"version": text}),
+    "cluster/ceph/status": ObjectForm({}, {"health": ObjectForm({}, {"status": text})}),
+    "cluster/ceph/flags": rows(ObjectForm({"name": name}, {"value": flag})),
+    "nodes/*/dns": ObjectForm({}, {**each(text, "search dns1 dns2 dns3")}),
+    "nodes/*/hosts": ObjectForm({}, {**each(text, "data digest")}),
+    "nodes/*/time": ObjectForm({"localtime": name, "time": name}, {"timezone": text}),
+    "nodes/*/vzdump/defaults": ObjectForm({}, {"prune-backups": text}),
+    "cluster/config/join": ObjectForm(
         {"preferred_node": name},
         {
             "nodelist": rows(
-                Record(
+                ObjectForm(
                     {"name": name},
                     {
                         **each(whole, "nodeid quorum_votes"),
@@ -746,11 +750,11 @@ READS: Mapping[str, Form] = {
                     },
                 )
             ),
-            "totem": Record({}, {"cluster_name": text}),
+            "totem": ObjectForm({}, {"cluster_name": text}),
         },
     ),
     "cluster/config/nodes": rows(
-        Record(
+        ObjectForm(
             {"node": name},
             {
                 **each(
@@ -773,14 +777,14 @@ READS: Mapping[str, Form] = {
     "nodes/*/qemu/*/snapshot": rows(_NODES_GUEST_SNAPSHOT),
     "nodes/*/lxc/*/snapshot/*/config": _NODES_GUEST_SNAPSHOT_CONFIG,
     "nodes/*/qemu/*/snapshot/*/config": _NODES_GUEST_SNAPSHOT_CONFIG,
-    "nodes/*/lxc/*/feature": Record({}, {"hasFeature": flag}),
-    "nodes/*/qemu/*/feature": Record({}, {"hasFeature": flag}),
+    "nodes/*/lxc/*/feature": ObjectForm({}, {"hasFeature": flag}),
+    "nodes/*/qemu/*/feature": ObjectForm({}, {"hasFeature": flag}),
     "nodes/*/lxc/*/migrate": _NODES_GUEST_MIGRATE,
     "nodes/*/qemu/*/migrate": _NODES_GUEST_MIGRATE,
     "nodes/*/qemu/*/agent/*": unchanged,
     "nodes/*/vzdump/extractconfig": text,
     "nodes/*/tasks": rows(
-        Record(
+        ObjectForm(
             {"upid": name},
             {
                 **each(text, "node type id user status tokenid exitstatus"),
@@ -788,13 +792,13 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/tasks/*/status": Record(
+    "nodes/*/tasks/*/status": ObjectForm(
         {"status": name},
         {**each(text, "node type id user exitstatus tokenid"), **each(moment, "starttime endtime")},
     ),
-    "nodes/*/tasks/*/log": rows(Record({}, {"t": text, "n": whole})),
+    "nodes/*/tasks/*/log": rows(ObjectForm({}, {"t": text, "n": whole})),
     "nodes/*/storage/*/content": rows(
-        Record(
+        ObjectForm(
             {"volid": name},
             {
                 **each(text, "format notes encrypted content subtype"),
@@ -805,7 +809,7 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "nodes/*/storage/*/content/*": Record(
+    "nodes/*/storage/*/content/*": ObjectForm(
         {},
         {
             **each(text, "format content"),
@@ -816,24 +820,24 @@ READS: Mapping[str, Form] = {
     "storage": rows(_STORAGE),
     "storage/*": _STORAGE,
     "pools": rows(
-        Record(
+        ObjectForm(
             {"poolid": name},
             {
                 "comment": text,
                 "poolid": name,
                 "members": rows(
                     ByType(
-                        lxc=Record({"vmid": vmid}, {}),
-                        qemu=Record({"vmid": vmid}, {}),
-                        openvz=Record({"vmid": vmid}, {}),
-                        storage=Record({"storage": name}, {}),
+                        lxc=ObjectForm({"vmid": vmid}, {}),
+                        qemu=ObjectForm({"vmid": vmid}, {}),
+                        openvz=ObjectForm({"vmid": vmid}, {}),
+                        storage=ObjectForm({"storage": name}, {}),
                     )
                 ),
             },
         )
     ),
     "access/users": rows(
-        Record(
+        ObjectForm(
             {"userid": name},
             {
                 **each(text, "firstname lastname email comment keys"),
@@ -841,12 +845,14 @@ READS: Mapping[str, Form] = {
                 "expire": moment,
                 "groups": either(rows(text), text),
                 "tokens": rows(
-                    Record({"tokenid": name}, {"privsep": flag, "comment": text, "expire": moment})
+                    ObjectForm(
+                        {"tokenid": name}, {"privsep": flag, "comment": text, "expire": moment}
+                    )
                 ),
             },
         )
     ),
-    "access/users/*": Record(
+    "access/users/*": ObjectForm(
         {},
         {
             **each(text, "firstname lastname email comment keys"),
@@ -855,34 +861,36 @@ READS: Mapping[str, Form] = {
             "groups": either(rows(text), text),
             "tokens": either(
                 rows(
-                    Record({"tokenid": name}, {"privsep": flag, "expire": moment, "comment": text})
+                    ObjectForm(
+                        {"tokenid": name}, {"privsep": flag, "expire": moment, "comment": text}
+                    )
                 ),
-                values(Record({}, {"privsep": flag, "expire": moment, "comment": text})),
+                values(ObjectForm({}, {"privsep": flag, "expire": moment, "comment": text})),
             ),
         },
     ),
-    "access/users/*/token/*": Record({}, {"privsep": flag, "comment": text, "expire": moment}),
+    "access/users/*/token/*": ObjectForm({}, {"privsep": flag, "comment": text, "expire": moment}),
     "access/groups": rows(
-        Record(
+        ObjectForm(
             {"groupid": name}, {**each(text, "comment users"), "members": either(rows(text), text)}
         )
     ),
-    "access/groups/*": Record(
+    "access/groups/*": ObjectForm(
         {}, {**each(text, "comment users"), "members": either(rows(text), text)}
     ),
-    "access/roles": rows(Record({"roleid": name}, {"privs": text, "special": flag})),
+    "access/roles": rows(ObjectForm({"roleid": name}, {"privs": text, "special": flag})),
     "access/roles/*": values(flag),
     "access/acl": rows(
-        Record({"path": name, "type": name, "ugid": name, "roleid": name}, {"propagate": flag})
+        ObjectForm({"path": name, "type": name, "ugid": name, "roleid": name}, {"propagate": flag})
     ),
     "access/tfa": rows(
-        Record(
+        ObjectForm(
             {"userid": name},
             {
                 "totp-locked": flag,
                 "tfa-locked-until": moment,
                 "entries": rows(
-                    Record(
+                    ObjectForm(
                         {"type": name, "id": name},
                         {"description": text, "enable": flag, "created": moment},
                     )
@@ -891,9 +899,9 @@ READS: Mapping[str, Form] = {
         )
     ),
     "access/domains": rows(
-        Record({"realm": name, "type": name}, {**each(text, "comment tfa"), "default": flag})
+        ObjectForm({"realm": name, "type": name}, {**each(text, "comment tfa"), "default": flag})
     ),
-    "access/domains/*": Record(
+    "access/domains/*": ObjectForm(
         {},
         {
             **each(
@@ -916,42 +924,46 @@ READS: Mapping[str, Form] = {
     "cluster/firewall/options": values(scalar),
     "cluster/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
     "cluster/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {**each(text, "digest comment")})
+        ObjectForm({"name": name, "cidr": name}, {**each(text, "digest comment")})
     ),
-    "cluster/firewall/ipset": rows(Record({"name": name}, {**each(text, "digest comment")})),
+    "cluster/firewall/ipset": rows(ObjectForm({"name": name}, {**each(text, "digest comment")})),
     "cluster/firewall/ipset/*": rows(
-        Record({"cidr": name}, {"nomatch": flag, **each(text, "digest comment")})
+        ObjectForm({"cidr": name}, {"nomatch": flag, **each(text, "digest comment")})
     ),
-    "cluster/firewall/refs": rows(Record({"type": name, "name": name}, {})),
+    "cluster/firewall/refs": rows(ObjectForm({"type": name, "name": name}, {})),
     "nodes/*/lxc/*/firewall/options": values(scalar),
     "nodes/*/qemu/*/firewall/options": values(scalar),
     "nodes/*/lxc/*/firewall/rules": rows(_NODES_GUEST_FIREWALL_RULES),
     "nodes/*/qemu/*/firewall/rules": rows(_NODES_GUEST_FIREWALL_RULES),
     "nodes/*/lxc/*/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {**each(text, "comment digest")})
+        ObjectForm({"name": name, "cidr": name}, {**each(text, "comment digest")})
     ),
     "nodes/*/qemu/*/firewall/aliases": rows(
-        Record({"name": name, "cidr": name}, {**each(text, "comment digest")})
+        ObjectForm({"name": name, "cidr": name}, {**each(text, "comment digest")})
     ),
-    "nodes/*/lxc/*/firewall/ipset": rows(Record({"name": name}, {**each(text, "comment digest")})),
-    "nodes/*/qemu/*/firewall/ipset": rows(Record({"name": name}, {**each(text, "comment digest")})),
+    "nodes/*/lxc/*/firewall/ipset": rows(
+        ObjectForm({"name": name}, {**each(text, "comment digest")})
+    ),
+    "nodes/*/qemu/*/firewall/ipset": rows(
+        ObjectForm({"name": name}, {**each(text, "comment digest")})
+    ),
     "nodes/*/lxc/*/firewall/ipset/*": rows(
-        Record({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
+        ObjectForm({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
     ),
     "nodes/*/qemu/*/firewall/ipset/*": rows(
-        Record({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
+        ObjectForm({"cidr": name}, {**each(text, "comment digest"), "nomatch": flag})
     ),
-    "nodes/*/lxc/*/firewall/refs": rows(Record({"type": name, "name": name}, {})),
-    "nodes/*/qemu/*/firewall/refs": rows(Record({"type": name, "name": name}, {})),
+    "nodes/*/lxc/*/firewall/refs": rows(ObjectForm({"type": name, "name": name}, {})),
+    "nodes/*/qemu/*/firewall/refs": rows(ObjectForm({"type": name, "name": name}, {})),
     "nodes/*/firewall/options": values(scalar),
     "nodes/*/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
-    "cluster/firewall/groups": rows(Record({"group": name}, {**each(text, "digest comment")})),
+    "cluster/firewall/groups": rows(ObjectForm({"group": name}, {**each(text, "digest comment")})),
     "cluster/firewall/groups/*": rows(_CLUSTER_FIREWALL_RULES),
-    "cluster/firewall/macros": rows(Record({"macro": name}, {})),
-    "cluster/sdn/zones": rows(Record({"zone": name}, {})),
-    "cluster/sdn/vnets": rows(Record({"vnet": name}, {"tag": whole})),
+    "cluster/firewall/macros": rows(ObjectForm({"macro": name}, {})),
+    "cluster/sdn/zones": rows(ObjectForm({"zone": name}, {})),
+    "cluster/sdn/vnets": rows(ObjectForm({"vnet": name}, {"tag": whole})),
     "cluster/sdn/vnets/*/subnets": rows(
-        Record(
+        ObjectForm(
             {"subnet": subnet, "vnet": text},
             {
                 "vnet": text,
@@ -960,41 +972,41 @@ READS: Mapping[str, Form] = {
             },
         )
     ),
-    "cluster/sdn/controllers": rows(Record({"controller": name}, {})),
-    "cluster/sdn/fabrics/all": Record(
+    "cluster/sdn/controllers": rows(ObjectForm({"controller": name}, {})),
+    "cluster/sdn/fabrics/all": ObjectForm(
         {},
         {
             "fabrics": rows(
-                Record(
+                ObjectForm(
                     {},
                     {
                         **each(text, "id protocol area state"),
                         **each(network, "ip_prefix ip6_prefix"),
                         **each(whole, "hello_interval csnp_interval"),
-                        "pending": Record({}, {**each(text, "id fabric_id node_id")}),
+                        "pending": ObjectForm({}, {**each(text, "id fabric_id node_id")}),
                     },
                 )
             ),
             "nodes": rows(
-                Record(
+                ObjectForm(
                     {},
                     {
                         **each(text, "fabric_id node_id state"),
                         **each(address, "ip ip6"),
                         "interfaces": either(rows(text), text),
-                        "pending": Record({}, {**each(text, "id fabric_id node_id")}),
+                        "pending": ObjectForm({}, {**each(text, "id fabric_id node_id")}),
                     },
                 )
             ),
         },
     ),
-    "cluster/sdn/ipams": rows(Record({"ipam": name}, {})),
+    "cluster/sdn/ipams": rows(ObjectForm({"ipam": name}, {})),
     "cluster/sdn/ipams/*/status": rows(
-        Record({}, {**each(text, "zone vnet subnet ip mac hostname")})
+        ObjectForm({}, {**each(text, "zone vnet subnet ip mac hostname")})
     ),
-    "cluster/sdn/dns": rows(Record({"dns": name}, {})),
-    "cluster/sdn/dry-run": Record({}, {**each(text, "frr-diff interfaces-diff")}),
-    "nodes/*/sdn/zones": rows(Record({"zone": name, "status": name}, {})),
+    "cluster/sdn/dns": rows(ObjectForm({"dns": name}, {})),
+    "cluster/sdn/dry-run": ObjectForm({}, {**each(text, "frr-diff interfaces-diff")}),
+    "nodes/*/sdn/zones": rows(ObjectForm({"zone": name, "status": name}, {})),
     "cluster/sdn/vnets/*/firewall/options": values(scalar),
     "cluster/sdn/vnets/*/firewall/rules": rows(_CLUSTER_FIREWALL_RULES),
 }
@@ -1002,7 +1014,7 @@ READS: Mapping[str, Form] = {
 
 WRITES: Mapping[str, Form] = {
     "access/users/*/token/*": optional(
-        Record(
+        ObjectForm(
             {},
             {
                 **each(text, "full-tokenid comment"),
