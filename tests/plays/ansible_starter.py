@@ -163,8 +163,9 @@ def load_options(kind: loader.PluginLoader, file: Path) -> None:
             kind._load_config_defs(name, documented, str(file))
 
 
-def load(_args: list[str]) -> None:
-    """Import what every command needs, and compile the collection."""
+@functools.cache
+def load() -> None:
+    """Import what every command needs, and compile the collection. The first call does it."""
     for name in LATER:
         try:
             importlib.import_module(name)
@@ -191,7 +192,7 @@ def load(_args: list[str]) -> None:
 def main() -> None:
     """Start from this environment."""
     loaded = settings()
-    serve(functools.partial(run, loaded=loaded), load)
+    serve(functools.partial(run, loaded=loaded), lambda _args: load())
 
 
 if __name__ == "__main__":
