@@ -45,6 +45,9 @@ from tests.metrics_text import TIMED, TIMED_LINE
 from tests.modules.estate_lab import Lab
 from tests.modules.test_fault_table import calls
 
+# The same behaviour with many answers.
+pytestmark = pytest.mark.slow
+
 Place = tuple[str, str]
 # Each part takes seconds on an idle machine: on a busy one it must end within the limit of a test.
 PARTS_OF_VALUES = 40

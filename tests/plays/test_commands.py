@@ -16,6 +16,8 @@ import pytest
 
 from tests.plays import commands
 
+pytestmark = pytest.mark.slow
+
 SHOW = """
 - hosts: localhost
   gather_facts: false

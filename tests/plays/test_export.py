@@ -196,6 +196,7 @@ def test_an_edit_during_the_export_is_kept(lab: Lab, player: Player) -> None:
     assert file.read_text(encoding="utf-8").startswith(estate)
 
 
+@pytest.mark.slow
 def test_adoption_as_getting_started_says(lab: Lab, player: Player, repo: Path) -> None:
     text = (repo / "docs" / "getting-started.md").read_text(encoding="utf-8")
     section = text.partition("## A cluster that runs already")[2]

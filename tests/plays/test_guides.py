@@ -465,6 +465,7 @@ def test_commands_of_the_readme(reader: Player, lab: Lab) -> None:
     assert {one.tenant for one in lab.machines()} - {""} == {"globex"}
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_about_settings(reader: Player, lab: Lab) -> None:
     outputs = [
         one for text in of("docs/settings.md", "shell") for one in run_commands(reader, text)
@@ -501,6 +502,7 @@ def test_the_page_shows_the_plays_that_are_files() -> None:
         assert all(task in tasks for task in yaml.safe_load(text))
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_about_terraform(reader: Player, lab: Lab) -> None:
     """Of an estate that exists, the export comes to no change."""
     playbook = str(REPO / "playbooks" / "provision.yml")
@@ -551,7 +553,7 @@ def test_commands_of_getting_started(reader: Player, lab: Lab) -> None:
     assert not [one for one in lab.machines() if one.tenant]
 
 
-@pytest.mark.parametrize("number", repeated(range(6), first=2))
+@pytest.mark.parametrize("number", repeated(range(6)))
 def test_estate_of_the_page_about_estates(reader: Player, lab: Lab, number: int) -> None:
     """Each estate is provisioned, and a second run changes nothing."""
     text = of("docs/estates.md", "yaml")[number]
@@ -612,6 +614,7 @@ def test_what_wins_in_an_estate(reader: Player, lab: Lab) -> None:
     assert config["ipconfig0"] == "ip=dhcp"
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_about_snapshots(reader: Player, lab: Lab) -> None:
     """Two of three VMs are rolled back: the third keeps what was changed."""
     reader.play(str(REPO / "playbooks" / "provision.yml"), "-e", "@estate.yml").expect()

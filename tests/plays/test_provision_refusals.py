@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cases import repeated
 from tests.certificates import Authority
 from tests.demo.lab import Lab
 from tests.plays.provision_helpers import PROVISION, Player, vm, writes
@@ -113,15 +115,27 @@ REFUSED: dict[str, Refusal] = {
 }
 
 
+# One case of each origin: module, specification of the role, and tasks of the role.
+ORIGINS = (
+    "an unknown option",
+    "no list",
+    "an unknown default",
+    "a double",
+    "an unknown tenant",
+    "a removal of everything",
+)
+
+
+@pytest.mark.parametrize(
+    "names", repeated([ORIGINS, sorted(REFUSED.keys() - set(ORIGINS))]), ids=["origins", "others"]
+)
 def test_wrong_estate_is_refused_with_the_name_of_the_variable_before_any_request(
-    player: Player, lab: Lab
+    player: Player, lab: Lab, names: Sequence[str]
 ) -> None:
     mark = lab.mark()
-    outcomes = player.cases(*({"name": name, **wrong.case} for name, wrong in REFUSED.items()))
+    outcomes = player.cases(*({"name": name, **REFUSED[name].case} for name in names))
     messages = {name: outcome.refusal for name, outcome in outcomes.items()}
-    missing = {
-        name: messages[name] for name, wrong in REFUSED.items() if wrong.text not in messages[name]
-    }
+    missing = {name: messages[name] for name in names if REFUSED[name].text not in messages[name]}
     assert missing == {}
     assert lab.requests_since(mark) == []
 

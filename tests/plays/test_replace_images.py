@@ -135,6 +135,7 @@ def containers(lab: Lab) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_containers_are_replaced_one_by_one_and_rolled_back(lab: Lab, tmp_path: Path) -> None:
     check = CHECK.replace("'db'", "'db-ct'")
     (tmp_path / "estate.yml").write_text(yaml.safe_dump(CONTAINERS), encoding="utf-8")

@@ -50,6 +50,7 @@ def history(folder: Path) -> list[dict[str, Any]]:
     return reports
 
 
+@pytest.mark.slow
 def test_from_the_first_report_to_the_next(lab: Lab, player: Player, folder: Path) -> None:
     player.play(PROVISION, "-e", "@estate.yml").expect()
     mark = lab.mark()

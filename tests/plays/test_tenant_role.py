@@ -75,6 +75,7 @@ def tenant_player(tmp_path: Path, lab: Lab, file: Path) -> Player:
     return Player(directory, {"PROXMOX_SITES_FILE": str(file)})
 
 
+@pytest.mark.slow
 def test_tenant_is_made_used_rotated_and_removed(lab: Lab, player: Player, tmp_path: Path) -> None:
     before = lab.state()
     mark = lab.mark()

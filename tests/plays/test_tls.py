@@ -229,7 +229,8 @@ def cause_in(module: str, result: Mapping[str, Any]) -> str:
     return str(result["msg"])
 
 
-@pytest.mark.parametrize("way", repeated(WAYS))
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
 def test_every_module_refuses_a_certificate_of_another_ca(
     doors: Doors, tmp_path: Path, way: str
 ) -> None:

@@ -15,6 +15,8 @@ from tests.simulator.forks import Forked, Starter
 from tests.simulator.process import Simulator, SimulatorError
 from tests.simulator_tests.client import Client
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter]:
