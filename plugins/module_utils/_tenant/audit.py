@@ -40,7 +40,8 @@ _SIGHT = (
     ("/vms", "VM.Audit", "VMs and containers"),
     ("/access", "Sys.Audit", "users, tokens and rights"),
 )
-# Or Datastore.Allocate on the storages (pve-storage: PVE/Storage.pm, check_volume_access).
+# Datastore.Allocate on the storages replaces both (pve-storage: PVE/Storage.pm,
+# check_volume_access).
 _SIGHT_OF_VOLUMES = (
     ("/vms", "VM.Config.Disk", "volumes that no guest refers to"),
     ("/storage", "Datastore.Audit", "volumes that no guest refers to"),
@@ -71,7 +72,7 @@ class _Guest:
 
     @property
     def noun(self) -> str:
-        """The word for its kind at the beginning of a sentence."""
+        """The kind of the guest as the first word of a sentence: C(VM) or C(Container)."""
         return self.label.partition(" ")[0]
 
     def finding(self, kind: str, tenant: str | None, text: str) -> Finding:
@@ -93,7 +94,7 @@ def _guests(facts: TenantFacts) -> Iterator[_Guest]:
 def find_guest_faults(
     facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
 ) -> Iterator[Finding]:
-    """Yield guests with no, several or an unknown tenant, and guests outside their tenant's pool.
+    """Yield findings about the tenant and the pool of each guest.
 
     `tenants` are the described tenants, by tag.
     """
@@ -119,7 +120,7 @@ def find_guest_faults(
 
 
 def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Finding]:
-    """Judge a guest with the tag of one tenant; `tenant` is its description."""
+    """Yield the faults of a guest with the tag of one tenant; `tenant` is its description."""
     if tenant is None:
         text = f"is of tenant {name}, which is not described"
         yield guest.finding("unknown_tenant", name, text)
@@ -129,7 +130,7 @@ def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Itera
 
 
 def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
-    """Yield the privileges without which the caller does not see every checked object."""
+    """Yield the privileges that the caller lacks to see every checked object."""
     checked = list(_SIGHT)
     if volumes and "Datastore.Allocate" not in held.below("/storage"):
         checked += _SIGHT_OF_VOLUMES
@@ -141,7 +142,7 @@ def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
 
 
 def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
-    """Yield the guests whose volumes are not known, with the reason."""
+    """Yield the guests that could not be read, with the reason."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, error in sorted(errors.items()):
         yield guests[vmid].finding(UNKNOWN, None, f"could not be checked: {error.message}")
@@ -150,7 +151,7 @@ def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterato
 def find_foreign_volumes(
     facts: TenantFacts, configs: Mapping[int, Mapping[str, Any]], prefix: str
 ) -> Iterator[Finding]:
-    """Yield volumes that a guest uses and whose VMID belongs to a guest of another tenant."""
+    """Yield volumes that a guest uses although their VMID belongs to a guest of another tenant."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
         own_tenants = tenants_of(guests[vmid].tags, prefix)
@@ -169,7 +170,7 @@ def find_foreign_volumes(
 def find_unreferenced(
     facts: TenantFacts, volumes: Mapping[int, Iterable[str]], prefix: str
 ) -> Iterator[Finding]:
-    """Yield volumes with the VMID of a tenant's guest that the guest does not refer to.
+    """Yield volumes with the VMID of a tenant's guest if the guest does not refer to them.
 
     `volumes` are the volumes that no guest refers to, by the VMID in their names. A user with the
     right to allocate space on a storage can create them for any VMID.
@@ -189,7 +190,7 @@ def find_unreferenced(
 def find_shared_rules(
     rules: Mapping[str, Iterable[str]], facts: TenantFacts, prefix: str
 ) -> Iterator[Finding]:
-    """Yield the HA rules whose guests belong to several tenants; `rules` has their resources."""
+    """Yield the HA rules whose guests belong to several tenants; `rules` lists their resources."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for name, sids in sorted(rules.items()):
         owners: set[str] = set()
@@ -205,8 +206,9 @@ def find_shared_rules(
 def find_not_backed_up(
     jobs: Mapping[int, Collection[str]], facts: TenantFacts, prefix: str
 ) -> Iterator[Finding]:
-    """Yield the guests of tenants that no enabled backup job has; `jobs` has the names of the jobs
-    of each guest by VMID. Templates need no backup.
+    """Yield the guests of tenants that are in no enabled backup job. Templates need no backup.
+
+    `jobs` contains the names of the jobs of each guest, by VMID.
     """
     for guest in _guests(facts):
         owners = tenants_of(guest.tags, prefix)
@@ -224,8 +226,8 @@ def find_shared_jobs(
 ) -> Iterator[Finding]:
     """Yield the enabled backup jobs that put guests of another tenant on a tenant's own storage.
 
-    `covered` has the names of the jobs of each guest by VMID. A storage belongs to a tenant if no
-    other of the `tenants` may use it; they are by tag.
+    `covered` contains the names of the jobs of each guest, by VMID. `tenants` are by tag. A storage
+    belongs to a tenant if no other tenant may use it.
     """
     owners: dict[str, set[str]] = {name: set() for name in jobs}
     for guest in _guests(facts):
@@ -255,7 +257,7 @@ def find_unlisted(contents: Contents) -> Iterator[Finding]:
 
 
 def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Yield slot, volume and the VMID in the volume's name, for each disk with such a volume."""
+    """Yield the slot, the volume and its VMID for each disk whose volume name contains a VMID."""
     for slot, value in sorted(config.items()):
         if not _DISK.match(slot):
             continue
@@ -295,7 +297,7 @@ def find_privileged(
 def find_tenant_faults(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """Yield more rights, privileges or guests than the tenant is described to have."""
+    """Yield rights, privileges, tokens and usage beyond the description of the tenant."""
     wanted = wanted_rights(tenant, facts, templates)
     for path, grant in surplus_entries(tenant, facts, wanted):
         text = f"{grant.text()} on {path} is more than {tenant.label} is given"

@@ -33,22 +33,22 @@ from .work import PlannedResource
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# The kinds of resources that are tasks of preflight by the same name.
+# The kinds of resources for which preflight has a task of the same name.
 _TASKS = {"pool", "group", "role", "user", "token", "cluster_options"}
 
 
 def with_template_names(client: Client, tenant: Tenant, facts: TenantFacts) -> ClusterState:
-    """Return the cluster state of both kinds, with all names if a template is given by name."""
+    """Return the state of VMs and containers, with all names if a template is given by name."""
     if all(whole_number(text) is not None for text in tenant.templates):
         return facts.of_both_kinds
     return with_names(client, facts.of_both_kinds, missing=True)
 
 
 def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
-    """Return the VMIDs of the templates, by the name or VMID of the option (pure).
+    """Return the VMIDs of the templates, by the name or VMID in the option (pure).
 
-    A name has all its versions and copies, each by its name and VMID. Raises NotFound for a missing
-    template, and Conflict for an ambiguous name.
+    A name with several versions or copies has an entry for each, with the VMID in its key. Raises
+    NotFound for a missing template, and Conflict for an ambiguous name.
     """
     found: dict[str, int] = {}
     missing: list[str] = []
@@ -67,7 +67,7 @@ def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
 
 
 def _find_rows(tenant: Tenant, cluster: ClusterState, text: str) -> list[VmRow]:
-    """Return the template of a VMID, or the templates of a name without those of other tenants."""
+    """Return the template with a VMID, or the templates of a name except those of other tenants."""
     row = find_template(cluster, vmid=whole_number(text), name=text)
     if row is None or not row.template:
         return []
@@ -96,11 +96,11 @@ def require_objects(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
 def bridges_of_templates(
     client: Client, tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> list[str]:
-    """Return a warning for each template whose bridges the tenant was not given, so that Proxmox VE
-    refuses to clone it (qemu-server: PVE/API2/Qemu.pm, clone_vm; pve-container: API2/LXC.pm,
-    clone_vm).
+    """Return a warning for each template with bridges that the tenant was not given.
 
-    One request for each template that the tenant does not have yet.
+    Proxmox VE refuses to clone such a template (qemu-server: PVE/API2/Qemu.pm, clone_vm;
+    pve-container: API2/LXC.pm, clone_vm). One request for each template that the tenant has no
+    rights on yet.
     """
     if "provision" not in tenant.operations:
         return []
@@ -126,8 +126,9 @@ def _require(tenant: Tenant, kind: str, requested: Iterable[str], known: Collect
 
 
 def _require_bridges(client: Client, tenant: Tenant, facts: TenantFacts) -> None:
-    """Raise for bridges that no node has, except bridges that the tenant already has rights on;
-    VNets are not read.
+    """Raise for bridges that exist on no node.
+
+    VNets, and bridges that the tenant already has rights on, are not checked.
     """
     given = own_rights(tenant, facts)
     bridges = [name for name in tenant.bridges if "/" not in name]
@@ -163,7 +164,10 @@ def _unknown(tenant: Tenant, kind: str, missing: Sequence[str], known: Iterable[
 
 
 def giver_check(roles: Mapping[str, frozenset[str]], facts: TenantFacts) -> Precheck:
-    """Return a check of rights while all is planned; `roles` will exist then."""
+    """Return a precheck of rights for the planning of the whole tenant.
+
+    `roles` need not exist yet: they are created before the rights.
+    """
     known = {name: read_privileges(row) for name, row in facts.roles.items()}
     known.update(roles)
 
@@ -184,9 +188,9 @@ def giver_check(roles: Mapping[str, frozenset[str]], facts: TenantFacts) -> Prec
 def lacking_privileges(
     client: Client, tenant: Tenant, planned: Sequence[PlannedResource], more: Iterable[str] = ()
 ) -> list[str]:
-    """Return the privileges for the planned changes that the caller lacks, as text.
+    """Return the privileges that the caller lacks for the planned changes, as text.
 
-    `more` are other tasks of preflight that are part of the plan.
+    `more` are the names of other preflight tasks that the plan includes.
     """
     kinds = {one.kind for one in planned}
     tasks = sorted({*(_TASKS & kinds), *more})
@@ -212,7 +216,7 @@ def require_privileges(tenant: Tenant, lacking: Sequence[str]) -> None:
 def require_own_names(
     tenant: Tenant, facts: TenantFacts, planned: Sequence[PlannedResource]
 ) -> None:
-    """Raise Conflict if roles, rights or a registered tag would be changed that existed before
+    """Raise Conflict if the plan changes roles, rights or a registered tag that existed before
     anything was created for the tenant.
     """
     found: list[str] = []

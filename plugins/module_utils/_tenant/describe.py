@@ -41,14 +41,15 @@ def describe(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -
 
 
 def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
-    """Return the usage of a tenant's VMs and containers; of the disks only the boot disks and root
-    file systems, as in the listing.
+    """Return the usage of a tenant's VMs and containers.
+
+    The disk usage includes only boot disks and root file systems, as in the listing.
     """
     return total(figures_by_vm(facts.of_both_kinds, tenant.tag, tenant.prefix).values())
 
 
 def over_quota(tenant: Tenant, facts: TenantFacts) -> Mapping[str, Mapping[str, int]]:
-    """Return C(wanted), which its guests have, and C(limit) of each kind that exceeds its quota."""
+    """Return the usage, C(wanted), and the C(limit) of each kind that exceeds its quota."""
     return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
 
 
@@ -64,7 +65,7 @@ def privileged_among(
 
 
 def notes(tenant: Tenant, facts: TenantFacts) -> list[str]:
-    """Return warnings about more than the quota, and about rights by other roles."""
+    """Return warnings about an exceeded quota, and about rights from other roles."""
     lines: list[str] = []
     for kind, row in over_quota(tenant, facts).items():
         figures = f"{kind} {row['wanted']} of {row['limit']}"

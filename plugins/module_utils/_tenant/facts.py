@@ -35,15 +35,17 @@ _READS_AT_ONCE = 8
 
 Row = Mapping[str, Any]
 Rights = Mapping[str, frozenset[Grant]]
-"""Who has which role, by path of the access control list."""
+"""The grants on each path of the access control list."""
 Entry = tuple[str, Grant]
-"""One right: its path, and who has which role there."""
+"""One right: a path and a grant on it."""
 
 
 @dataclass(frozen=True)
 class TenantFacts:
-    """Users by name with their tokens, groups and roles by name, and all rights by path; of the
-    pools only those read so far, by name. The containers are the `others` of the cluster.
+    """The objects of a cluster that concern tenants.
+
+    Users, with their tokens, groups and roles are by name, rights by path. `pools` contains only
+    the pools read so far, by name. The containers are the `others` of the cluster.
     """
 
     cluster: ClusterState
@@ -56,7 +58,7 @@ class TenantFacts:
 
     @property
     def of_both_kinds(self) -> ClusterState:
-        """The cluster state with the VMs and containers as one, as a quota counts them."""
+        """The cluster state with VMs and containers in one mapping, as a quota counts them."""
         vms = {**self.cluster.others, **self.cluster.vms}
         return replace(self.cluster, vms=vms, others={}, types=TYPES)
 
@@ -86,10 +88,9 @@ def read_facts(client: Client) -> TenantFacts:
 def read_guests(
     client: Client, rows: Iterable[VmRow]
 ) -> tuple[dict[int, Actual], dict[int, FleetError]]:
-    """Return each guest by VMID, and the errors of guests that could not be read; one request per
-    guest.
+    """Return the guests by VMID, and the errors of guests that could not be read; one request each.
 
-    A guest that was removed since the listing is in neither.
+    A guest that was removed after the listing is in neither.
     """
 
     def read(row: VmRow) -> Actual | FleetError:
@@ -111,9 +112,9 @@ def read_guests(
 
 
 def forbidden_to_be_privileged(tenant: Tenant, facts: TenantFacts) -> list[VmRow]:
-    """Return the containers of a tenant that must not have privileged ones (pure).
+    """Return the containers of a tenant that must not be privileged (pure).
 
-    The listing does not say which of them are privileged.
+    The listing does not show which containers are privileged.
     """
     if tenant.allow_privileged:
         return []
@@ -122,7 +123,7 @@ def forbidden_to_be_privileged(tenant: Tenant, facts: TenantFacts) -> list[VmRow
 
 
 def with_pool(facts: TenantFacts, tenant: Tenant, client: Client) -> TenantFacts:
-    """Return the facts with the pool of a tenant; one request, which its plan makes as well."""
+    """Return the facts with the pool of a tenant; one request, the same as in the pool's plan."""
     pool = read_values(POOL, client, {"name": tenant.pool})
     if pool is None:
         return facts
@@ -130,7 +131,7 @@ def with_pool(facts: TenantFacts, tenant: Tenant, client: Client) -> TenantFacts
 
 
 def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
-    """Return the rows of a listing by the property that names each; None is an empty listing."""
+    """Return the rows of a listing by their property `key`; None counts as an empty listing."""
     return {str(row[key]): row for row in rows or ()}
 
 
@@ -159,7 +160,7 @@ def own_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
 
 
 def other_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
-    """Return the rights by path that its user, group and tokens have by other roles (pure)."""
+    """Return the rights of its user, group and tokens from other roles, by path (pure)."""
     own = set(tenant.roles.values())
     subjects = {("user", tenant.user), ("group", tenant.group)}
     for name in facts.tokens_of(tenant.user):
@@ -169,7 +170,7 @@ def other_rights(tenant: Tenant, facts: TenantFacts) -> Rights:
 
 
 def listed(table: Table) -> Table:
-    """Return a table that reads a resource from its listing, so that several share one request."""
+    """Return a table that reads from the listing, so several resources share one request."""
 
     def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
         for row in table.rows(answer, keys):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which guests go with a tenant, and which are strays (pure)."""
+"""The guests of a tenant, and the strays, which stop its removal (pure)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TenantGuests:
 
     `own` have its tag and are in its pool. `outside` have its tag and are not in its pool.
     `untagged` are in its pool without a tenant's tag. `foreign` are in its pool and belong to other
-    tenants, or have more than one tenant's tag, and are never removed. `unfinished` have neither
+    tenants, or have the tags of several tenants; they are never removed. `unfinished` have neither
     tag nor pool yet: only the marker in their notes names the tenant. `unclear` are sentences about
     guests that may be unfinished guests of the tenant.
     """
@@ -40,12 +40,12 @@ class TenantGuests:
 
     @property
     def rows(self) -> tuple[VmRow, ...]:
-        """All of them."""
+        """The guests of all groups."""
         return (*self.own, *self.outside, *self.untagged, *self.foreign, *self.unfinished)
 
     @property
     def strays(self) -> list[str]:
-        """Lines of messages about the guests that stop a removal."""
+        """Message lines about the guests that stop a removal."""
         lines: list[str] = []
         for row in self.outside:
             lines.append(f"{_label(row)} has the tag, but is in {_place(row)}")
@@ -59,12 +59,12 @@ class TenantGuests:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the tenant's own guests in messages."""
+        """The tenant's own guests as messages name them."""
         return [_label(row) for row in self.own]
 
     @property
     def vmids(self) -> frozenset[int]:
-        """The VMIDs of all of them."""
+        """The VMIDs of `rows`."""
         return frozenset(row.vmid for row in self.rows)
 
 
@@ -85,9 +85,10 @@ def guests_of(tenant: Tenant, facts: TenantFacts) -> TenantGuests:
 
 
 def _group_of(tenant: Tenant, row: VmRow, *, is_alone: bool) -> str | None:
-    """Return the field of `TenantGuests` that a VM belongs to, or None for a VM that is neither the
-    tenant's nor in its pool. If the tenant shares its pool (`is_alone` is false), other VMs in it
-    are ignored, except a VM that a restore may be writing: it has no tags until then.
+    """Return the field of `TenantGuests` that a guest belongs to, or None for an unrelated guest.
+
+    If the tenant shares its pool (`is_alone` is false), other guests in the pool are ignored,
+    except a guest that a restore may be writing: it has no tags until the restore ends.
     """
     is_pooled = row.pool == tenant.pool
     owners = tenants_of(row.tags, tenant.prefix)
@@ -101,7 +102,7 @@ def _group_of(tenant: Tenant, row: VmRow, *, is_alone: bool) -> str | None:
 
 
 def require_no_strays(tenant: Tenant, guests: TenantGuests, tokens: Sequence[str]) -> None:
-    """Raise Conflict that names the strays; `tokens` are the unmarked tokens of its user."""
+    """Raise Conflict for strays; `tokens` are the unmarked tokens of the tenant's user."""
     unmarked = [f"token '{tenant.user}!{name}' has no mark" for name in tokens]
     strays = [*guests.strays, *unmarked]
     if not strays:
@@ -132,7 +133,7 @@ def _noun(row: VmRow) -> str:
 
 
 def _missing_marks(row: VmRow) -> str:
-    """Return why nothing tells whose VM it is."""
+    """Return the missing properties that would identify the owner of a guest."""
     if seems_bare(row):
         return "name, tags and disks, as during a restore"
     return "a tenant"

@@ -27,9 +27,9 @@ _POOLS = "/pool/"
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the tenants that the cluster has, sorted by name; nothing is written.
+    """Return the tenants of the cluster, sorted by name; nothing is written.
 
-    Raises ValidationFailed for a name without a value.
+    Raises ValidationFailed for a blank name.
     """
     name = params.get("name")
     prefix = str(params.get("tenant_prefix") or PREFIX).lower()
@@ -44,7 +44,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
 
 
 def _require_name(name: str | None) -> None:
-    """Raise ValidationFailed for a name without a value (pure)."""
+    """Raise ValidationFailed for a blank name (pure)."""
     if name is not None and is_blank(name):
         raise blank_owner("name")
 
@@ -61,7 +61,7 @@ def tags_of(facts: TenantFacts, prefix: str) -> set[str]:
 
 
 def _without_suffix(role: str) -> str:
-    """Return the tag in the name of a tenant's role."""
+    """Return the tag from the name of a tenant's role."""
     for suffix in KINDS:
         role = role.removesuffix(suffix)
     return role
@@ -73,7 +73,7 @@ def _name_of(user: str) -> str:
 
 
 def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any]:
-    """Return one tenant as the cluster has it (pure)."""
+    """Return a tenant as it exists in the cluster (pure)."""
     names = [f"{tag}{suffix}" for suffix in KINDS]
     roles: dict[str, list[str]] = {}
     for name in sorted(facts.roles.keys() & names):

@@ -4,7 +4,7 @@
 
 """Ownership of a tenant's objects: they have its mark, or a task adopts them (pure).
 
-Roles and registered tags have no comment. They are the tenant's if any other object is.
+Roles and registered tags have no comment. They belong to the tenant if any other object does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Holding:
     """A pool, user or group with the name that a tenant uses for it.
 
     `is_own`: it exists and was created for the tenant, or the task adopts it. `comment` is its
-    desired comment, None if it is not the tenant's.
+    desired comment, None if it does not belong to the tenant.
     """
 
     label: str
@@ -48,7 +48,7 @@ def user_of(tenant: Tenant, facts: TenantFacts) -> Holding:
 
 
 def group_of(tenant: Tenant, facts: TenantFacts) -> Holding:
-    """Return the group of a tenant, which need not have one."""
+    """Return the group of a tenant; without a group, a holding that does not exist."""
     row = facts.groups.get(tenant.group or "")
     return _holding(tenant, f"Group '{tenant.group}'", row, False)
 
@@ -63,10 +63,10 @@ def _holding(tenant: Tenant, label: str, row: Row | None, is_usual: bool) -> Hol
 
 
 def _is_own(tenant: Tenant, row: Row, is_usual: bool) -> bool:
-    """Return whether something was created for the tenant, or the task adopts it.
+    """Return whether an object was created for the tenant, or the task adopts it.
 
-    `is_usual`: its name alone shows for whom it was created. Else a comment as earlier versions
-    wrote it does.
+    A task adopts an object without a mark only if its default name (`is_usual`) or a comment from
+    an earlier version identifies the tenant.
     """
     comment = row.get("comment")
     tag = marked_tag(comment)
@@ -77,14 +77,14 @@ def _is_own(tenant: Tenant, row: Row, is_usual: bool) -> bool:
 
 
 def existing_tokens(tenant: Tenant, facts: TenantFacts) -> list[str]:
-    """Return the names of its tokens that exist: one, or two while it is rotated."""
+    """Return the names of the tenant's existing tokens: two only during a rotation."""
     known = facts.tokens_of(tenant.user)
     names = [name for name in tenant.tokens if name in known]
     return [name for name in names if _is_own(tenant, known[name], tenant.has_usual_user)]
 
 
 def all_tokens(tenant: Tenant, facts: TenantFacts) -> set[TokenName]:
-    """Return each token that was created for the tenant, of whichever user."""
+    """Return all tokens that were created for the tenant, whichever user owns them."""
     found = {(tenant.user, name) for name in existing_tokens(tenant, facts)}
     for user in facts.users:
         for name, token in facts.tokens_of(user).items():
@@ -94,8 +94,9 @@ def all_tokens(tenant: Tenant, facts: TenantFacts) -> set[TokenName]:
 
 
 def foreign_tokens(tenant: Tenant, facts: TenantFacts) -> dict[str, str | None]:
-    """Return the tokens of its user that were not created for the tenant, by name, each with the
-    tag of the tenant that it was created for.
+    """Return the tokens of its user that were not created for the tenant.
+
+    They are by name, each with the tag of the tenant that it was created for, or None.
     """
     own = existing_tokens(tenant, facts)
     found: dict[str, str | None] = {}
@@ -112,7 +113,7 @@ def unmarked_tokens(tenant: Tenant, facts: TenantFacts) -> list[str]:
 
 
 def _roles_of_others(tenant: Tenant, facts: TenantFacts, place: tuple[str, str]) -> list[str]:
-    """Return the roles of other tenants that a place has: a path, or kind and name of a subject."""
+    """Return the roles of other tenants on a path or of a subject; `place` is its kind and name."""
     prefix = tenant.prefix.lower()
     found: set[str] = set()
     for path, grant in entries_of(facts.rights):
@@ -130,12 +131,12 @@ def _uses_of_user(tenant: Tenant, facts: TenantFacts) -> list[str]:
 
 
 def _uses_of_pool(tenant: Tenant, facts: TenantFacts) -> list[str]:
-    """Return the roles of other tenants that give rights on its pool: it is theirs, too."""
+    """Return the roles of other tenants that give rights on its pool, which they share."""
     return _roles_of_others(tenant, facts, ("path", f"/pool/{tenant.pool}"))
 
 
 def has_pool_alone(tenant: Tenant, facts: TenantFacts) -> bool:
-    """Return whether the pool was created for the tenant and no other one has rights on it."""
+    """Return whether the pool was created for the tenant and no other tenant has rights on it."""
     return pool_of(tenant, facts).is_own and not _uses_of_pool(tenant, facts)
 
 
@@ -172,7 +173,7 @@ def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> Lea
 
 
 def _goes(tenant: Tenant, holding: Holding, uses: list[str], kept: list[str]) -> bool:
-    """Return whether something goes with the tenant; if it stays, add the reason to `kept`."""
+    """Return whether an object is removed with the tenant; if not, add the reason to `kept`."""
     if not holding.exists:
         return False
     if not holding.is_own:
@@ -185,14 +186,14 @@ def _goes(tenant: Tenant, holding: Holding, uses: list[str], kept: list[str]) ->
 
 
 def stray_tokens(tenant: Tenant, facts: TenantFacts) -> list[str]:
-    """Return the names of the tokens without a mark of a user that would go with the tenant."""
+    """Return the names of unmarked tokens whose user would be removed with the tenant."""
     if user_of(tenant, facts).is_own and not _uses_of_user(tenant, facts):
         return unmarked_tokens(tenant, facts)
     return []
 
 
 def is_established(tenant: Tenant, facts: TenantFacts) -> bool:
-    """Return whether anything was created for the tenant, so that its names are its own."""
+    """Return whether anything was created for the tenant: then its names belong to it."""
     if tenant.adopt or all_tokens(tenant, facts):
         return True
     holdings = (pool_of(tenant, facts), user_of(tenant, facts), group_of(tenant, facts))
@@ -200,7 +201,7 @@ def is_established(tenant: Tenant, facts: TenantFacts) -> bool:
 
 
 def require_established(tenant: Tenant, facts: TenantFacts, attempted: str) -> None:
-    """Raise Conflict if objects with the names of the tenant exist, none of which has its mark."""
+    """Raise Conflict if objects with the tenant's names exist, but none has its mark."""
     found = [f"role '{name}'" for name in sorted(facts.roles.keys() & tenant.roles.values())]
     if not tenant.names_owner and tenant.user in facts.users:
         found.append(f"user '{tenant.user}'")
@@ -209,9 +210,7 @@ def require_established(tenant: Tenant, facts: TenantFacts, attempted: str) -> N
 
 
 def require_own_user(tenant: Tenant, facts: TenantFacts) -> None:
-    """Raise Conflict if the user that would be the tenant's exists and was created for another
-    purpose, unless the task names it.
-    """
+    """Raise Conflict for a user that was not created for the tenant, unless the task names it."""
     user = user_of(tenant, facts)
     if tenant.names_owner or user.is_own or not user.exists:
         return
@@ -224,7 +223,7 @@ def require_own_user(tenant: Tenant, facts: TenantFacts) -> None:
 
 
 def require_free_token(tenant: Tenant, facts: TenantFacts, name: str, attempted: str) -> None:
-    """Raise Conflict if the name of a token to create belongs to a token of another purpose."""
+    """Raise Conflict if a token with this name exists that was not created for the tenant."""
     others = foreign_tokens(tenant, facts)
     if name not in others:
         return
@@ -240,7 +239,7 @@ def require_free_token(tenant: Tenant, facts: TenantFacts, name: str, attempted:
 
 
 def not_marked(tenant: Tenant, found: list[str], attempted: str, *, other: str = "") -> FleetError:
-    """Return the error about objects without the mark; `other` is another way out than to adopt."""
+    """Return the error about objects without the mark; `other` is an alternative to adoption."""
     return Conflict(
         attempted=f"{attempted[:1].upper()}{attempted[1:]}",
         answer=f"there is {', '.join(found)} without the mark {tenant.marked('')} of the tenant",

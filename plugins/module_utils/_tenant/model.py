@@ -30,14 +30,14 @@ _USUAL_LIFE = 90
 _TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
 _USUAL_TOKEN = "fleet"
 _USUAL = {"operations": ["read", "operate", "provision", "snapshot"]}  # as in module tenant
-# Options of module tenant that an estate has beside `access`.
+# Options of module tenant that an estate sets next to `access`.
 _OF_ESTATE = ("comment", "pool", "quota", "allow_privileged", "networks", "isolation", "peers")
 _VNET = re.compile(r"[A-Za-z0-9.\-_]+(?:/[A-Za-z0-9.\-_]+){1,2}")
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant and its rights. `registered` is None if the operations decide it."""
+    """A tenant and its rights; `registered` is whether its tag is a registered tag."""
 
     name: str
     prefix: str
@@ -83,7 +83,7 @@ class Tenant:
 
     @property
     def has_usual_user(self) -> bool:
-        """Whether its user has the name that the user of this tenant has by default."""
+        """Whether its user has the default name."""
         return self.user == _usual_user(self.tag)
 
     @property
@@ -92,28 +92,28 @@ class Tenant:
 
     @property
     def roles(self) -> dict[str, str]:
-        """The name of each of its roles by its suffix."""
+        """The names of its roles, by suffix."""
         return {suffix: f"{self.tag}{suffix}" for suffix in KINDS}
 
     @property
     def subject(self) -> tuple[str, str]:
-        """Who gets the roles: kind and name."""
+        """The user or group that gets the roles: kind and name."""
         return ("group", self.group) if self.group else ("user", self.user)
 
     @property
     def tokens(self) -> tuple[str, str]:
-        """The names of its token, of which one is in use: a rotation changes to the other."""
+        """The two names of its token: a rotation switches from one to the other."""
         return (self.token, f"{self.token}-2")
 
     @property
     def never_expires(self) -> bool:
-        """Whether the task describes its token without expiry."""
+        """Whether the task sets that its token never expires."""
         return self.expire is not None and expiry("expire")(self.expire) == 0
 
     def new_expiry(self, now: float) -> str:
-        """Return when a token that is created now expires, as seconds since 1970.
+        """Return the expiry of a token that is created now, in seconds since 1970.
 
-        Without O(expire) it lives for its whole days, until midnight in UTC.
+        Without O(expire), that is the first midnight in UTC after O(token_life) days.
         """
         if self.expire is not None:
             return str(expiry("expire")(self.expire))
@@ -124,7 +124,7 @@ class Tenant:
         return with_mark(text, self.tag)
 
     def is_noted(self, comment: object) -> bool:
-        """Return whether a comment is as earlier versions wrote it, which set no mark."""
+        """Return whether a comment has the form of earlier versions, which set no mark."""
         start, _comma, _rest = str(comment).partition(", created ")
         return start == f"Tenant {self.name}"
 
@@ -223,9 +223,9 @@ def _members(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_registered(params: Mapping[str, Any], operations: Iterable[str]) -> bool:
-    """Return whether the tag is a registered one, which only Sys.Modify on / can set and remove.
+    """Return whether the tag is registered: only a user with Sys.Modify on / can set and remove it.
 
-    A tenant that provisions sets the tag of its own VMs, so it cannot have one (qemu-server:
+    A tenant that creates VMs sets its tag on them, so the tag cannot be registered (qemu-server:
     PVE/API2/Qemu.pm, assert_tag_permissions in PVE/GuestHelpers.pm).
     """
     provisions = "provision" in operations
