@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the guests of a tenant, also VMs whose creation is in progress, and checks that its removal
-leaves no guest behind that is missing in its plan.
+"""Reads the guests of a tenant, including guests whose creation is in progress, and checks that no
+guest remains that is missing in the plan of its removal.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _require_none(tenant: Tenant, guests: Sequence[str]) -> None:
 
 
 def pool_check(tenant: Tenant, kept: Collection[int]) -> Precheck:
-    """Return a check of the pool before its deletion: `kept` guests are taken out of it."""
+    """Return a precheck for the pool's deletion: only `kept` guests may still be its members."""
     return partial(_require_known_members, tenant, frozenset(kept))
 
 
@@ -92,7 +92,7 @@ def _require_known_members(
     desired: DesiredResource,
     change: ResourceChange,
 ) -> tuple[str, ...]:
-    """Raise Conflict for members that the caller cannot see, or that came since it looked.
+    """Raise Conflict for members that the caller cannot see, or that were added after the plan.
 
     Proxmox VE lists the members of a pool to everyone (pve-manager: PVE/API2/Pool.pm, index).
     """

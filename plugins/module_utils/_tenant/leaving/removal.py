@@ -66,7 +66,7 @@ from .remaining_guests import pool_check, read_guests, require_no_remaining_gues
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# How VMs are stopped and waited for.
+# The options of module vms for the removal of guests.
 _OF_VMS = ("graceful", "force", "shutdown_timeout", "task_timeout", "protection", "parallel")
 
 
@@ -81,7 +81,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     cluster = with_names(reader, facts.cluster)
     nodes = {row.node for row in cluster.others.values()}
     facts = replace(facts, cluster=with_other_names(reader, cluster, nodes))
-    # After the guests: a VM that is removed in between must not look like a member without a VM.
+    # Read after the guests, so a VM removed in between does not look like a member without a VM.
     facts = with_pool(facts, tenant, reader)
     require_established(tenant, facts, f"{tenant.label} was not removed")
     guests = read_guests(tenant, facts, client)
@@ -137,14 +137,14 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
 
 
 def _which(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which guest a report is about."""
+    """Return the kind, name, VMID and node of the guest in a report."""
     return {"kind": row["kind"], "name": row["name"], "vmid": row["vmid"], "node": row["node"]}
 
 
 def _diff(
     rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: Keeper
 ) -> dict[str, Any]:
-    """Return the changes of the removal: of the VMs, of the other resources, and of the file."""
+    """Return the diff of the removal: VMs, other resources, and the file."""
     before = {_name_of(row): row[row["kind"]] or {} for row in rows}
     diff = diff_of(planned)
     before.update(diff["before"])
@@ -175,7 +175,7 @@ def _work_on_vms(
     *,
     check_mode: bool,
 ) -> SiteWork:
-    """Remove the guests as module vms does, each after its owner was checked."""
+    """Remove the guests as module vms does, after a check of each owner."""
     given: dict[str, Any] = {of.option: [] for of in LISTS}
     for row in rows:
         item: dict[str, Any] = {"vmid": row.vmid}
@@ -191,13 +191,13 @@ def _work_on_vms(
 
 
 def _removed_rows(work: SiteWork) -> list[dict[str, Any]]:
-    """Return the reports on the VMs that are removed."""
+    """Return the reports about the VMs that are removed."""
     rows = map(row_of, work.outcomes)
     return [row for row in rows if row["changed"]]
 
 
 def _lines(work: SiteWork, name: str) -> list[str]:
-    """Return the lines of all VMs: their C(plan), or the steps C(done)."""
+    """Return the lines C(plan) or C(done) of all VMs."""
     lines: list[str] = []
     for outcome in work.outcomes:
         lines += row_of(outcome)[name]
@@ -205,7 +205,7 @@ def _lines(work: SiteWork, name: str) -> list[str]:
 
 
 def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
-    """Raise one error for all VMs that were not removed, or cannot be."""
+    """Raise one error for all VMs that were not, or cannot be, removed."""
     failures: list[Failed] = []
     labels = [one.planned.item.desired.guest.label for one in work.outcomes]
     for label, outcome in zip(labels, work.outcomes, strict=True):
@@ -218,7 +218,7 @@ def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
         error = failure_of_several(failures, labels)
     step = f"{error.next_step}; the other parts of {tenant.label} were kept"
     details = dict(error.details)
-    details.pop("done", None)  # the report has the steps of all VMs
+    details.pop("done", None)  # the report contains the steps of all VMs
     raise error.on(next_step=step, details=details)
 
 
@@ -244,7 +244,8 @@ def _resources(
 ) -> list[TenantResource]:
     """Return the removals of all objects except VMs and the pool, in the order of execution.
 
-    Objects without a mark go before objects with one: an interrupted run can then be completed.
+    Objects without a mark are removed before objects with a mark, so another run can complete an
+    interrupted removal.
     """
     resources: list[TenantResource] = []
     for path, grants in _rights(tenant, facts, leaving).items():
@@ -270,7 +271,10 @@ def _absent(name: str) -> dict[str, Any]:
 def _pool_resources(
     tenant: Tenant, leaving: Leaving, staying: TenantGuests, vms: Sequence[VmRow]
 ) -> list[TenantResource]:
-    """Return the removal of the pool if it goes, planned without the VMs that are gone by then."""
+    """Return the removal of the pool, or [] if the pool stays.
+
+    It is planned without `vms`, which are removed first.
+    """
     if not leaving.pool:
         return []
     gone = {row.vmid for row in vms}
@@ -281,12 +285,14 @@ def _pool_resources(
 
 
 def _without(group: Members, gone: AbstractSet[int]) -> Members:
-    """Return a group of members that reads all but some of them."""
+    """Return a group of members that reads all members except `gone`."""
     return replace(group, read=lambda answer: group.read(answer) - gone)
 
 
 def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
-    """Return the rights to remove by path: of its roles, and of a leaving pool, user or group."""
+    """Return the rights to remove, by path: of the tenant's roles, and of a pool, user, group or
+    token that is removed.
+    """
     pool = f"/pool/{tenant.pool}"
     going = entries_of(own_rights(tenant, facts))
     if leaving.pool:
@@ -298,7 +304,7 @@ def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
 
 
 def _goes(leaving: Leaving, grant: Grant) -> bool:
-    """Return whether a right by another role is of a user, group or token that goes."""
+    """Return whether a right from another role belongs to a removed user, group or token."""
     user, _mark, name = grant.who.partition("!")
     goes = {"group": leaving.group, "user": leaving.user, "token": (user, name) in leaving.tokens}
     return goes[grant.kind]

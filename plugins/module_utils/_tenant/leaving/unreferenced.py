@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes that have the VMID of a guest in their name and that the guest does not refer to.
+"""Volumes with the VMID of a guest in their names, although the guest does not refer to them.
 
 With C(Datastore.AllocateSpace) on a storage, a user can allocate a volume with the VMID of any
 guest (pve-storage: PVE/API2/Storage/Content.pm, create, checks no right on the guest).
@@ -20,14 +20,14 @@ from ..._guest.model import Actual
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The configuration of a guest with one of these locks lacks volumes that it had or will have.
+# While a guest has one of these locks, its configuration can lack volumes that belong to it.
 _LOCKS = frozenset({"clone", "create", "migrate", "rollback", "snapshot", "snapshot-delete"})
 
 
 def suspects(contents: Contents, guests: Mapping[int, Actual]) -> dict[int, list[str]]:
-    """Return the volumes that no current configuration has, by the VMID in their names (pure).
+    """Return the volumes that the configuration of their guest lacks, by VMID (pure).
 
-    A locked guest has none: its next audit checks it.
+    Guests with one of these locks are left to the next audit.
     """
     found: dict[int, list[str]] = {}
     for _row, volume in contents.volumes:
@@ -43,9 +43,9 @@ def suspects(contents: Contents, guests: Mapping[int, Actual]) -> dict[int, list
 
 
 def without_snapshots(client: Client, actual: Actual, volids: Iterable[str]) -> list[str]:
-    """Return the volumes that no snapshot of a guest has either, or [] if the guest is gone.
+    """Return the volumes that the guest's snapshots lack too, or [] if the guest is gone.
 
-    One request, and one for each snapshot. Raises FleetError if one of them cannot be read.
+    One request, and one for each snapshot. Raises FleetError if one of these requests fails.
     """
     try:
         rows = client.get(*actual.path, "snapshot")
@@ -62,10 +62,10 @@ def without_snapshots(client: Client, actual: Actual, volids: Iterable[str]) -> 
 def read_unreferenced(
     client: Client, guests: Mapping[int, Actual], found: Mapping[int, Iterable[str]]
 ) -> tuple[dict[int, list[str]], dict[int, FleetError]]:
-    """Return the volumes that belong to no guest or snapshot, and the guests that could not be
-    read, both by VMID.
+    """Return the volumes that no guest or snapshot refers to, and the errors of guests that could
+    not be read, both by VMID.
 
-    It sends the requests of `without_snapshots`, only for guests with suspects.
+    Sends the requests of `without_snapshots`, only for guests with suspects.
     """
     volumes: dict[int, list[str]] = {}
     errors: dict[int, FleetError] = {}
@@ -81,15 +81,15 @@ def read_unreferenced(
 
 
 def _names(values: Iterable[str]) -> set[str]:
-    """Return storage and name of each volume that these values of a configuration begin with."""
+    """Return the storage and name of the volume at the beginning of each configuration value."""
     heads = (value.partition(",")[0] for value in values)
     return {_name(head.removeprefix("file=")) for head in heads if ":" in head}
 
 
 def _name(volid: str) -> str:
-    """Return a volume without the base image that some storages write before it.
+    """Return a volume ID without the base image that some storages put before the volume.
 
-    A listing can have C(ceph:vm-1-disk-0) for C(ceph:base-9-disk-0/vm-1-disk-0) in a configuration
+    A listing can show C(ceph:vm-1-disk-0) for C(ceph:base-9-disk-0/vm-1-disk-0) in a configuration
     (pve-storage: PVE/Storage/RBDPlugin.pm, list_images).
     """
     storage, _colon, path = volid.partition(":")

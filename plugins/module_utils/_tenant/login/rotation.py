@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Gives a tenant another token while the one in use stays valid.
+"""Gives a tenant a new token while the token in use stays valid.
 
-Proxmox VE can replace the secret of a token since 9.2, but the old secret is void at that moment.
+Proxmox VE 9.2 and later can replace the secret of a token, but that voids the old secret at once.
 So the tenant gets a second token, its login is handed over, and the first token is removed last.
-The comment of each token counts the tokens before it: after an interruption this shows the progress
-of the run.
+The comment of each token contains its rotation number, which shows the progress of an interrupted
+run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RotationState:
 
 
 def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
-    """Give the tenant another token; with C(finish) only complete an interrupted rotation."""
+    """Give the tenant a new token; with C(finish) only complete an interrupted rotation."""
     _require_place(params)
     keeper = Keeper.open(params, tenant.name)
     if keeper.place is not None:
@@ -118,8 +118,10 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
 
 
 def _with_expiry(tenant: Tenant, facts: TenantFacts, in_use: str, now: float) -> Tenant:
-    """Return the tenant; without O(expire), its new token expires as the one in use, but not before
-    its usual life has ended.
+    """Return the tenant with the expiry of its new token.
+
+    Without O(expire), that is the end of O(token_life), or the expiry of the token in use if that
+    is a later date.
     """
     if tenant.expire is not None:
         return tenant
@@ -138,7 +140,7 @@ def _find_state(
     login: tuple[str, str | None],
     now: float,
 ) -> RotationState:
-    """Return the remaining work, none if no rotation is due."""
+    """Return the state of the rotation, without remaining work if no rotation is due."""
     in_use, secret = login
     finish = bool(params.get("finish"))
     state = read_state(tenant, facts, in_use, finish=finish)
@@ -153,7 +155,7 @@ def _find_state(
 
 
 def _prepare(keeper: Keeper, client: Client, *, is_lost: bool) -> Result:
-    """Check that the file has room for the login, and reserve a file without one.
+    """Check that there is room for the login, and reserve a file that contains no login.
 
     A file with a login is not changed until the new login is verified.
     """
@@ -220,7 +222,7 @@ def read_state(tenant: Tenant, facts: TenantFacts, in_use: str, *, finish: bool)
             return RotationState(name)
         return RotationState(name, successor=other, old=name)
     if rotation_of(facts, tenant, other) < rotation_of(facts, tenant, name):
-        return RotationState(name, old=other)  # handed over before, not yet completed
+        return RotationState(name, old=other)  # already handed over, but not completed
     if finish:
         return RotationState(name, orphan=other)
     return RotationState(name, orphan=other, successor=other, old=name)
@@ -238,7 +240,7 @@ def start_over(state: RotationState) -> RotationState:
 def _successor(
     tenant: Tenant, facts: TenantFacts, state: RotationState, client: Client
 ) -> TenantResource | None:
-    """Return the new token, None if the rotation creates none."""
+    """Return the new token, or None if the rotation creates no token."""
     if state.successor is None:
         return None
     attempted = f"The token of {tenant.label} was not rotated"
@@ -250,7 +252,7 @@ def _successor(
 def _plan_successor(
     successor: TenantResource | None, state: RotationState, reader: Client
 ) -> list[PlannedResource]:
-    """Return the plan of the new token, which does not exist once a leftover is gone."""
+    """Return the plan of the new token, as if an orphan with its name were already removed."""
     if successor is None:
         return []
     if state.orphan:

@@ -33,9 +33,9 @@ _ROTATION = re.compile(r"rotation ([0-9]{1,9})(?![0-9])")
 
 
 def with_token_name(tenant: Tenant, facts: TenantFacts) -> Tenant:
-    """Return the tenant with the name of its token if the task does not set one.
+    """Return the tenant with a name for its token if the task sets none.
 
-    If several tenants have one owner, the first of them has the default name.
+    If several tenants share an owner, the token of the first tenant has the default name.
     """
     if tenant.names_token or existing_tokens(tenant, facts):
         return tenant
@@ -48,7 +48,7 @@ def with_token_name(tenant: Tenant, facts: TenantFacts) -> Tenant:
 
 
 def rotation_of(facts: TenantFacts, tenant: Tenant, name: str) -> int:
-    """Return how often the tenant had been given another token when this one was created."""
+    """Return the number of rotations before this token was created."""
     token = facts.tokens_of(tenant.user)[name]
     found = _ROTATION.search(str(token.get("comment") or ""))
     if found is None:
@@ -65,7 +65,7 @@ def current_token(tenant: Tenant, facts: TenantFacts) -> str | None:
 
 
 def new_comment(tenant: Tenant, client: Client, rotation: int = 0) -> str:
-    """Return the comment of a new token: Proxmox VE does not keep when a token was created."""
+    """Return the comment of a new token, with its creation day: Proxmox VE does not store it."""
     today = time.strftime("%Y-%m-%d", time.gmtime(client.clock.time()))
     comment = f"Tenant {tenant.name}, created {today}"
     if rotation:
@@ -84,7 +84,7 @@ def new_token_resource(
 def token_resource(
     tenant: Tenant, name: str, comment: str | None = None, expire: str | None = None
 ) -> TenantResource:
-    """Return one of its tokens. It has all rights of its user, who has the tenant's rights only.
+    """Return a token of the tenant, with all rights of its user, who has only the tenant's rights.
 
     The expiry of an existing token is not changed unless the task sets one.
     """
@@ -100,7 +100,7 @@ def token_resource(
 
 
 def adopted_token_resources(tenant: Tenant, facts: TenantFacts) -> list[TenantResource]:
-    """Return the marks of its tokens that have none yet, which it adopts."""
+    """Return the changes that put the tenant's mark on the tokens that it adopts."""
     resources: list[TenantResource] = []
     known = facts.tokens_of(tenant.user)
     for name in existing_tokens(tenant, facts):
@@ -117,7 +117,7 @@ def absent_token_resource(user: str, name: str) -> TenantResource:
 
 
 def lost_token(tenant: Tenant, facts: TenantFacts, stored: Stored) -> str | None:
-    """Return the token that an interrupted run created for this file, its secret lost; or None."""
+    """Return the token for this file whose secret an interrupted run lost, or None."""
     if not stored.mark:
         return None
     for name in existing_tokens(tenant, facts):
@@ -134,7 +134,10 @@ def _run_mark(mark: str) -> str:
 def plan_token(
     tenant: Tenant, facts: TenantFacts, reader: Client, stored: Stored
 ) -> tuple[list[PlannedResource], list[PlannedResource]]:
-    """Return the plans of a token, and of the removal of one without a secret; empty if equal."""
+    """Return the plan to remove a token whose secret is lost, and the plan of the tenant's token.
+
+    A plan without changes is empty.
+    """
     name = current_token(tenant, facts)
     lost = lost_token(tenant, facts, stored)
     if lost is not None:
@@ -151,23 +154,23 @@ def plan_token(
 
 
 def plan_removal(tenant: Tenant, name: str | None, reader: Client) -> list[PlannedResource]:
-    """Return the plan to remove a token, empty without one."""
+    """Return the plan to remove a token, empty if `name` is None."""
     if name is None:
         return []
     return plan_resources([absent_token_resource(tenant.user, name)], reader)
 
 
 def without_reading(resource: TenantResource) -> TenantResource:
-    """Return a token that is planned as if it did not exist: it is removed before."""
+    """Return a token that is planned as if it did not exist, because it is removed first."""
     return replace(resource, reads=replace(resource.reads, pick=lambda _answer, _keys: None))
 
 
 def write_token(
     tenant: Tenant, resource: TenantResource, client: Client, report: Report, keeper: Keeper
 ) -> dict[str, Any] | None:
-    """Create or change a token. Return the login with a new secret, unless a file keeps it.
+    """Create or change a token. Return the login if its secret is new and no file keeps it.
 
-    Raises Conflict if another run created it, unless that run wrote this file.
+    Raises Conflict if another run created the token, unless that run wrote this file.
     """
     login = send_token(tenant, resource, client, report, keeper)
     if login is not None and keeper.place is not None:
@@ -181,7 +184,7 @@ def write_token(
 def create_token(
     tenant: Tenant, resource: TenantResource, client: Client, report: Report, keeper: Keeper
 ) -> dict[str, Any]:
-    """Create a token and return the login. Raises Conflict if another run created it."""
+    """Create a token and return the login. Raises Conflict if another run created the token."""
     login = send_token(tenant, resource, client, report, keeper)
     if login is None:
         report.run(partial(_require_written, tenant, resource, None))
@@ -219,12 +222,12 @@ def _whole_name(resource: TenantResource) -> str:
 
 
 def creates(resource: TenantResource) -> bool:
-    """Return whether a token will be created: only then the task sets its comment."""
+    """Return whether a token will be created: only a new token has a comment in its options."""
     return resource.desired.values.get("comment") is not None
 
 
 def _require_written(tenant: Tenant, resource: TenantResource, keeper: Keeper | None) -> Result:
-    """Raise Conflict unless the file has the login of a token that another run created."""
+    """Raise Conflict unless the file contains the login of a token that another run created."""
     name = _whole_name(resource)
     if keeper is not None and keeper.place is not None:
         if credentials.read(keeper.place).token == name:
@@ -241,10 +244,10 @@ def _require_written(tenant: Tenant, resource: TenantResource, keeper: Keeper | 
 
 
 def require_known_secret(tenant: Tenant, facts: TenantFacts, keeper: Keeper) -> None:
-    """Raise Conflict if a token exists, but not the file that would have its secret.
+    """Raise Conflict if a token exists whose secret is not in the file.
 
-    A token whose secret is lost is replaced. Raises ConfigurationError if the file cannot be
-    written: a secret would be lost.
+    A token whose secret an interrupted run lost is replaced instead. Raises ConfigurationError if
+    the file cannot be written: the new secret would be lost.
     """
     place, stored = keeper.place, keeper.stored
     if place is None:

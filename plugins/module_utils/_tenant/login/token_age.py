@@ -2,8 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Age and expiry of tokens: the expiry of a new token, the need for a rotation, and the findings of
-the audit (pure).
+"""Age and expiry of tokens: due rotations, warnings, and the findings of the audit (pure).
 
 Times are in seconds since 1970.
 """
@@ -23,7 +22,7 @@ WARNING_DAYS = 14
 
 
 def expiry_of(token: Mapping[str, Any]) -> int:
-    """Return when a token expires, 0 for never."""
+    """Return the expiry of a token, 0 for never."""
     return int(token.get("expire") or 0)
 
 
@@ -36,8 +35,8 @@ def days_left(token: Mapping[str, Any], now: float) -> int | None:
 
 
 def is_due(tenant: Tenant, token: Mapping[str, Any], now: float, within: int) -> bool:
-    """Return whether a token must be rotated: it expires within these days, or never although the
-    tenant's description sets an expiry.
+    """Return whether a token must be rotated: it expires within `within` days, or never although
+    the tenant requires an expiry.
     """
     remaining = days_left(token, now)
     if remaining is None:
@@ -46,7 +45,7 @@ def is_due(tenant: Tenant, token: Mapping[str, Any], now: float, within: int) ->
 
 
 def warnings_of(tenant: Tenant, facts: TenantFacts, name: str | None, now: float) -> list[str]:
-    """Return the warnings about the token in use of a tenant."""
+    """Return the warnings about a tenant's token in use."""
     token = facts.tokens_of(tenant.user).get(name or "")
     if token is None:
         return []
@@ -88,7 +87,7 @@ def lasting_tokens(
 def find_token_faults(
     facts: TenantFacts, realms: Collection[str], rules: TokenRules
 ) -> Iterator[Finding]:
-    """Yield tokens of a realm that does not exist, without expiry, near or after it, or too old."""
+    """Yield tokens that have expired, expire soon or never, are too old, or have no valid realm."""
     for user in sorted(facts.users):
         realm = user.rpartition("@")[2]
         for name, token in sorted(facts.tokens_of(user).items()):
@@ -128,7 +127,7 @@ def _find_expiry_faults(
 
 
 def _age(token: Mapping[str, Any], now: float) -> int:
-    """Return the age of a token in days, 0 if its comment does not have a date."""
+    """Return the age of a token in days, 0 if its comment contains no date."""
     day = creation_day(token)
     if day is None:
         return 0
