@@ -36,8 +36,9 @@ class TenantGuest:
 
 @dataclass(frozen=True)
 class NetworkView:
-    """The networks of a cluster: VNets and security groups by the tags of their tenants.
+    """The networks of a cluster.
 
+    `vnets` are the tags of tenants by VNet, `groups` are the security groups by tag, and
     `described` are the networks of tenants as an estate describes them, by tag.
     """
 
@@ -53,7 +54,7 @@ class NetworkView:
 
     @cached_property
     def subnets(self) -> dict[Network, str]:
-        """The tags of tenants by their subnets."""
+        """The tags of tenants, by subnet."""
         members = self.cluster.firewall.ip_sets.get(EVERY_TENANT, IpSet()).members
         found: dict[Network, str] = {}
         for cidr, (_excluded, comment) in members.items():
@@ -133,9 +134,9 @@ def _open_rules(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Ite
 def _openings(
     links: Iterable[Link], tag: str, view: NetworkView
 ) -> Iterator[tuple[Link, Network, str]]:
-    """Yield the rules that accept packets from a subnet of another tenant, which is not a peer.
+    """Yield the rules that accept packets from a subnet of another tenant that is not a peer.
 
-    A subnet that a rule drops as a whole is closed for the rules after it.
+    A rule that drops a whole subnet closes it for the rules after it.
     """
     described = view.described.get(tag)
     allowed = {tag} if described is None else {tag, *described.peers}
@@ -159,8 +160,9 @@ def _counts(link: Link) -> bool:
 
 
 def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking | None) -> bool:
-    """Return whether an accepting rule of the tenant's own group is as declared: by the estate, or
-    if that does not describe the tenant, by the group itself.
+    """Return whether a rule accepts packets in the tenant's own group, and the estate declares it.
+
+    If the estate does not describe the tenant, the group itself is the declaration.
     """
     if link.origin != f"group {view.groups[tag]}" or not link.rule.accepts:
         return False
@@ -187,7 +189,7 @@ def _matched(
     subnets: Iterable[Network],
     compare: Callable[[Network, Network], bool],
 ) -> list[Network]:
-    """Return the subnets for which one of the sources compares as true."""
+    """Return the subnets for which `compare` is true with one of the sources."""
     if sources is None:
         return list(subnets)
     return [

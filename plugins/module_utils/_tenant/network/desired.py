@@ -117,7 +117,7 @@ def _peers(given: Iterable[str], tag: str, prefix: str) -> tuple[str, ...]:
 
 
 def _require_subnets(networking: Networking) -> None:
-    """Raise ValidationFailed for a network whose addresses are unknown: rules name addresses."""
+    """Raise ValidationFailed for an isolated network without a subnet: rules need addresses."""
     if networking.isolation == NONE:
         return
     for network in networking.wanted:

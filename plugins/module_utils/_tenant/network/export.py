@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The networks of tenants in the form in which an estate declares them.
+"""The networks of tenants as an estate declares them.
 
-The plan of module tenant with this form must be empty; its steps are part of the export.
+A run of module tenant with this declaration must plan nothing; any steps are part of the export.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportedNetworks:
-    """The networks of a tenant: `options` of its settings, and the steps of a run with them."""
+    """A tenant's networks as `options` of module tenant, and the `steps` of a run with them."""
 
     tag: str
     options: Mapping[str, Any]
@@ -44,9 +44,10 @@ class ExportedNetworks:
 
 
 def read_exported(client: Client, prefix: str, only: str | None) -> dict[str, ExportedNetworks]:
-    """Return the networks of tenants by the names of the tenants; `only` is the tag of one.
+    """Return the networks of tenants by tenant name; `only` is the tag of the only tenant to read.
 
-    One request if no tenant has any; else some ten, three for each tenant, and one for each VNet.
+    One request if no tenant has networks; otherwise about ten, three for each tenant, and one for
+    each VNet.
     """
     reader = CachingReader(client)
     try:
@@ -78,7 +79,7 @@ def _owners(vnets: Section, prefix: str, only: str | None) -> set[str]:
 
 
 def _running(reader: Client, tags: Iterable[str]) -> Sections:
-    """Return SDN with the VNets of these tenants and their subnets."""
+    """Return the running SDN configuration with the VNets and subnets of these tenants only."""
     reading = read_sdn(reader)
     vnets: dict[str, Any] = {}
     for tag in tags:
@@ -88,7 +89,7 @@ def _running(reader: Client, tags: Iterable[str]) -> Sections:
 
 
 def _steps(reader: Client, name: str, prefix: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the steps of a run of module tenant with these options, or why it is refused."""
+    """Return the steps of a run of module tenant with these options, or the refusal."""
     try:
         tenant = read_tenant({"name": name, "tenant_prefix": prefix, **options})
         return tuple(plan_networks(tenant, reader).summaries)
@@ -97,7 +98,7 @@ def _steps(reader: Client, name: str, prefix: str, options: Mapping[str, Any]) -
 
 
 def networks_of(tag: str, running: Sections) -> dict[str, dict[str, Any]]:
-    """Return the networks of a tenant as options by their names (pure).
+    """Return the networks of a tenant as options, by name (pure).
 
     A VNet whose ID does not follow from its name cannot be declared, and is left out.
     """
@@ -120,9 +121,9 @@ def networks_of(tag: str, running: Sections) -> dict[str, dict[str, Any]]:
 def isolation_of(
     tag: str, rules: Sequence[Rule] | None, owners: Mapping[str, str | None], prefix: str
 ) -> dict[str, Any]:
-    """Return the isolation that the rules of a security group make, and the peers (pure).
+    """Return the isolation and the peers that the rules of a security group define (pure).
 
-    `owners` are the tags of tenants by their IP sets. Other rules are steps of the next run.
+    `owners` are the tags of tenants by IP set. Other rules become steps of the next run.
     """
     if rules is None:
         return {"isolation": NONE}

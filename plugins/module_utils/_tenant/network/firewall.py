@@ -4,9 +4,9 @@
 
 """The names and rules of the cluster's firewall that separate a tenant from others (pure).
 
-The IP set and the security group of a tenant have the same name. The group comes first among the
-rules of a guest: it accepts the tenant itself and its peers, and drops all other tenants, so that a
-rule that the tenant adds to its guest cannot open it to another tenant.
+The IP set and the security group of a tenant have the same name. The group is the first rule of a
+guest: it accepts the tenant itself and its peers, and drops all other tenants. So no rule that the
+tenant adds can open the guest to another tenant.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EVERY_COMMENT = "subnets of all tenants"
 
 
 def sets_of(networking: Networking, tag: str) -> frozenset[str]:
-    """Return the IP sets that the isolation of a tenant concerns."""
+    """Return the IP sets that the isolation of a tenant uses."""
     peers = (group_name(peer) for peer in networking.peers)
     return frozenset((EVERY_TENANT, group_name(tag), *peers))
 
@@ -37,7 +37,7 @@ def parts_to_read(sets: frozenset[str]) -> DesiredFirewall:
 
 
 def names_goal(networking: Networking, tag: str, actual: Firewall) -> DesiredFirewall:
-    """Return the aliases and IP sets of a tenant. Raises Conflict for names of others."""
+    """Return the desired aliases and IP sets of a tenant. Raises Conflict if others own a name."""
     mark, group = with_mark("", tag), group_name(tag)
     aliases: dict[str, tuple[str, str]] = {}
     stale: set[str] = set()
@@ -88,7 +88,7 @@ def _set(actual: Firewall, name: str, comment: str, subnets: Iterable[str], mark
 def without_sets(
     aliases: Mapping[str, tuple[str, str]], gone: Iterable[str], tag: str, actual: Firewall
 ) -> DesiredFirewall:
-    """Return the names of a tenant that is not isolated, or that is removed."""
+    """Return the desired aliases and IP sets of a tenant that is removed or not isolated."""
     group = group_name(tag)
     removed = set(gone)
     if group in actual.ip_sets and marked_tag(actual.ip_sets[group].comment) == tag:
@@ -113,7 +113,7 @@ def aliases_of_tenant(tag: str, actual: Firewall) -> frozenset[str]:
 
 
 def group_goal(networking: Networking, tag: str) -> DesiredFirewall:
-    """Return the security group of a tenant."""
+    """Return the desired security group of a tenant."""
     comment = with_mark("", tag)
     if networking.isolation == NONE:
         return DesiredFirewall({}, is_wanted=False)
@@ -128,19 +128,19 @@ def group_goal(networking: Networking, tag: str) -> DesiredFirewall:
 
 
 def unknown_peers(networking: Networking, actual: Firewall) -> list[str]:
-    """Return the tags of peers without networks, to which nothing is opened."""
+    """Return the tags of peers that have no networks yet: they get no access."""
     return [peer for peer in networking.peers if group_name(peer) not in actual.ip_sets]
 
 
 def require_own_group(tag: str, comments: Mapping[str, str]) -> None:
-    """Raise Conflict if the security group with the name of a tenant is not the tenant's."""
+    """Raise Conflict if the security group with the tenant's name does not belong to the tenant."""
     group = group_name(tag)
     if group in comments:
         _require_own(f"security group '{group}'", comments[group], tag)
 
 
 def require_on(options: Mapping[str, str], networking: Networking, label: str) -> None:
-    """Raise Conflict if the firewall of the cluster is off, so that no rule is in force."""
+    """Raise Conflict if the firewall of the cluster is off: then no rule is in force."""
     if networking.isolation == NONE or options.get("enable", "0") != "0":
         return
     raise Conflict(

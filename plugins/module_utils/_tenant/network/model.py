@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OWN, SHARED, NONE = "own", "shared", "none"
-"""Isolation: from other tenants, from outside of all tenants, or not at all."""
+"""Isolation from other tenants, from everything outside the tenants, or none."""
 
 
 @dataclass(frozen=True)
 class Network:
     """A network of a tenant: a VNet and its subnet.
 
-    `tag` is None if it is chosen from `tag_range`. `subnet` is empty without one. `settings` are
-    the other options of the subnet, as module sdn has them.
+    `tag` is None if it is chosen from `tag_range`. `subnet` is empty if there is none. `settings`
+    are the other options of the subnet, named as in module sdn.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Network:
 
     @property
     def path(self) -> str:
-        """Its place below /sdn/zones."""
+        """Its path below /sdn/zones."""
         return f"{self.zone}/{self.vnet}"
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses subnets that overlap a subnet of another tenant: rules name addresses (pure)."""
+"""Refuses subnets that overlap a subnet of another tenant: rules match addresses (pure)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from .sdn import owners_of
 
 
 def member_network(member: str) -> Network | None:
-    """Return the network of a member of an IP set, None for a member that a person added as the
-    name of an alias or as a range.
-    """
+    """Return the network of an IP set member, or None for an alias or a range."""
     try:
         return ipaddress.ip_network(member, strict=False)
     except ValueError:
@@ -45,8 +43,8 @@ def require_no_overlap(subnets: Iterable[str], others: Iterable[str]) -> None:
 def require_distinct(networking: Networking, tag: str, running: Sections) -> None:
     """Raise Conflict for a subnet that overlaps a subnet on a VNet of another tenant.
 
-    A run that holds the lock of SDN finds the subnets of each run that was faster here; the IP sets
-    of the firewall, which have no lock, may not have them yet.
+    A run that holds the SDN lock sees the subnets of all earlier runs here. The IP sets of the
+    firewall, which have no lock, may not contain them yet.
     """
     if networking.isolation == NONE:
         return

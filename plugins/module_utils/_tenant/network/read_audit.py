@@ -39,7 +39,8 @@ def audit_networks(
 ) -> list[Finding]:
     """Return the findings about networks; guests are read only if a tenant has VNets or groups.
 
-    Four requests without any, and otherwise some five more for each guest with exactly one tenant.
+    Four requests if no tenant has any; otherwise about five more for each guest with exactly one
+    tenant.
     """
     try:
         groups = _by_tag(groups_of(client.get(*ROOT, "groups")))
@@ -79,7 +80,7 @@ def _owner(row: VmRow, prefix: str) -> str | None:
 
 
 def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | Finding | None:
-    """Return a guest, a finding if it could not be read, None if it is gone."""
+    """Return a guest, a finding if it could not be read, or None if it is gone."""
     label = label_of(row)
     try:
         config = client.get(*row.path, "config")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The networks of a tenant as options of module sdn, with tags from a free range (pure)."""
+"""The networks of a tenant as options of module sdn, with free tags from their ranges (pure)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def vnets_of(tag: str, running: Sections) -> dict[str, Entry]:
 
 
 def owners_of(vnets: Section) -> dict[str, str]:
-    """Return the tags of tenants by their VNets."""
+    """Return the tags of tenants, by VNet."""
     tags = {name: marked_tag(entry.get("alias")) for name, entry in vnets.items()}
     return {name: tag for name, tag in tags.items() if tag is not None}
 
 
 def name_of(entry: Entry) -> str:
-    """Return the name of the network of a VNet."""
+    """Return the network name of a VNet."""
     return without_mark(entry.get("alias"))
 
 
 def params_of(networks: Iterable[Network], tag: str, running: Sections) -> dict[str, Any]:
-    """Return the options of module sdn. Raises FleetError for a zone or tag that does not fit."""
+    """Return the options of module sdn. Raises FleetError for an unusable VNet, zone or tag."""
     vnets: list[dict[str, Any]] = []
     subnets: list[dict[str, Any]] = []
     taken = dict(running[VNETS])
@@ -66,7 +66,7 @@ def removal_of(vnets: Iterable[str], running: Sections) -> dict[str, Any]:
 
 
 def absent_subnets(vnet: str, running: Sections, but: str = "") -> list[dict[str, Any]]:
-    """Return the removal of the subnets of a VNet, except one."""
+    """Return the removal of all subnets of a VNet except `but`."""
     rows: list[dict[str, Any]] = []
     for name, entry in running[SUBNETS].items():
         _zone, address, length = name.split("-", 2)
@@ -77,7 +77,7 @@ def absent_subnets(vnet: str, running: Sections, but: str = "") -> list[dict[str
 
 
 def _require_own(network: Network, tag: str, running: Sections) -> None:
-    """Raise Conflict for a VNet with the ID of the network that is not the tenant's."""
+    """Raise Conflict if a VNet without the tenant's mark has the ID of the network."""
     entry = running[VNETS].get(network.vnet)
     if entry is not None and marked_tag(entry.get("alias")) != tag:
         raise Conflict(
@@ -108,7 +108,7 @@ def _vnet(
 
 
 def _tag(network: Network, running: Sections, taken: Mapping[str, Entry]) -> int:
-    """Return the tag that the network has, or the first free one of its range."""
+    """Return the tag of the network, or the first free tag in its range."""
     present = running[VNETS].get(network.vnet, {})
     if network.tag is not None:
         return network.tag
@@ -137,7 +137,7 @@ def _tag(network: Network, running: Sections, taken: Mapping[str, Entry]) -> int
 def tags_in_use(zone: str, running: Sections, vnets: Mapping[str, Entry]) -> set[int]:
     """Return the tags that a new VNet of a zone cannot have.
 
-    All zones of VXLAN and EVPN share one space, with the VRFs of EVPN (pve-network:
+    All VXLAN and EVPN zones share one range of tags with the VRFs of EVPN (pve-network:
     PVE/Network/SDN/Zones/VxlanPlugin.pm, vnet_update_hook).
     """
     zones = running[ZONES]

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds guests of a tenant that its isolation does not separate yet.
+"""Finds guests of a tenant that are not isolated yet.
 
-A guest that existed before is not changed here: its policy becomes DROP, which can cut its users
-off. The next task that lists its NICs isolates it.
+Existing guests are not changed here: isolation sets their policy to DROP, which can cut off their
+users. The next task that lists the NICs of a guest isolates it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READS_AT_ONCE = 8
 def find_unisolated(tenant: Tenant, facts: TenantFacts, client: Client) -> list[Actual]:
     """Return the guests on VNets of the tenant that are not isolated, or cannot be checked.
 
-    One request for each guest of the tenant, and some four for each on its VNets.
+    One request for each guest of the tenant, and about four for each guest on its VNets.
     """
     networking = tenant.networking
     if networking is None or networking.isolation == NONE:
@@ -64,7 +64,7 @@ def _is_open(actual: Actual, tenant: Tenant, vnets: frozenset[str], client: Clie
 
 
 def isolation_of_guest(actual: Actual, tag: str, vnets: frozenset[str]) -> tuple[Isolation, bool]:
-    """Return the isolation that a guest needs, and whether the firewall of these NICs is on."""
+    """Return the isolation that a guest needs, and whether these NICs have the firewall on."""
     bridges = _bridges(actual)
     nics = [nic for nic in nics_of(actual.target) if bridges.get(nic.name) in vnets]
     members = {nic.name: _members(nic, bridges[nic.name]) for nic in nics}
@@ -72,7 +72,7 @@ def isolation_of_guest(actual: Actual, tag: str, vnets: frozenset[str]) -> tuple
 
 
 def _members(nic: Nic, vnet: str) -> tuple[str, ...]:
-    """Return the addresses that a NIC may use: its static ones, else the subnet of its VNet."""
+    """Return the addresses that a NIC may use: its static addresses, or the subnet of its VNet."""
     return tuple(address.lower() for address in nic.addresses) or (f"dc/{vnet}",)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans and writes the networks of a tenant: VNets, then names of the firewall, then the group."""
+"""Plans and writes the networks of a tenant: VNets, then aliases and IP sets, then the group."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GoalOf: TypeAlias = "Callable[[Firewall], DesiredFirewall]"
 
 @dataclass(frozen=True)
 class NetworkPart:
-    """A part of the networks of a tenant with its plan; `write` plans it again and writes it."""
+    """A part of a tenant's networks with its plan; `write` replans the part and writes it."""
 
     label: str
     plan: Plan
@@ -51,7 +51,7 @@ class NetworkPart:
 
 @dataclass(frozen=True)
 class PlannedNetworks:
-    """The parts that differ, in the order of the work, and the networks as they will be."""
+    """The parts that differ, in the order of execution, and the resulting networks."""
 
     parts: tuple[NetworkPart, ...] = ()
     networks: tuple[dict[str, Any], ...] = ()
@@ -63,12 +63,13 @@ class PlannedNetworks:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The tasks of preflight with the privileges for the work."""
+        """The preflight tasks with the privileges for these parts."""
         return ("sdn", "firewall") if self.parts else ()
 
     def written(self, client: Client, report: Report) -> PlannedNetworks:
-        """Write the parts, and return the networks with the tags that they got: another run may
-        have taken a planned one first. Raises FleetError.
+        """Write the parts, and return the networks with their final tags. Raises FleetError.
+
+        Another run may have taken a planned tag first.
         """
         tags: dict[str, int | None] = {}
         for part in self.parts:
@@ -79,7 +80,7 @@ class PlannedNetworks:
         return replace(self, networks=tuple(shown))
 
     def with_diff(self, diff: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return a diff with the changes of the networks."""
+        """Return the diff together with the changes of the networks."""
         before, after = dict(diff["before"]), dict(diff["after"])
         for part in self.parts:
             before[part.label] = dict(part.plan.before)
@@ -200,10 +201,10 @@ def _checked(before: Firewall, after: Firewall) -> tuple[str, ...]:
 
 
 def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> PlannedNetworks:
-    """Return the plan that removes the networks of a tenant: the group, the names, the VNets.
+    """Return the plan that removes a tenant's networks: the group, aliases and IP sets, the VNets.
 
-    `leaving` are the guests that are removed before. Four requests if it has none. A cluster
-    without SDN has none: the package is optional before Proxmox VE 8.1.
+    `leaving` are the guests that are removed before. Four requests if the tenant has no networks. A
+    cluster without SDN has none: the package is optional before Proxmox VE 8.1.
     """
     tag = tenant.tag
     try:
@@ -242,7 +243,7 @@ def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> Plan
 
 
 def _used_by(reader: Client, tag: str, groups: Iterable[str]) -> Sequence[str]:
-    """Return the security groups whose rules use the IP set of a tenant; a request for each."""
+    """Return the security groups whose rules use a tenant's IP set; one request for each group."""
     own = group_name(tag)
     found: list[str] = []
     for name in sorted(set(groups) - {own}):
@@ -253,7 +254,7 @@ def _used_by(reader: Client, tag: str, groups: Iterable[str]) -> Sequence[str]:
 
 
 def _emptied(goal: DesiredFirewall, group: str, actual: Firewall) -> DesiredFirewall:
-    """Return the goal with the IP set of the tenant kept, and empty (pure)."""
+    """Return the goal that keeps the IP set of the tenant, but empties it (pure)."""
     members = frozenset(actual.ip_sets[group].members) if group in actual.ip_sets else frozenset()
     return replace(
         goal, gone=goal.gone - {group}, gone_members={**goal.gone_members, group: members}
