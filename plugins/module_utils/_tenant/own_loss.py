@@ -21,7 +21,7 @@ from .work import PlannedResource
 def own_warnings(
     tenant: Tenant, login: str, facts: TenantFacts, planned: Sequence[PlannedResource]
 ) -> list[str]:
-    """Return a warning if the login loses something with the planned changes.
+    """Return a warning if the planned changes take rights away from the login.
 
     Raises Conflict unless the task allows it.
     """

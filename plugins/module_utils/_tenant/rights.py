@@ -49,8 +49,8 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
 # Each operation includes this one: without it a module cannot see the objects it works on.
 BASE = "read"
 
-# The kinds of objects that a role of the tenant is for, by the suffix of its name. Only the role
-# for the VMs in the pool has none; they can be templates, too.
+# The kinds of objects that each role of the tenant covers, by the suffix of the role's name. Only
+# the role for the VMs in the pool, which can be templates, has an empty suffix.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "": (VM, NEW_VM, POOL, TEMPLATE),
     ".template": (TEMPLATE,),
@@ -62,7 +62,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 
 def privileges_of(operations: Sequence[str], version: Version) -> dict[str, frozenset[str]]:
-    """Return the privileges of each role by its suffix, without roles that have none."""
+    """Return the privileges of each role, by suffix; roles without privileges are left out."""
     needs = _needs_of(operations, version)
     found: dict[str, frozenset[str]] = {}
     for suffix, kinds in KINDS.items():
@@ -84,7 +84,7 @@ def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
 
 
 def _least(need: Need) -> tuple[str, ...]:
-    """Return the privileges of a need; if any of several is enough, the first."""
+    """Return the privileges of a need; only the first if any one of several is enough."""
     if need.any_of:
         return need.privileges[:1]
     return need.privileges

@@ -152,7 +152,7 @@ def _described(
 def _lines(
     whole: Sequence[PlannedResource], token: Sequence[PlannedResource], networks: PlannedNetworks
 ) -> list[str]:
-    """Return the steps in the order of the work: the token comes last."""
+    """Return the steps in the order of execution: the token is last."""
     before = [one for one in whole if one not in token]
     return [*summaries(before), *networks.summaries, *summaries(token)]
 
@@ -164,9 +164,9 @@ def _write_resources(
     report: Report,
     keeper: Keeper,
 ) -> PlannedNetworks:
-    """Write all resources before the token, and return the networks after that.
+    """Write all resources except the token, and return the resulting networks.
 
-    After a failure the file is no longer reserved.
+    A failure releases the reservation of the file.
     """
     try:
         execute_resources(planned, client, report)
@@ -179,9 +179,9 @@ def _write_resources(
 def _resources(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int], reader: Client
 ) -> list[TenantResource]:
-    """Return all resources except the token, in the order of the work.
+    """Return all resources except the token, in the order of execution.
 
-    While all is planned, checks that read the others see them as they will be.
+    During planning, checks that read other resources see them in their planned state.
     """
     roles = with_precheck(role_resources(tenant, facts), precheck_role)
     users = user_resources(tenant, facts)

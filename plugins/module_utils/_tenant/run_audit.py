@@ -133,8 +133,9 @@ def _read_volumes(
 def _privileged_containers(
     client: Client, task: AuditTask, facts: TenantFacts, guests: Mapping[int, Actual] | None
 ) -> list[Finding]:
-    """Return the privileged containers of tenants that must not have any; without `guests` the
-    configurations of these containers are read.
+    """Return findings about privileged containers of tenants that must not have any.
+
+    Without `guests`, the configurations of these containers are read.
     """
     found: list[Finding] = []
     for tenant in task.tenants:
@@ -171,7 +172,7 @@ def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Findin
 def _backup_faults(
     client: Client, facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
 ) -> list[Finding]:
-    """Return the guests of tenants that no backup job has, and jobs that mix tenants.
+    """Return the guests of tenants that are in no backup job, and the jobs that mix tenants.
 
     One request, which needs Sys.Audit on / (pve-manager: PVE/API2/Backup.pm, index).
     """
@@ -185,7 +186,7 @@ def _backup_faults(
 
 
 def _read_disks(client: Client, cluster: ClusterState) -> Contents:
-    """Return the disks of guests on all storages; a storage that cannot be listed is named once."""
+    """Return the disks of guests on all storages; a storage that cannot be listed appears once."""
     volumes: list[Any] = []
     unread: dict[str, Any] = {}
     for content in contents_of(cluster.vms.values()):
@@ -197,8 +198,9 @@ def _read_disks(client: Client, cluster: ClusterState) -> Contents:
 
 
 def _with_figures(cluster: ClusterState, guests: Mapping[int, Actual]) -> ClusterState:
-    """Return the cluster state with the figures of the guests' configurations; the listing has only
-    the first disk of each guest (pure).
+    """Return the cluster state with the figures from the guests' configurations (pure).
+
+    The listing contains only the first disk of each guest.
     """
 
     def configured(rows: Mapping[int, VmRow]) -> dict[int, VmRow]:

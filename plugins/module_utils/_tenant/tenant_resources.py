@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The resources of a tenant, each with its own table, in the order of the work (pure)."""
+"""The resources of a tenant, each with its own table, in the order of execution (pure)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .rights import bridge_path, privileges_of
 
 @dataclass(frozen=True)
 class TenantResource:
-    """One resource of the tenant: `reads` is its table in planning, `table` in writing."""
+    """One resource of the tenant: `reads` is its table for planning, `table` for writing."""
 
     reads: Table
     table: Table
@@ -46,7 +46,7 @@ class TenantResource:
 
 
 def pool_resource(tenant: Tenant, facts: TenantFacts) -> TenantResource:
-    """Return its pool. The comment on a pool that was not created for it is not changed."""
+    """Return the tenant's pool. The comment of a pool of another owner is not changed."""
     comment = pool_of(tenant, facts).comment
     if comment is not None and tenant.comment is not None:
         comment = tenant.marked(tenant.comment)
@@ -54,14 +54,14 @@ def pool_resource(tenant: Tenant, facts: TenantFacts) -> TenantResource:
 
 
 def tag_resource(tenant: Tenant, *, registered: bool) -> TenantResource:
-    """Return the addition of its tag to the registered tags of the cluster, or the removal."""
+    """Return the addition of its tag to the registered tags of the cluster, or its removal."""
     state = "present" if registered else "absent"
     options = {"registered_tags": [tenant.tag], "state": state}
     return TenantResource(CLUSTER_OPTIONS, CLUSTER_OPTIONS, read_desired(CLUSTER_OPTIONS, options))
 
 
 def group_resources(tenant: Tenant, facts: TenantFacts) -> list[TenantResource]:
-    """Return the group if the tenant has a group that is missing or was created for it."""
+    """Return the tenant's group, if any, unless it exists and was not created for the tenant."""
     comment = group_of(tenant, facts).comment
     if not tenant.group or comment is None:
         return []
@@ -113,7 +113,7 @@ def user_resources(tenant: Tenant, facts: TenantFacts) -> list[TenantResource]:
 
 
 def _paths(tenant: Tenant, templates: Mapping[str, int]) -> dict[str, list[str]]:
-    """Return the paths of each role by its suffix."""
+    """Return the paths of each role, by suffix."""
     return {
         "": [f"/pool/{tenant.pool}"],
         ".template": [f"/vms/{vmid}" for vmid in templates.values()],
@@ -140,7 +140,7 @@ def wanted_rights(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, in
 def right_resources(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
 ) -> list[TenantResource]:
-    """Return the rights of the tenant, and the removal of other rights with its roles."""
+    """Return the rights of the tenant, and the removal of surplus rights from its roles."""
     wanted = wanted_rights(tenant, facts, templates)
     resources = [rights_on(path, grants) for path, grants in wanted.items()]
     surplus = by_path(surplus_entries(tenant, facts, wanted))
@@ -150,9 +150,9 @@ def right_resources(
 
 
 def surplus_entries(tenant: Tenant, facts: TenantFacts, wanted: Rights) -> list[Entry]:
-    """Return the rights by roles of the tenant that are not wanted.
+    """Return the rights from the tenant's roles that are not wanted.
 
-    Whether a right propagates does not count: a subject has a role on a path only once.
+    Propagation is ignored: a subject has a role on a path only once.
     """
     known = {(path, grant.kind, grant.who, grant.role) for path, grant in entries_of(wanted)}
     return [

@@ -50,7 +50,7 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Run one piece of work and note its result.
+        """Run one part of the work and record its result.
 
         Raises FleetError with all steps that were done before it.
         """
@@ -66,8 +66,8 @@ def read_result(
 ) -> TenantFacts | None:
     """Return the facts after the work. Raises FleetError with everything that was done.
 
-    A failed read is a warning, and None is returned, with a login that only this result has, which
-    an error would lose, and if the task took rights away from its own login.
+    A failed read is only a warning, and the result is None, in two cases: an error would lose the
+    `login`, which only this result contains, or the task took rights away from its own login.
     """
     try:
         with after_writes(report.done):
@@ -80,7 +80,7 @@ def read_result(
 
 
 def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[PlannedResource]:
-    """Return the resources that differ, with their plans. Raises refusals before any write."""
+    """Return the resources that differ, with their plans. Raises any refusal; writes nothing."""
     planned: list[PlannedResource] = []
     for resource in resources:
         plan, _actual = plan_resource(replace(resource.reads, guard=None), resource.desired, reader)
@@ -90,13 +90,13 @@ def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[
 
 
 def execute_resources(planned: Sequence[PlannedResource], client: Client, report: Report) -> None:
-    """Write the resources in order, each planned again from a fresh reading of itself."""
+    """Write the resources in order, each replanned from a fresh reading."""
     for one in planned:
         report.run(partial(_write, one.resource, client, blinds=report.blinds))
 
 
 def _write(resource: TenantResource, client: Client, *, blinds: bool) -> Result:
-    # The whole plan was guarded, see own_loss.py.
+    # The guard has already checked the whole plan, see own_loss.py.
     table = replace(resource.table, guard=None)
     plan, actual = plan_resource(table, resource.desired, client)
     plan = replace(plan, blinds=blinds)
@@ -121,7 +121,7 @@ def warnings_of(planned: Sequence[PlannedResource]) -> list[str]:
 
 
 def diff_of(planned: Sequence[PlannedResource]) -> dict[str, dict[str, Any]]:
-    """Return the changes of the resources, by their names in messages."""
+    """Return the diff of the resources, by their labels in messages."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in planned:
@@ -134,7 +134,7 @@ def diff_of(planned: Sequence[PlannedResource]) -> dict[str, dict[str, Any]]:
 def with_repair(
     diff: Mapping[str, Mapping[str, Any]], label: str, repair: Repair | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the diff with the repair of the file with the login, if there is one."""
+    """Return the diff with the repair of the login file, if there is one."""
     before, after = dict(diff["before"]), dict(diff["after"])
     if repair is not None:
         before[label] = repair.before
@@ -143,7 +143,7 @@ def with_repair(
 
 
 def _note(side: dict[str, Any], label: str, values: Mapping[str, Any]) -> None:
-    """Add the values of a resource; two may have one label, such as rights on a path."""
+    """Add the values of a resource; several can share a label, such as rights on a path."""
     if values:
         side[label] = {**side.get(label, {}), **values}
 
