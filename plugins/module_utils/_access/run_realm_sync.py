@@ -36,8 +36,9 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Accounts:
-    """The accounts of one realm: users and groups by name, and their entries in the access control
-    list, by their text in messages.
+    """The accounts of one realm: users and groups by name, and their grants.
+
+    `grants` are the subjects of access control entries, by the text of the entry in messages.
     """
 
     users: Rows = field(default_factory=dict)
@@ -81,13 +82,13 @@ def _belongs(kind: str, who: str, realm: str) -> bool:
 
 
 def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, Mapping[str, Any]]:
-    """Return the rows of a realm by name, without groups of users: rows of groups have members."""
+    """Return a realm's rows by name, without the groups of users: rows of groups list members."""
     by_name = {str(row[key]): row for row in rows}
     return {name: {**row, "groups": None} for name, row in by_name.items() if name.endswith(end)}
 
 
 def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
-    """Return the accounts of a realm after the run that this log of a dry run predicts (pure)."""
+    """Return the accounts of a realm that the log of a dry run predicts (pure)."""
     users, groups = dict(before.users), dict(before.groups)
     rows = {"user": users, "group": groups}
     lost: set[tuple[str, str]] = set()
@@ -108,7 +109,7 @@ def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
 
 
 def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> bool:
-    """Return whether an entry will be removed: purged itself, or its token's user is removed."""
+    """Return whether an entry will be removed: it is purged, or its token's user is removed."""
     kind, name = who
     if kind == "token":
         return name.partition("!")[0] not in users
@@ -126,7 +127,7 @@ def changes(before: Rows, after: Rows, known: bool) -> dict[str, list[str] | Non
 
 
 def run_realm_sync(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Take over users and groups from the directory of a realm; check mode does a dry run."""
+    """Synchronize users and groups from the directory of a realm; check mode does a dry run."""
     name = validate.realm(params["name"], "name")
     require_directory(kinds_of_realms(client), name)
     return apply_plan(RealmSync(client, name, params), check_mode)
@@ -171,8 +172,8 @@ class RealmSync(Resource[Result]):
     def _own_warnings(self, params: Mapping[str, Any]) -> tuple[str, ...]:
         """Return a warning if the run takes rights away from the login of the task.
 
-        A dry run decides it if the login is of this realm or in one of its groups and the run may
-        remove users or rights. Raises Conflict unless the task allows it.
+        A dry run checks this if the login belongs to this realm or to one of its groups, and the
+        run may remove users or rights. Raises Conflict unless the task allows it.
         """
         caller = Caller(self.client.login)
         vanished = params.get("remove_vanished")
@@ -193,16 +194,14 @@ class RealmSync(Resource[Result]):
         return Plan() if done else self.plan
 
     def confirm_write(self, step: Step) -> Callable[[], None]:
-        """Return the look after a lost answer, which finds nothing: to synchronize twice leads to
-        the same as to do so once.
-        """
+        """Return the check after a lost answer. It finds nothing: a repetition is harmless."""
         return lambda: None
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        """Return DONE if the run has removed the login of the task, as the task allows.
+        """Return DONE if the run has removed the login of the task and the task allows that.
 
         PVE writes all users, groups and rights at once, at the end of the task (API2/Domains.pm,
-        sync). So the removal of the login shows that the rest is written too.
+        sync). So the removal of the login shows that everything else is written too.
         """
         if self.own_warnings and error.upid and isinstance(error, AuthenticationError):
             return Verdict.DONE

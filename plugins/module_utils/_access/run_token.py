@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module token: the engine's work, and the secret, which PVE returns only once."""
+"""The work of module token: a simple resource with a secret, which PVE returns only once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .._resource.run import Reading, read_values, run
 from .successor import give, read_rights
 from .token import TOKEN, precheck_token, token_id
 
-# pve-access-control 9.1.0, which came with 9.2: a token gets another secret, and keeps its rights.
+# pve-access-control 9.1.0, part of PVE 9.2: a token can get a new secret and keeps its rights.
 _REGENERATES_SINCE = (9, 2)
 _USER_SEGMENTS = 3  # of the path /access/users/USER
 _WAY_OUT = (
@@ -58,7 +58,7 @@ def run_token(
     except FleetError as error:
         if keeper.secret is None:
             raise
-        # A failed task shows all it returns, so the secret is not part of it.
+        # A failed task shows everything that it returns, so it must not return the secret.
         raise error.on(next_step=_WAY_OUT, retryable=False) from error
     values = {**result.values, "secret": keeper.secret}
     return replace(result, values=values, warnings=(*result.warnings, *keeper.warnings))
@@ -95,7 +95,7 @@ def _require_owner(desired: DesiredResource, change: ResourceChange, is_missing:
 
 
 def rotate(params: Mapping[str, Any], keeper: SecretKeeper, check_mode: bool) -> Result:
-    """Give a token another secret or, if this PVE cannot do that, create a successor.
+    """Give a token a new secret or, if this PVE cannot do that, create a successor.
 
     The secret is replaced last: from then on the caller may have no valid login.
     """
@@ -148,7 +148,7 @@ def _own_secret(
 
 
 def _regenerate(keeper: SecretKeeper, keys: Mapping[str, str], summary: str) -> None:
-    """Ask for another secret, again after a lost answer: the lost one is void then."""
+    """Request a new secret, and another one after a lost answer, which voids the lost secret."""
     path = TOKEN.update_call.path_for(keys)
     try:
         keeper.write("PUT", *path, data={"regenerate": 1}, attempted=attempted(summary))
@@ -165,7 +165,7 @@ def _succeed(
     began: str,
     check_mode: bool,
 ) -> Result:
-    """Make the successor of a token, with its settings and its rights."""
+    """Create the successor of a token, with its settings and its rights."""
     name = params.get("successor")
     if not name:
         raise NotSupported(
@@ -205,10 +205,10 @@ def _refused_successor(attempted: str, why: str) -> ValidationFailed:
 
 
 class SecretKeeper:
-    """Passes requests on, and keeps the secret in the answer to a write of a token.
+    """A client that keeps the secret in the answer to a write of a token.
 
-    After a lost answer the secret is lost as well: that is an error, and no second token is made.
-    A read that fails after the creation is a warning: an error would lose the secret.
+    If that answer is lost, the secret is lost too: this is an error, and no second token is
+    created. A read that fails after the creation is only a warning: an error would lose the secret.
     """
 
     def __init__(self, client: Api) -> None:
@@ -233,7 +233,7 @@ class SecretKeeper:
     def get(self, *segments: str | int, **more: Any) -> Any:
         """Return the answer to a GET.
 
-        PVE answers 403 for a token whose user does not exist; that is a NotFound here.
+        PVE answers 403 for a token whose user does not exist: that becomes NotFound here.
         """
         try:
             return self._client.get(*segments, **more)
@@ -245,8 +245,9 @@ class SecretKeeper:
             return self._in_place_of(error, segments)
 
     def _in_place_of(self, error: FleetError, segments: tuple[str | int, ...]) -> Mapping[str, Any]:
-        """Return the settings that PVE named when it created the token, in place of a read that
-        failed since. Raises the error of any other read.
+        """Return the settings from the creation of the token in place of its failed read.
+
+        Raises the error of any other read.
         """
         if self._created is None or self._created[0] != segments:
             raise error
@@ -254,7 +255,7 @@ class SecretKeeper:
         return self._created[1]
 
     def _require_owner(self, *segments: str | int) -> None:
-        """Raise NotFound if the user does not exist; nothing if that is hidden."""
+        """Raise NotFound if the user does not exist; a hidden user is accepted."""
         try:
             self._client.get(*segments)
         except NotFound:

@@ -30,8 +30,8 @@ class Right(NamedTuple):
 def read_rights(client: Api, token: str, successor: str, began: str) -> list[Right]:
     """Return the rights of a token for its successor; `began` begins the message of a refusal.
 
-    Raises PermissionDenied before any write if the caller cannot see all of them, which PVE does
-    not report (API2/ACL.pm, read_acl), or cannot give one of them.
+    Raises PermissionDenied before any write if the caller cannot see all rights, which PVE does not
+    report (API2/ACL.pm, read_acl), or cannot give one of them.
     """
     _require_all_visible(held_on(client, "/access"), began)
     found: list[Right] = []
@@ -45,7 +45,7 @@ def read_rights(client: Api, token: str, successor: str, began: str) -> list[Rig
 
 
 def _require_all_visible(held: Collection[str], began: str) -> None:
-    """Raise PermissionDenied if a caller with these privileges on /access may not see all."""
+    """Raise PermissionDenied if the privileges held on /access do not show all rights."""
     if "Sys.Audit" in held:
         return
     raise PermissionDenied(
@@ -66,7 +66,7 @@ def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:
 
 
 def give(client: Api, right: Right, done: Sequence[str]) -> None:
-    """Give a token one role; a repetition is harmless. Errors have the steps done before."""
+    """Give a token one role; a repetition is harmless. Errors list the steps done before."""
     data: Mapping[str, Any] = {
         "path": right.path,
         "roles": right.grant.role,

@@ -4,9 +4,9 @@
 
 """The login of a tenant or of a token, as a file that modules and the inventory read (sites_file).
 
-Proxmox VE returns the secret of a token once. So the file is reserved with a mark before the token
-is created. If the run ends in between, the next run finds the mark and knows that the secret is
-lost; the comment of a tenant's token has the same mark.
+Proxmox VE returns the secret of a token only once. So the file is reserved with a mark before the
+token is created. If the run ends in between, the next run finds the mark and knows that the secret
+is lost. The comment of a tenant's token contains the same mark.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _MARK_BYTES = 6
 
 @dataclass(frozen=True)
 class LoginFile:
-    """The file for a login; with a password, it is encrypted with ansible-vault.
+    """The file for a login, encrypted with ansible-vault if there is a password.
 
-    `name` is the name of the site in it. `noun` and `subject` name the owner of the login.
+    `name` is the name of the site in the file. `noun` and `subject` name the owner of the login.
     """
 
     path: str
@@ -54,12 +54,12 @@ class LoginFile:
 
     @property
     def label(self) -> str:
-        """How messages and the first line call the owner of the login."""
+        """The owner of the login, as in messages and in the first line."""
         return f"{self.noun} {self.subject or self.name}"
 
     @property
     def first_line(self) -> str:
-        """How the first line of the file begins."""
+        """The beginning of the first line of the file."""
         return f"# Login of {self.label}, written by pve.fleet.{self.noun}."
 
 
@@ -67,7 +67,7 @@ class LoginFile:
 class Stored:
     """The content of a file: a token ID with its secret, or the mark of a reservation.
 
-    `data` is None without a file. `mode` has its permissions.
+    `data` is None if there is no file. `mode` contains the permissions of the file.
     """
 
     data: bytes | None = field(default=None, repr=False)
@@ -78,7 +78,7 @@ class Stored:
 
 
 def site_of(name: str, connection: Connection, token_id: str, secret: str) -> dict[str, Any]:
-    """Return a login at the Proxmox VE of the task, as sites of a connection."""
+    """Return a login for the Proxmox VE of the task, in the form of a sites_file."""
     site: dict[str, Any] = {
         "name": name,
         "default": True,
@@ -111,10 +111,10 @@ def place_of(
 
 
 def read(place: LoginFile, *, damaged: bool = False) -> Stored:
-    """Return the content of a file; with `damaged`, even if only its first line names the owner.
+    """Return the content of a file; with `damaged`, it is enough if the file names the owner.
 
-    Raises Conflict if the file belongs to something else, so that it is never overwritten, and
-    ConfigurationError if it cannot be read or decrypted.
+    Raises Conflict for any other file, so it is never overwritten, and ConfigurationError if the
+    file cannot be read or decrypted.
     """
     try:
         content = read_regular(place.path)
@@ -158,7 +158,7 @@ def _plain(place: LoginFile, data: bytes) -> bytes:
 def _body_of(place: LoginFile, text: str, *, is_vaulted: bool) -> str | None:
     """Return the JSON of a file of this owner, or None for another file.
 
-    An encrypted file has no first line: its JSON has the name.
+    An encrypted file has no first line: its JSON contains the name.
     """
     if not is_vaulted:
         head, _newline, body = text.partition("\n")
@@ -171,7 +171,7 @@ def _body_of(place: LoginFile, text: str, *, is_vaulted: bool) -> str | None:
 
 
 def _parse(body: str) -> tuple[str | None, str | None, str | None]:
-    """Return token, secret and mark of the JSON of a file, each None if it lacks them."""
+    """Return the token, secret and mark in the JSON of a file, each None if it is missing."""
     with suppress(ValueError, LookupError, TypeError, AttributeError):
         content = json.loads(body)
         if content.get("reserved"):
@@ -240,7 +240,7 @@ def _require_unchanged(place: LoginFile, before: Stored) -> None:
 
 @dataclass(frozen=True)
 class Repair:
-    """Repair of a file that has the right login; `before` and `after` show it."""
+    """Repair of a file that contains the right login; `before` and `after` show it in a diff."""
 
     summary: str
     warnings: tuple[str, ...]
@@ -249,7 +249,7 @@ class Repair:
 
 
 def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
-    """Return the repair that a file with a login needs: of its mode, or its encryption; or None."""
+    """Return the repair of the mode or the encryption of a file with a login, or None."""
     if stored.data is None or stored.token is None:
         return None
     is_vaulted = _is_vaulted(stored.data)
@@ -276,7 +276,7 @@ def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
 
 
 class Keeper:
-    """Keeps a login in its file, from the reservation to the end. Does nothing without a place."""
+    """Keeper of a login in its file, from the reservation on. Does nothing without a place."""
 
     def __init__(self, place: LoginFile | None, stored: Stored) -> None:
         self.place = place
@@ -295,7 +295,7 @@ class Keeper:
     def open_for_removal(cls, params: Mapping[str, Any], tenant: str) -> tuple[Keeper, list[str]]:
         """Return the keeper for a removal, and a warning about a file that stays.
 
-        Raises as `open` does, except for a file of something else.
+        Raises as `open` does, except for a file of another owner.
         """
         place = place_of(params, tenant)
         if place is None:
@@ -312,27 +312,27 @@ class Keeper:
 
     @property
     def login(self) -> tuple[str, str] | None:
-        """Token and secret in the file, None without them."""
+        """The token and secret in the file, or None if they are missing."""
         if self.stored.token is None or self.stored.secret is None:
             return None
         return self.stored.token, self.stored.secret
 
     @property
     def summary_of_removal(self) -> list[str]:
-        """The step that removes the file, as a plan has it; empty without a file."""
+        """The step that removes the file, for a plan; empty without a file."""
         if self.place is None or self.stored.data is None:
             return []
         return [f"Remove the login {self.place.path}"]
 
     def remove(self) -> Result:
-        """Remove the file and return that as a result of its own."""
+        """Remove the file and return the step as a result."""
         if self.place is not None and self.stored.data is not None:
             remove(self.place, self.stored)
         return Result(True, {"done": self.summary_of_removal})
 
     @property
     def label(self) -> str:
-        """The file as a diff calls it."""
+        """The name of the file in a diff."""
         return f"file {self.place.path}" if self.place else ""
 
     def find_repair(self) -> Repair | None:
@@ -354,8 +354,7 @@ class Keeper:
     def reserve(self, connection: Connection, *, again: bool) -> Result:
         """Reserve the file, and check that there is room for the login.
 
-        With `again`, another run's reservation is void from then on. Raises ConfigurationError and
-        Conflict.
+        `again` makes the reservation of another run void. Raises ConfigurationError and Conflict.
         """
         if self.place is None:
             return Result()
@@ -378,9 +377,9 @@ class Keeper:
         return Result()
 
     def keep(self, content: Mapping[str, Any]) -> Result:
-        """Write the login and return that as a result of its own.
+        """Write the login and return the step as a result.
 
-        Raises ConfigurationError with the way out: the token exists already.
+        Raises ConfigurationError with a next step: the token already exists.
         """
         if self.place is None:
             return Result()

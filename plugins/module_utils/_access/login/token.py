@@ -27,7 +27,7 @@ def run_login(
     check_mode: bool = False,
     reading: Reading | None = None,
 ) -> Result:
-    """Bring a token to the desired state, and its login into the file that the task names.
+    """Bring a token to the desired state, and write its login to the file that the task names.
 
     The first plan uses `reading` if the caller has one.
     """
@@ -69,9 +69,9 @@ def run_login(
 
 
 def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Bring a token of a cluster file to the desired state; its secret is only in its file.
+    """Bring a token of a cluster file to the desired state; the result never contains its secret.
 
-    Raises ValidationFailed for a secret that would be lost.
+    Raises ValidationFailed if the secret would be lost.
     """
     keys = read_desired(TOKEN, params).keys
     reading = None
@@ -90,10 +90,10 @@ def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = F
 
 
 def _is_missing(client: Client, keys: Mapping[str, str]) -> bool:
-    """Return whether the list of users has the owner of a token, and not the token.
+    """Return whether the list of users contains the owner of a token, but not the token.
 
-    The owner may be a user that is only planned. PVE answers 403 for the token of such a user, so
-    the token is not read.
+    The owner may be a planned user that does not exist yet. PVE answers 403 for the token of such a
+    user, so the token is not read.
     """
     call = TOKEN.list_call
     rows = client.get(*call.path_for(keys), params=call.data_for(keys)) or []
@@ -136,7 +136,7 @@ def _require_login(kept: Keeper, token: str) -> None:
 
 
 def _keep(kept: Keeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
-    """Write the login. Raises FleetError with the way out: the token has its secret already."""
+    """Write the login. Raises FleetError with a next step: the token already has the new secret."""
     try:
         kept.keep(site_of(keys["name"], client.connection, token_id(keys), secret))
     except FleetError as error:
@@ -151,7 +151,7 @@ def _with_step(kept: Keeper, result: Result, check_mode: bool) -> Result:
 
 
 def _without_file(kept: Keeper, result: Result, check_mode: bool) -> Result:
-    """Return the result with the removal of the file, which is done unless in check mode."""
+    """Remove the file unless in check mode, and return the result with that step."""
     steps = kept.summary_of_removal
     if steps and not check_mode:
         kept.remove()
