@@ -24,13 +24,13 @@ def read_grants(answer: Mapping[str, Any]) -> frozenset[Grant]:
 
 
 def show_grant(grant: Grant) -> dict[str, Any]:
-    """Return an entry in the form of the option; the subjects that it does not have are null."""
+    """Return an entry in the form of the option; its other kinds of subjects are null."""
     subject = {kind: grant.who if kind == grant.kind else None for kind in SUBJECTS}
     return {**subject, "role": grant.role, "propagate": grant.propagate}
 
 
 def _require_no_contradiction(_client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the same. Raises ValidationFailed for the removal of grants that is exact as well."""
+    """Return `desired` unchanged. Raises ValidationFailed for exact with state=absent."""
     if desired.exact and not desired.present:
         raise ValidationFailed(
             attempted="exact was refused",

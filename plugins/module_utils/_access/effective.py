@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which privileges one login has on a path, by the rules of Proxmox VE (pure).
+"""The privileges of a login on a path, by the rules of Proxmox VE (pure).
 
 Source: pve-access-control, RPCEnvironment.pm (permissions, compile_acl_path) and AccessControl.pm
 (roles).
@@ -18,15 +18,15 @@ from .._api.root import ROOT
 from .grants import Grant
 
 NO_ACCESS = "NoAccess"
-# The paths that PVE reports without any entry on them (get_effective_permissions).
+# The paths that PVE reports even if they have no entry (get_effective_permissions).
 TOP_PATHS = frozenset(
     {"/", "/access", "/access/groups", "/mapping", "/nodes", "/pool", "/sdn", "/storage", "/vms"}
 )
 Entry = tuple[str, Grant]
-"""A path, and who has which role there."""
+"""A path and a grant on it."""
 
 Held = Mapping[str, bool]
-"""Roles or privileges, each with whether it holds on the paths below, too."""
+"""Roles or privileges; a value is true if they also apply to the paths below."""
 
 Keys = set[tuple[str, str, str, str]]
 
@@ -35,8 +35,8 @@ Keys = set[tuple[str, str, str, str]]
 class AccessControl:
     """The access control that decides about the privileges of one login.
 
-    Privileges by role, the groups of its user, the entries of the access control list, and the
-    paths of the members by pool. `separated`: the login is a token with privilege separation.
+    `roles` are privileges by role, `groups` are the groups of the login's user, and `pools` are the
+    paths of members by pool. `separated`: the login is a token with privilege separation.
     """
 
     roles: Mapping[str, frozenset[str]]
@@ -46,23 +46,23 @@ class AccessControl:
     pools: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def with_role(self, name: str, privileges: Iterable[str]) -> AccessControl:
-        """Return the same with other privileges of a role; a role without privileges gives none."""
+        """Return a copy with other privileges of a role; a role without privileges gives none."""
         return replace(self, roles={**self.roles, name: frozenset(privileges)})
 
     def with_entries(
         self, adds: Collection[Entry] = (), removes: Collection[Entry] = ()
     ) -> AccessControl:
-        """Return the same with entries added and removed. A role is given once on a path."""
+        """Return a copy with entries added and removed. Each key has only one entry."""
         touched = keys_of([*adds, *removes])
         kept = frozenset(one for one in self.entries if keys_of([one]).isdisjoint(touched))
         return replace(self, entries=kept.union(adds))
 
     def without_group(self, name: str) -> AccessControl:
-        """Return the same without a group."""
+        """Return a copy without a group."""
         return replace(self, groups=self.groups - {name})
 
     def without_pool(self, name: str) -> AccessControl:
-        """Return the same without a pool and the entries on it."""
+        """Return a copy without a pool and the entries on it."""
         path = f"/pool/{name}"
         removes = frozenset(one for one in self.entries if one[0] == path)
         pools = {**self.pools, name: frozenset[str]()}
@@ -112,7 +112,7 @@ def _granted(control: AccessControl, who: str, path: str, groups: frozenset[str]
 
 
 def _roles(control: AccessControl, who: str, path: str, groups: frozenset[str]) -> Held:
-    """Return the roles on a path, only NoAccess if it is among them.
+    """Return the roles on a path, or only NoAccess if it is among them.
 
     Entries on a lower path replace entries from above; entries of a user or token replace entries
     of groups.
@@ -144,7 +144,7 @@ def places(path: str) -> Iterator[str]:
 
 
 def read_privileges(answer: Mapping[str, Any]) -> frozenset[str]:
-    """Return the privileges of a role, from the names of one role or the text of the listing."""
+    """Return the privileges of a role, from its own answer or from its row in the listing."""
     if "roleid" in answer:
         return frozenset(one for one in str(answer.get("privs") or "").split(",") if one)
     return frozenset(name for name, held in answer.items() if held)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._core import validate
 from .._core.errors import ValidationFailed
 
-# The subjects of an entry, each with the parameter of the API that lists them.
+# The kinds of subjects of an entry, each with the API parameter for a list of them.
 SUBJECTS: Mapping[str, str] = {"user": "users", "group": "groups", "token": "tokens"}
 _CHECKS = {"user": validate.user, "group": validate.group, "token": validate.token}
 
@@ -30,7 +30,7 @@ _PATH = re.compile(
 
 
 class Grant(NamedTuple):
-    """A role of a user, a group or a token on a path, and on those below it if it propagates."""
+    """A role of a user, group or token on a path, and on the paths below if it propagates."""
 
     kind: str
     who: str
@@ -44,7 +44,7 @@ class Grant(NamedTuple):
 
 
 def want_grant(item: Mapping[str, Any]) -> Grant:
-    """Return one item of the option. Raises ValidationFailed."""
+    """Return the grant in an item of the option. Raises ValidationFailed."""
     named = [kind for kind in SUBJECTS if item.get(kind) is not None]
     if len(named) != 1:
         raise ValidationFailed(
@@ -64,7 +64,7 @@ def want_grant(item: Mapping[str, Any]) -> Grant:
 
 
 def read_grant(row: Mapping[str, Any]) -> Grant:
-    """Return an entry as PVE lists it."""
+    """Return the grant in a row of PVE's listing."""
     propagate = bool(int(row.get("propagate", 1)))
     return Grant(str(row["type"]), str(row["ugid"]), str(row["roleid"]), propagate)
 
@@ -88,7 +88,7 @@ def _listed(grants: Iterable[Grant]) -> dict[str, str]:
 
 
 def want_path(value: str, what: str) -> str:
-    """Return an ACL path in the form in which PVE keeps it (AccessControl.pm, normalize_path)."""
+    """Return an ACL path in the form that PVE stores (AccessControl.pm, normalize_path)."""
     path = re.sub("/+", "/", value.strip()).rstrip("/") or "/"
     if not value.strip() or not _PATH.fullmatch(path):
         raise validate.refused(

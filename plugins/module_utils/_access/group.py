@@ -19,7 +19,7 @@ from .uses import require_unused, uses_of
 
 
 def read_users(answer: Any) -> list[str]:
-    """Return the users of a group, from the list of one group or the text of the listing."""
+    """Return the users of a group, from a list (one group) or a text (the listing)."""
     if answer is None:
         return []
     users = answer.split(",") if isinstance(answer, str) else answer

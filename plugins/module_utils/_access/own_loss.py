@@ -36,7 +36,7 @@ _UNKNOWN = OwnLoss(
 
 @dataclass(frozen=True)
 class Caller:
-    """Who the task logs in as: a user, or a token by its whole name."""
+    """The login of the task: a user, or a token by its full name."""
 
     who: str
 
@@ -76,7 +76,7 @@ def find_token_loss(
 def find_user_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
-    """Return the rights that the login loses with a change of a user; its tokens go with a user."""
+    """Return the rights that the login, a user or a token, loses with a change of its user."""
     caller = Caller(client.login)
     if change.creates or caller.user != desired.keys["name"]:
         return None
@@ -92,7 +92,7 @@ def find_user_loss(
 
 
 def _ending(change: ResourceChange, actual: Values) -> OwnLoss | None:
-    """Return the end of a user or token: at once, or at an earlier date than before."""
+    """Return the loss of a login that ends at once, or earlier than before."""
     if change.deletes or change.sets.get("enabled") is False:
         return _GONE
     wanted = change.sets.get("expire") or _NEVER
@@ -116,7 +116,7 @@ def find_group_loss(
 def find_role_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
-    """Return the rights that the login loses with privileges of a role, or with the role."""
+    """Return the rights that the login loses if a role loses privileges or is deleted."""
     caller = Caller(client.login)
     removed = change.removes.get("privileges", frozenset())
     if change.deletes:
@@ -134,7 +134,7 @@ def find_role_loss(
 def find_acl_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, _actual: Values
 ) -> OwnLoss | None:
-    """Return the rights that the login loses with entries on a path, added or removed.
+    """Return the rights that the login loses if entries on a path are added or removed.
 
     Entries of the login on this path replace its entries on the paths above.
     """
@@ -155,8 +155,10 @@ def find_acl_loss(
 
 
 def _is_covered(client: Api, caller: Caller, path: str, spreads: bool) -> bool:
-    """Return whether the user of the login has a right of its own on a path. On that path it
-    overrides the rights of groups, and below it if those propagate (AccessControl.pm, roles).
+    """Return whether a right of the user itself overrides the rights of groups on a path.
+
+    If the rights of groups apply below the path too (`spreads`), the user's own right must
+    propagate (AccessControl.pm, roles).
     """
     entries = _read_entries(client)
     own = [grant for place, grant in entries if (place, grant.who) == (path, caller.user)]
@@ -166,8 +168,8 @@ def _is_covered(client: Api, caller: Caller, path: str, spreads: bool) -> bool:
 def find_pool_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
-    """Return the rights that the login loses with a pool, on the members removed from it, or on
-    the VMs that it takes from other pools.
+    """Return the rights that the login loses if a pool is deleted, loses members, or takes VMs from
+    other pools.
     """
     caller = Caller(client.login)
     arriving = change.adds.get("vms", frozenset()) if desired.switches else frozenset()
@@ -195,7 +197,7 @@ def find_pool_loss(
 
 
 def _other_pools(client: Api, vms: Collection[int], name: str) -> dict[str, frozenset[str]]:
-    """Return the paths of these VMs by the other pool that they are in; one request at most."""
+    """Return the paths of these VMs that are in another pool, by pool; one request at most."""
     others: dict[str, frozenset[str]] = {}
     if not vms:
         return others
@@ -217,7 +219,7 @@ def _read_entries(client: Api) -> list[Entry]:
 
 
 def _own_row(client: Api, caller: Caller) -> Mapping[str, Any] | None:
-    """Return the row of the login's user, None if it is hidden from the login."""
+    """Return the row of the login's user, or None if it is hidden from the login."""
     rows = client.get("access", "users", full=1, attempted="Could not list the users")
     by_name = {str(row["userid"]): row for row in rows}
     return by_name.get(caller.user)
@@ -278,7 +280,7 @@ def access_control(
     roles: Iterable[Mapping[str, Any]],
     entries: Iterable[Entry],
 ) -> AccessControl:
-    """Return all data that decides the privileges of a login (pure).
+    """Return the access control that decides the privileges of a login (pure).
 
     `row` is the row of its user in the listing of users, `roles` are the rows of all roles.
     """

@@ -48,7 +48,7 @@ def kinds_of_realms(client: Api) -> dict[str, str]:
 
 
 def kind_of_realm(kinds: Mapping[str, str], name: str, attempted: str, next_step: str) -> str:
-    """Return the type of a realm (pure). Raises ConfigurationError if `kinds` do not have it."""
+    """Return the type of a realm (pure). Raises ConfigurationError if `kinds` lacks the realm."""
     if name not in kinds:
         raise ConfigurationError(
             attempted=attempted,

@@ -24,7 +24,7 @@ Version = tuple[int, int]
 
 _PRIVILEGE = re.compile(r"^[A-Za-z]+(?:\.[A-Za-z]+)+$")
 _AGENT_SINCE = (9, 0)
-# One word for privileges whose names depend on the version of PVE: before 9.0, and since.
+# Words for privileges whose names changed in PVE 9.0: the names before, and since.
 WORDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "agent_read": (frozenset({"VM.Monitor"}), frozenset({"VM.GuestAgent.Audit"})),
     "agent": (
@@ -39,12 +39,12 @@ _BUILT_IN = ("Administrator", "NoAccess")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether the role is built in; new roles cannot begin with PVE."""
+    """Return whether the role is built in; names of new roles cannot begin with PVE."""
     return name in _BUILT_IN or name.startswith("PVE")
 
 
 def privilege(item: object) -> str:
-    """Return a privilege, or a word that stands for some."""
+    """Return a privilege, or a word for several privileges."""
     text = str(item)
     if text not in WORDS and not _PRIVILEGE.fullmatch(text):
         words = ", ".join(WORDS)
@@ -67,7 +67,7 @@ def without_words(privileges: Iterable[str], version: Version) -> frozenset[str]
 
 
 def resolve_words(client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the same without such words; the version is only read if there is a word."""
+    """Return `desired` with all words replaced; the version is read only if there are words."""
     wanted = desired.members.get("privileges", frozenset())
     if not WORDS.keys() & wanted:
         return desired

@@ -18,7 +18,7 @@ from .own_loss import find_token_loss
 
 
 def token_id(keys: Mapping[str, str]) -> str:
-    """Return the whole name of a token, with which it logs in."""
+    """Return the full name of a token, which is its login."""
     return f"{keys['owner']}!{keys['name']}"
 
 

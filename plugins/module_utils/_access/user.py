@@ -39,7 +39,7 @@ def email(value: Any) -> str:
 
 
 def password(value: str, what: str) -> str:
-    """Return a password that PVE accepts, which a message never shows."""
+    """Return a password that PVE accepts; messages never show it."""
     shortest, longest = _PASSWORD
     if not value.strip() or not shortest <= len(value) <= longest:
         raise ValidationFailed(
@@ -52,7 +52,7 @@ def password(value: str, what: str) -> str:
 
 
 def read_groups(answer: Mapping[str, Any]) -> frozenset[str]:
-    """Return the groups of a user, from the list of one user or the text of the listing."""
+    """Return the groups of a user, from a list (one user) or a text (the listing)."""
     groups = answer.get("groups") or []
     if isinstance(groups, str):
         groups = groups.split(",")
@@ -60,7 +60,7 @@ def read_groups(answer: Mapping[str, Any]) -> frozenset[str]:
 
 
 def read_tokens(answer: Any) -> list[str]:
-    """Return the names of a user's tokens, which one user has by name and the listing as rows."""
+    """Return the names of a user's tokens, from a mapping (one user) or rows (the listing)."""
     if isinstance(answer, Mapping):
         return sorted(answer)
     return sorted(str(row["tokenid"]) for row in answer or [])
@@ -107,12 +107,12 @@ USER = Table(
 def user_table(connection: Connection) -> Table:
     """Return the table for a caller with this login.
 
-    Callers other than root@pam must send their own password to change one (AccessControl.pm,
+    Callers other than root@pam must send their own password to change a password (AccessControl.pm,
     reauth_user_for_user_modification).
     """
     data = dict(_SET_PASSWORD.data)
     if connection.password and connection.user != ROOT:
-        # The data of a call are patterns, in which braces are doubled.
+        # The data of a call are format strings, so braces are doubled.
         own = connection.password.replace("{", "{{").replace("}", "}}")
         data["confirmation-password"] = own
     secret = replace(_SECRET, call=replace(_SET_PASSWORD, data=data))

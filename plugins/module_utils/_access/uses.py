@@ -17,10 +17,10 @@ Entry = Mapping[str, Any]
 
 
 def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
-    """Return the entries of the access control list for which `concerns` is true, as text for
-    messages.
+    """Return the access control entries that `concerns` selects, as text for messages.
 
-    The list only has entries that the caller may see (pve-access-control: API2/ACL.pm, read_acl).
+    The list contains only entries that the caller may see (pve-access-control: API2/ACL.pm,
+    read_acl).
     """
     entries = client.get("access", "acl", attempted="Could not read the rights") or []
     return sorted(
@@ -33,7 +33,7 @@ def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
 def require_unused(label: str, members: Sequence[str], rights: Sequence[str]) -> None:
     """Raise Conflict for the deletion of a group or a role that has members or is in use.
 
-    PVE would delete it, and silently remove these rights.
+    PVE itself would delete it, and silently remove these rights.
     """
     used_by = [*members, *rights]
     if not used_by:

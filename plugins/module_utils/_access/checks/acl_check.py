@@ -43,13 +43,13 @@ def read_roles(client: Api) -> Roles:
 
 
 def held_on(client: Api, path: str) -> Mapping[str, Any]:
-    """Return the privileges of the caller on a path, each with whether it propagates."""
+    """Return the caller's privileges on a path; a value is true if the privilege propagates."""
     answer: Mapping[str, Any] = client.get("access", "permissions", path=path) or {}
     return answer.get(path) or {}
 
 
 def _missing_subjects(client: Api, adds: Collection[Grant]) -> list[str]:
-    """Return the users, groups and tokens that do not exist; PVE judges hidden ones."""
+    """Return the users, groups and tokens that do not exist; PVE itself checks hidden subjects."""
     known = _visible(client, {grant.kind for grant in adds})
     hidden = sorted({(grant.kind, grant.who) for grant in adds} - known)
     return [f"{kind} {who}" for kind, who in hidden if not _may_exist(client, kind, who)]
@@ -81,7 +81,7 @@ def _visible(client: Api, kinds: Collection[str]) -> set[tuple[str, str]]:
 
 
 def _may_exist(client: Api, kind: str, who: str) -> bool:
-    """Return whether something that no listing has exists, or is hidden from the caller."""
+    """Return whether a subject that is not listed exists, or is hidden from the caller."""
     user, _mark, name = who.rpartition("!")
     path = {
         "group": ("access", "groups", who),
@@ -106,7 +106,7 @@ def require_givable(
 ) -> None:
     """Raise PermissionDenied if the caller gives or takes more than it holds on the path (pure).
 
-    Source: API2/ACL.pm, update_acl. `held` has each privilege with whether it propagates.
+    Source: API2/ACL.pm, update_acl. A value of `held` is true if the privilege propagates.
     """
     if _MODIFY in held:
         return
@@ -128,7 +128,7 @@ def require_givable(
 
 
 def _exists(client: Api, path: str) -> bool:
-    """Return whether the object of a path exists, as far as the caller sees.
+    """Return whether the caller can see the object of a path.
 
     True for kinds of paths that are not checked.
     """

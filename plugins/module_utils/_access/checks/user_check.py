@@ -23,7 +23,7 @@ _WITH_PASSWORDS = ("pve", "pam")
 def precheck_user(
     connection: Connection, client: Api, desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
-    """Raise for a change that PVE would refuse, or accept although it is a mistake."""
+    """Raise for a change that PVE would refuse, and for a mistake that PVE would accept."""
     name = desired.keys["name"]
     _require_root_kept(name, change)
     if change.deletes:
