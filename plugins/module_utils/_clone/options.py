@@ -5,7 +5,7 @@
 """The options of module clone, read as options of a VM and as options of a container (pure).
 
 Only the server knows the kind of the source. Options that fit neither kind are refused before any
-request, and options that fit one kind alone if the source is of the other kind.
+request. Options that fit only one kind are refused if the source is of the other kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .._kinds.registry import CONTAINERS, VMS, ListKind
 from .._spec.clone import clone_spec
 from .._spec.fleet import with_defaults
 
-# Options of both kinds that module vms does not take for several guests.
+# Options of both kinds that module vms does not accept for several guests.
 _OF_ONE_GUEST = ("name", "vmid", "source", "full", "snapshot")
 # Options of the clone itself, for both kinds (pve-container: API2/LXC.pm, clone_vm).
 _OF_THE_CLONE = frozenset(("storage", "class", "classes"))
@@ -35,7 +35,7 @@ _VMS_ONLY = frozenset(_SPEC.keys() - CONTAINERS.specs.item.keys() - _OF_THE_CLON
 
 @dataclass(frozen=True)
 class Readings:
-    """The options as each kind of guests reads them, or its refusal."""
+    """The options as read for a VM and for a container, or the refusal of each."""
 
     vm: GuestOptions[Any] | FleetError
     container: GuestOptions[Any] | FleetError
@@ -49,7 +49,7 @@ class Readings:
 
     @property
     def either(self) -> GuestOptions[Any]:
-        """The options as a kind reads them that takes them."""
+        """The options as read for a kind that accepts them."""
         return self.of(CONTAINERS if isinstance(self.vm, FleetError) else VMS)
 
 
@@ -100,7 +100,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
 
 
 def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of module container. Raises ValidationFailed for options of VMs."""
+    """Return the options of module container. Raises ValidationFailed for options of VMs only."""
     _require_shared(params)
     specs, bare = CONTAINERS.specs, CONTAINERS.without_left_out
     own = {name: params.get(name) for name in _OF_ONE_GUEST}
@@ -112,7 +112,7 @@ def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_shared(params: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for options of VMs that the task sets."""
+    """Raise ValidationFailed if the task sets options that only VMs have."""
     given: list[str] = []
     for name in sorted(_VMS_ONLY):
         value = params.get(name)

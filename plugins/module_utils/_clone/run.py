@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Make sure that the clone exists and return the outcome.
+    """Create the clone if it does not exist and return the outcome; check mode writes nothing.
 
-    In check mode plan it and write nothing.
-
-    Of a finished clone, only the power state changes. Raises Conflict if the guest of that name or
-    number was not cloned from the source.
+    Only the power state of a finished clone changes. Raises Conflict if the guest of that name or
+    VMID was not cloned from the source.
     """
     readings = read_clone(params)
     require_not_kept(readings.either.desired.guest.rules, "a single guest")
@@ -58,13 +56,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _reported(result: Result, key: str, word: str) -> Result:
-    """Return the result with the clone under one name for both kinds (pure)."""
+    """Return the result with the clone as C(vm) for both kinds (pure)."""
     values = dict(result.values)
     return replace(result, values={**values, "vm": values.pop(key), "kind": word})
 
 
 def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[Any]:
-    """Return the plan for the clone: make it, complete it, or change its power state alone."""
+    """Return the plan for the clone: create it, complete it, or change only its power state."""
     desired, client = context.desired, context.client
     guest = desired.guest
     flow = list_of(guest.kind.type).flow
@@ -72,7 +70,7 @@ def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[
     actual, cluster = find(context, cluster)
     if actual is None:
         if guest.source is not None and guest.source.name:
-            # The listing can have a guest under the name of a removed one: its node knows better.
+            # The listing can have a removed guest's name for a guest; the node has the right name.
             cluster = with_names(client, cluster)
             origin, cluster = source_number(client, guest, cluster)
         source = replace(guest.source or Source(), vmid=origin, name=None)
@@ -89,7 +87,7 @@ def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[
 
 
 def _require_same(desired: Guest, actual: Actual, origin: int | None, wanted: int) -> None:
-    """Raise Conflict unless the guest that is there is the clone that is asked for."""
+    """Raise Conflict unless the existing guest is the requested clone."""
     if origin == wanted and desired.name in (None, actual.name):
         return
     if actual.vmid == wanted:
@@ -115,7 +113,7 @@ def _require_same(desired: Guest, actual: Actual, origin: int | None, wanted: in
 
 
 def _power_only(desired: DesiredGuest, actual: Actual) -> DesiredGuest:
-    """Return the desired state of a finished clone: its power state, and nothing else."""
+    """Return the desired state of a finished clone: only its power state."""
     guest = Guest(
         kind=actual.kind,
         name=actual.target.get(actual.kind.name_option),

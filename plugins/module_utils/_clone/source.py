@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The source of a clone: the guest that its name or VMID means, of either kind."""
+"""The source of a clone: a VM or a container, given by name or VMID."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def kind_of_source(
 ) -> tuple[ListKind, ClusterState]:
     """Return the kind of the source, and the cluster state that was searched.
 
-    The nodes are asked if the listing lacks the name. A template of either kind comes before other
-    guests. A source that does not exist counts as a VM. Raises Conflict if a name means a guest of
-    each kind.
+    The nodes are asked for names if the listing lacks the name. A template of either kind has
+    priority over other guests. A source that does not exist counts as a VM. Raises Conflict if a
+    guest of each kind has the name.
     """
     source = wanted.source or Source()
     if source.vmid is not None:
@@ -55,7 +55,7 @@ def _nodes_of_others(cluster: ClusterState) -> Iterable[str]:
 
 
 def _rows_of_name(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
-    """Return the guest that the name means for each kind (pure)."""
+    """Return the guest of each kind that the name refers to (pure)."""
     found: list[VmRow] = []
     for one in LISTS:
         row = named(wanted, cluster.of_type(one.kind.type))
@@ -65,7 +65,7 @@ def _rows_of_name(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
 
 
 def _kind_of_rows(wanted: Guest, rows: Sequence[VmRow]) -> ListKind:
-    """Return the kind of the guest that a name means (pure). Raises Conflict."""
+    """Return the kind of the guest that a name refers to (pure). Raises Conflict."""
     own = [row for row in rows if _may_clone(wanted, row)] or rows
     meant = [row for row in own if row.template] or own
     if len(meant) < 2:
@@ -89,10 +89,10 @@ def _may_clone(wanted: Guest, row: VmRow) -> bool:
 
 
 def source_number(client: Client, wanted: Guest, cluster: ClusterState) -> tuple[int, ClusterState]:
-    """Return the number of the source, and the cluster state that was searched.
+    """Return the VMID of the source, and the cluster state that was searched.
 
-    A name means the one template of that name, or else the one guest. Raises NotFound and Conflict
-    if it is not clear.
+    A name refers to the only template of that name, or else to the only guest. Raises NotFound if
+    there is none, and Conflict if the name is ambiguous.
     """
     source = wanted.source or Source()
     if source.vmid is not None:
@@ -126,9 +126,9 @@ def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> V
 
 
 def copies(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
-    """Return the templates of the source's name and version; any of them will do (pure).
+    """Return the templates of the source's name and version; any of them is suitable (pure).
 
-    Raises NotFound for a version that none has.
+    Raises NotFound for a version that no template has.
     """
     source = wanted.source
     if source is None or not source.name:
@@ -137,13 +137,13 @@ def copies(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
 
 
 def depends_on_node(wanted: Guest, cluster: ClusterState) -> bool:
-    """Return whether the node decides about the template: copies or an image (pure)."""
+    """Return whether the template depends on the node: there are copies or an image (pure)."""
     found = copies(wanted, cluster)
     return len(found) > 1 or any(image_of(row).version for row in found)
 
 
 def is_copy(marker: Marker, wanted: Guest, cluster: ClusterState) -> bool:
-    """Return whether a guest was cloned from a template that the source means or meant (pure)."""
+    """Return whether a guest was cloned from a current or earlier template of the source (pure)."""
     source = wanted.source
     if marker.image is not None and source is not None and source.name == marker.image.name:
         return source.version in (None, marker.image.version)
@@ -151,7 +151,7 @@ def is_copy(marker: Marker, wanted: Guest, cluster: ClusterState) -> bool:
 
 
 def named(wanted: Guest, cluster: ClusterState) -> VmRow | None:
-    """Return the guest that the name of the source means, or None (pure). Raises Conflict."""
+    """Return the guest that the source's name refers to, or None (pure). Raises Conflict."""
     name = wanted.source.name if wanted.source else None
     tag = None if name in wanted.shared_sources else wanted.tenant_tag
     found = find_template(cluster, name=name)

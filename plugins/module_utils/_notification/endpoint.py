@@ -32,7 +32,7 @@ _MAIL, _SMTP, _GOTIFY, _HOOK = ("sendmail", "smtp"), ("smtp",), ("gotify",), ("w
 
 
 def list_field(option: str, **more: Any) -> Field:
-    """Return a field with a set of texts that PVE has as an array; an empty one removes it."""
+    """Return a field for a set of texts, a list in PVE; an empty set removes the property."""
     return Field(
         option,
         option.replace("_", "-"),
@@ -45,12 +45,12 @@ def list_field(option: str, **more: Any) -> Field:
 
 
 def encoded(text: Any) -> str:
-    """Return a text as PVE keeps the body and the headers of a webhook."""
+    """Return a text in base64, as PVE stores the body and the headers of a webhook."""
     return base64.b64encode(str(text).encode()).decode()
 
 
 def decoded(text: Any) -> str:
-    """Return the text in base64; another text is returned unchanged."""
+    """Return the text that is encoded in base64; any other text is returned unchanged."""
     try:
         return base64.b64decode(str(text or ""), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -70,7 +70,7 @@ def _send_headers(headers: Iterable[tuple[str, str]]) -> list[str] | None:
 
 
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
-    """Raise a refusal about a deletion; one request for a deletion."""
+    """Raise any refusal of a deletion, which needs one request; other changes need none."""
     if change.deletes:
         require_custom(ENDPOINT, desired, BUILTIN)
         matchers = client.get(*MATCHERS, attempted="Could not list the matchers") or []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Mistakes about a pool that Proxmox VE would refuse or accept, found before the first write."""
+"""Checks of a pool before the first write, also for mistakes that Proxmox VE would accept."""
 
 from __future__ import annotations
 
@@ -24,19 +24,16 @@ _LETTER_SINCE = (9, 0)
 class PoolFacts:
     """Facts of the cluster for a change of a pool.
 
-    `pool_of` has the guests that the caller may see.
+    `pool_of` contains the guests that the caller may see, each with its pool.
     """
 
     pool_of: Mapping[int, str | None] = field(default_factory=dict)
     storages: frozenset[str] = frozenset()
-    hidden: frozenset[int] = frozenset()  # guests that exist and that the caller may not see
+    hidden: frozenset[int] = frozenset()  # existing guests that the caller may not see
 
 
 def precheck_pool(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
-    """Raise any refusal before the first write.
-
-    Return warnings. One request if a member is added.
-    """
+    """Raise any refusal before the first write. There are no warnings."""
     name = desired.keys["name"]
     if change.deletes:
         _require_no_pools_below(name, _pools(client))
@@ -56,7 +53,7 @@ def precheck_pool(client: Api, desired: DesiredResource, change: ResourceChange)
 
 
 def read_facts(client: Api, vms: frozenset[int]) -> PoolFacts:
-    """Return the facts; one request, and one for each VM that the listing does not have."""
+    """Return the facts; one request, and one for each VM that is missing in the listing."""
     pool_of: dict[int, str | None] = {}
     storages: set[str] = set()
     for row in client.get("cluster", "resources") or []:
@@ -73,8 +70,9 @@ def read_facts(client: Api, vms: frozenset[int]) -> PoolFacts:
 def require_addable(
     name: str, adds: Mapping[str, frozenset[Any]], facts: PoolFacts, *, allow_move: bool
 ) -> None:
-    """Raise if a member belongs to another pool, or does not exist, which Proxmox VE accepts
-    (pure).
+    """Raise if a member belongs to another pool or does not exist (pure).
+
+    Proxmox VE accepts members that do not exist.
     """
     attempted = f"Pool '{name}' was not changed"
     vms = adds.get("vms", frozenset())

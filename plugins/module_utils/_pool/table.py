@@ -48,7 +48,7 @@ POOL = Table(
             _storages,
         ),
     ),
-    # The paths with the pool's name in them know no nested pools.
+    # API paths that contain the name of the pool do not support nested pools.
     list_call=Call(("pools",)),
     read_call=Call(("pools",), _ONE),
     pick=lambda answer, _keys: answer[0] if answer else None,

@@ -2,8 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of realms, the places where the passwords of users are kept (pve-access-control:
-PVE/API2/Domains.pm, PVE/Auth). The list of realms has fewer options: C(_access/realm.py).
+"""The table of realms, which keep or check the passwords of users (pve-access-control:
+PVE/API2/Domains.pm, PVE/Auth).
+
+C(_access/realm.py) reads the list of realms, which has fewer options.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ BUILTIN = ("pam", "pve")
 
 
 def _text(option: str, variants: tuple[str, ...], **more: Any) -> Field:
-    """Return a text whose option PVE also writes with underscores."""
+    """Return a field for a text whose name has underscores in PVE too."""
     return text_field(option, name=option, variants=variants, **more)
 
 
@@ -34,8 +36,10 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
 
 
 def require_changeable(desired: DesiredResource, change: ResourceChange, login: str) -> None:
-    """Raise Conflict if the realm of the login would be deleted, and ValidationFailed if a realm of
-    Proxmox VE itself would be deleted or created (pure).
+    """Raise the refusals of a deletion or creation of a realm (pure).
+
+    Raises Conflict if the realm of the login would be deleted, and ValidationFailed if a built-in
+    realm would be deleted or created.
     """
     name = desired.keys["name"]
     label = REALM_CONFIG.label(desired.keys)
