@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rules that a packet passes, in the order of Proxmox VE, with its built-in rules (pure).
+"""The rules that a packet passes, with the built-in rules, in Proxmox VE's order (pure).
 
 Source: pve-firewall, src/PVE/Firewall.pm: generate_tap_rules_direction, ruleset_create_vm_chain,
 enable_host_firewall, ruleset_chain_add_input_filters, ruleset_add_chain_policy and
@@ -71,7 +71,7 @@ def guest_chain(cluster: Cluster, guest: Guest, nic: Nic, direction: str) -> tup
 
 
 def node_chain(cluster: Cluster, node: Node, direction: str) -> tuple[Link, ...]:
-    """Return the rules for packets of a node itself; none if its firewall is off."""
+    """Return the rules for packets of the node itself; none if its firewall is off."""
     options = node.firewall.options
     if is_off(cluster.firewall.options, "0") or is_off(options, "1"):
         return ()
@@ -173,9 +173,9 @@ def _policy(names: Names, direction: str, policy: str) -> Iterator[Link]:
 
 
 def _with_local_network(cluster: Cluster, node: Node) -> Cluster:
-    """Return the cluster with alias local_network, which is in the IP set management.
+    """Return the cluster with the alias local_network in the IP set management.
 
-    The alias of the cluster takes the place of the network of the node (compile).
+    If the cluster has this alias, it replaces the network of the node (compile).
     """
     known = {name.lower(): value for name, value in cluster.firewall.aliases.items()}
     cidr, _comment = known.get("local_network", (node.local_network or "127.0.0.0/8", ""))
@@ -187,7 +187,7 @@ def _with_local_network(cluster: Cluster, node: Node) -> Cluster:
 
 
 def _with_ip_filter(guest: Guest, nic: Nic) -> Firewall:
-    """Return the firewall of a guest with the members that its IP filter has by default."""
+    """Return the firewall of a guest with the default members of its IP filter."""
     name = f"ipfilter-{nic.name}"
     firewall = guest.firewall
     declared = firewall.ip_sets.get(name)
@@ -203,7 +203,7 @@ def _with_ip_filter(guest: Guest, nic: Nic) -> Firewall:
 
 
 def _link_local(mac: str) -> str:
-    """Return the IPv6 address that follows from a MAC address (mac_to_linklocal)."""
+    """Return the link-local IPv6 address of a MAC address (mac_to_linklocal)."""
     parts = [int(one, 16) for one in mac.split(":")]
     parts[0] ^= 2
     number = int.from_bytes(bytes([*parts[:3], 0xFF, 0xFE, *parts[3:]]), "big")

@@ -15,7 +15,7 @@ from .model import ACCEPT, DROP, UNKNOWN, Link, Packet, Verdict
 def decide(links: Sequence[Link], packet: Packet) -> Verdict:
     """Return the decision of the first rule that matches; an empty list accepts.
 
-    It is UNKNOWN if a rule before it may match and would decide differently.
+    The verdict is UNKNOWN if an earlier rule may match and would decide differently.
     """
     doubtful: list[Link] = []
     for link in links:

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Types of ICMP packets by the names of iptables and ip6tables (data)."""
+"""Types of ICMP packets, by their names in iptables and ip6tables (data)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 Kind = tuple[int, "int | None"]
-"""The type and the code; None for each code."""
+"""The type and the code; None matches every code."""
 
 ICMP: Mapping[str, Kind] = {
     "echo-reply": (0, None),

@@ -72,7 +72,7 @@ _VERSIONS = {"icmp": 4, "icmpv6": 6, "ipv6-icmp": 6}
 
 
 class NotInForce(Exception):
-    """The rule has an error, for which Proxmox VE leaves it out."""
+    """The rule has an error, so Proxmox VE leaves it out."""
 
 
 def is_match(link: Link, packet: Packet) -> bool | None:
@@ -93,7 +93,10 @@ def is_match(link: Link, packet: Packet) -> bool | None:
 
 
 def expanded(rule: Rule, version: int) -> list[Rule]:
-    """Return the rules of the macro of a rule. Raises NotInForce for values that contradict it."""
+    """Return the rules of a rule's macro, or the rule itself if it has no macro.
+
+    Raises NotInForce if the macro is unknown or contradicts the rule.
+    """
     if not rule.macro:
         return [rule]
     templates = MACROS.get(rule.macro)
@@ -147,7 +150,7 @@ def _interface(rule: Rule, packet: Packet) -> bool | None:
 
 
 def number_of(proto: str) -> str:
-    """Return the number of a protocol as text; the name if it is unknown."""
+    """Return the number of a protocol as text, or its name if the number is unknown."""
     return _NUMBERS.get(proto, proto)
 
 
@@ -204,7 +207,7 @@ def _port(text: str, port: int) -> bool | None:
 
 
 def _ip_version(rule: Rule, names: Names) -> int | None:
-    """Return the IP version of a rule. Raises NotInForce for two versions, or an unknown name."""
+    """Return the IP version of a rule. Raises NotInForce for two versions or an unknown name."""
     versions = {_VERSIONS[rule.proto]} if rule.proto in _VERSIONS else set()
     for text in (rule.source, rule.dest):
         if not text or text.startswith("+"):
@@ -216,7 +219,7 @@ def _ip_version(rule: Rule, names: Names) -> int | None:
 
 
 def _resolved(text: str, names: Names) -> str:
-    """Return the first address of a text: an alias becomes its network."""
+    """Return the first address of a text, or the network of an alias."""
     if text[:1].isalpha() and ":" not in text:
         return _alias(text, names)
     return text.split(",")[0].partition("-")[0]
@@ -269,9 +272,10 @@ def _covers(text: str, address: Address) -> bool:
 
 
 def _in_set(text: str, address: Address, names: Names) -> bool | None:
-    """Return whether an IP set has an address; None for sets of SDN, which the API does not show.
+    """Return whether an IP set contains an address; None for an IP set of SDN.
 
-    The kernel asks for the longest prefix first, and the first member that it finds decides.
+    The API does not show the IP sets of SDN. The kernel looks up the longest prefix first, and the
+    first member that it finds decides.
     """
     scope, name = _split_scope(text)
     found = _find_set(scope, name, names)
@@ -306,9 +310,10 @@ def _members(found: tuple[IpSet, Firewall], names: Names) -> Iterator[tuple[Netw
 
 
 def networks_of(text: str, names: Names) -> list[Network] | None:
-    """Return the networks that a source or destination of a rule stands for; None for all.
+    """Return the networks of the source or destination of a rule; None for all networks.
 
-    A set of SDN stands for all: the API does not show it. Raises NotInForce for an unknown name.
+    An IP set of SDN counts as all networks, because the API does not show it. Raises NotInForce for
+    an unknown name.
     """
     if not text:
         return None

@@ -18,15 +18,15 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 ACCEPT, DROP, UNKNOWN = "ACCEPT", "DROP", "UNKNOWN"
 EPHEMERAL_PORT = 50000
-"""The source port of a client that has not chosen one."""
+"""The source port of a packet if none is given."""
 
 
 @dataclass(frozen=True)
 class Packet:
     """The first packet of a connection. Replies need no rule: their state is ESTABLISHED.
 
-    `proto` is a name such as tcp, icmp or icmpv6, or a number. `iface` is the interface of a node
-    that it uses, empty if it is unknown.
+    `proto` is a name such as tcp, icmp or icmpv6, or a number. `iface` is the interface of the node
+    that the packet passes, empty if it is unknown.
     """
 
     source: Address
@@ -44,7 +44,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Names:
-    """The names that a rule can use: aliases and IP sets of the guest before the cluster's."""
+    """The aliases and IP sets that a rule can use: first the guest's, then the cluster's."""
 
     guest: Firewall
     cluster: Firewall
@@ -62,8 +62,8 @@ class Cluster:
 class Node:
     """A node with its firewall.
 
-    `local_network` is the network that Proxmox VE adds to the IP set management, `rings` has the
-    addresses of corosync on each node.
+    `local_network` is the network that Proxmox VE adds to the IP set management. `rings` contains
+    the addresses of corosync on each node.
     """
 
     name: str
@@ -94,10 +94,10 @@ class Guest:
 
 @dataclass(frozen=True)
 class Link:
-    """One rule in the order in which Proxmox VE asks them.
+    """One rule, in the order in which Proxmox VE evaluates them.
 
     `origin` is the place of the rule, such as `guest`, `group web` or `built-in`, and `position`
-    its position there. `outside` is the name of an IP set: the rule matches other sources only.
+    its position there. If `outside` names an IP set, the rule matches only sources outside it.
     """
 
     origin: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares two lists of rules: which rules stay, move, change, come and go (pure)."""
+"""Compares two lists of rules: rules that stay, move, change, are added or removed (pure)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import FIELDS, Rule
 
 @dataclass(frozen=True)
 class Slot:
-    """A place that one rule has in both lists, or in one of them."""
+    """One rule in both lists, or in one of them; None for a list that does not have it."""
 
     number: int
     old: Rule | None
@@ -25,7 +25,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The slots of both lists, each in the order of its list. `fixed` slots do not move."""
+    """The slots of each list, in its order. `fixed` are the numbers of slots that do not move."""
 
     old: tuple[Slot, ...]
     new: tuple[Slot, ...]
@@ -33,7 +33,7 @@ class Alignment:
 
 
 def align(old: Sequence[Rule], new: Sequence[Rule]) -> Alignment:
-    """Return how the old rules become the new ones, with the fewest writes."""
+    """Return the alignment that turns the old rules into the new ones with the fewest writes."""
     pairs = _equal_pairs(old, new)
     pairs = _with_changed(old, new, pairs)
     slots_of_old: dict[int, Slot] = {}
@@ -73,10 +73,9 @@ def increasing(numbers: Sequence[int]) -> list[int]:
 
 
 def _equal_pairs(old: Sequence[Rule], new: Sequence[Rule]) -> dict[int, int]:
-    """Return the place in the old list of each new rule that exists already.
+    """Return the place in the old list for each new rule that already exists.
 
-    Duplicates are paired from both ends, so that a rule that is added to several equal ones moves
-    none of them.
+    Duplicates are paired from both ends, so adding another equal rule moves none of them.
     """
     pairs: dict[int, int] = {}
     start = 0
@@ -99,7 +98,7 @@ def _equal_pairs(old: Sequence[Rule], new: Sequence[Rule]) -> dict[int, int]:
 def _with_changed(
     old: Sequence[Rule], new: Sequence[Rule], pairs: dict[int, int]
 ) -> dict[int, int]:
-    """Return the pairs, with rules that change: first within a gap, then anywhere."""
+    """Return the pairs, with pairs of rules that change: first within gaps, then anywhere."""
     goals = sorted(pairs)
     fixed = [(-1, -1)]
     fixed += [(goals[place], pairs[goals[place]]) for place in _fixed_places(pairs, goals)]
@@ -124,7 +123,7 @@ def _fixed_places(pairs: dict[int, int], goals: Sequence[int]) -> list[int]:
 def _similar(
     old: Sequence[Rule], new: Sequence[Rule], free_old: list[int], free_new: list[int]
 ) -> dict[int, int]:
-    """Return pairs of similar rules in order; each rule of the shorter list has one."""
+    """Return pairs of similar rules in order; each rule of the shorter list is in a pair."""
     is_old_shorter = len(free_old) <= len(free_new)
     short, long = (free_old, free_new) if is_old_shorter else (free_new, free_old)
     shorter, longer = (old, new) if is_old_shorter else (new, old)

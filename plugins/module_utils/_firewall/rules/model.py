@@ -110,7 +110,7 @@ PROPERTIES = {name: name.replace("_", "-") for name in FIELDS}
 
 
 def rule_of_row(row: Mapping[str, Any]) -> Rule:
-    """Return the rule of PVE's answer."""
+    """Return the rule in a row of PVE's answer."""
     values: dict[str, Any] = {}
     for name, key in PROPERTIES.items():
         value = row.get(key)
@@ -122,7 +122,7 @@ def rule_of_row(row: Mapping[str, Any]) -> Rule:
 
 
 def canonical(values: Mapping[str, Any]) -> Rule:
-    """Return the rule with these properties; `log: nolog` is the default and means not set."""
+    """Return the rule with these properties; `log: nolog` is the default and counts as not set."""
     texts = {name: value for name, value in values.items() if name in FIELDS and value is not None}
     if texts.get("log") == _NO_LOG:
         del texts["log"]

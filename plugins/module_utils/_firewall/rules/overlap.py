@@ -4,8 +4,8 @@
 
 """Whether rules can match the same packet (pure).
 
-A name that stands for unknown addresses, ports or protocols overlaps everything, so an answer "no"
-is always right, and an answer "yes" may be wrong.
+A name of unknown addresses, ports or protocols overlaps everything. So the answer "no" is always
+right, and the answer "yes" may be wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeAlias
 from .model import Rule
 
 Ranges: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Ranges of numbers: a family such as the IP version, the first and the last number."""
+"""Ranges of numbers, each with a family such as the IP version, its first and last number."""
 Dimension: TypeAlias = "Ranges | None"
 """None matches everything."""
 Box: TypeAlias = "tuple[Dimension, ...]"
@@ -75,7 +75,7 @@ def _intersect(one: Ranges, other: Ranges) -> Ranges:
 
 
 def _interface(name: str) -> Dimension:
-    """Return a NIC of a guest; a name of the host may be another name of the same interface."""
+    """Return the number of a guest's NIC; None for a host's interface, which can have two names."""
     if name.startswith("net") and name[3:].isdigit():
         return _single(int(name[3:]))
     return None
@@ -99,7 +99,7 @@ def _ports(text: str) -> Dimension:
 
 
 def _union(text: str, read: Callable[[str], tuple[int, int, int]]) -> Dimension:
-    """Return the ranges of a list; None if one of them is only known to PVE, such as an alias."""
+    """Return the ranges of a list; None if only PVE knows one of them, such as an alias."""
     if not text:
         return None
     try:
@@ -109,7 +109,7 @@ def _union(text: str, read: Callable[[str], tuple[int, int, int]]) -> Dimension:
 
 
 def merged(ranges: Iterable[tuple[int, int, int]]) -> Ranges:
-    """Return ranges in order."""
+    """Return the ranges sorted, without duplicates."""
     return tuple(sorted(set(ranges)))
 
 

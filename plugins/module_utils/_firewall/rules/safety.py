@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a list of rules between two others decides about each packet as one of them (pure).
+"""Checks that a list of rules decides about each packet as one of two other lists (pure).
 
-Then it allows nothing that neither allows, and drops nothing that both allow. The check compares
-pairs of rules, so it may refuse a list that is safe, and never accepts an unsafe list.
+Such a list accepts no packet that both others drop, and drops no packet that both accept. The check
+compares pairs of rules, so it may refuse a safe list, but never accepts an unsafe one.
 
-Rules have numbers, and sets of rules are integers with one bit for each number: a list of 300 rules
-is checked with some 300 operations on integers.
+Rules have numbers, and a set of rules is an integer with one bit for each number: a list of 300
+rules is checked with some 300 operations on integers.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ class Conflicts:
         return fresh
 
     def of(self, number: int) -> int:
-        """Return the set of entries that may decide differently about a packet of this one."""
+        """Return the set of entries that may decide differently about a packet of this entry."""
         return self._conflicting[number]
 
     def common_packet(self, number: int, first: int, second: int) -> int:
-        """Return one entry of each set that match the same packet of the entry `number`; else 0.
+        """Return the set of two entries, one of each set, that match a packet of entry `number`.
 
-        Both sets have only entries that conflict with it.
+        It is 0 if there is no such packet, and has one entry if both sets contain it. Both sets
+        must contain only entries that conflict with entry `number`.
         """
         both = first & second
         if both:
@@ -110,7 +111,7 @@ class Order:
         return self._before.get(number, self._all)
 
     def difference(self, other: Order) -> int:
-        """Return the set of entries that only one of the lists has, or that moved."""
+        """Return the set of entries that are in only one of the lists, or that moved."""
         found = self._all ^ other._all
         common = self._all & other._all
         mine = [number for number in self.numbers if common >> number & 1]
@@ -124,7 +125,7 @@ class Order:
 def find_conflict(conflicts: Conflicts, old: Order, new: Order, middle: Order) -> int:
     """Return 0 if `middle` decides about each packet as `old` or as `new` does.
 
-    Otherwise return the set of entries with which it may decide differently.
+    Otherwise return the set of entries that can cause another decision.
     """
     seen = 0
     for number in middle.numbers:

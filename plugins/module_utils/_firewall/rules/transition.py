@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The writes that lead from one list of rules to another (pure).
+"""The writes that turn one list of rules into another (pure).
 
-Proxmox VE puts a new rule on top (API2/Firewall/Rules.pm, create_rule), and moves a rule before the
-rule that is at the given position before the move (update_rule). After each write the list decides
-about each packet as the old list or as the new one. If the direct way does not allow that, a rule
-is added disabled, moved, and enabled.
+Proxmox VE puts a new rule on top (API2/Firewall/Rules.pm, create_rule). It moves a rule in front of
+the rule that has the given position before the move (update_rule). After each write, the list
+decides about each packet as the old list or as the new list does. If a direct write would break
+that, a rule is added disabled, moved, and enabled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .safety import Conflicts, Entry, Order, entry_of, find_conflict
 
 CREATE, UPDATE, MOVE, DELETE, POLICY = "create", "update", "move", "delete", "policy"
 _TRIES = 3000
-"""Tries to carry edits out as one write; all edits share them, which bounds the search."""
+"""The number of direct tries of edits. All edits share it, which bounds the search."""
 _FEWEST_TRIES = 4
 
 
@@ -42,7 +42,7 @@ class Policies:
 
 @dataclass(frozen=True)
 class Write:
-    """One write, with the list that it leaves. POLICY stands for the request with the policies."""
+    """One write, with the list after it. POLICY is the request that sets the policies."""
 
     kind: str
     pos: int
@@ -69,9 +69,9 @@ Cells: TypeAlias = tuple[_Cell, ...]
 
 @dataclass
 class _Edit:
-    """A change that is left to do: an insertion, an update, a move, a deletion or the policies.
+    """A remaining change: an insertion, an update, a move, a deletion or the policies.
 
-    `blockers` are the entries that made it unsafe; it is tried again when one of them has changed.
+    `blockers` are the entries that make it unsafe; it is tried again when one of them changes.
     """
 
     kind: str
@@ -98,12 +98,12 @@ def transition(
     *,
     is_enforced: bool = True,
 ) -> list[Write]:
-    """Return the writes in order. Rules that are not enforced need no care."""
+    """Return the writes in order. They are not checked if the rules are not enforced."""
     return _Way(old, new, policies, is_enforced).writes()
 
 
 class _Way:
-    """The way from the old list to the new one."""
+    """The search for the writes that turn the old list into the new one."""
 
     def __init__(
         self,
@@ -135,13 +135,14 @@ class _Way:
             self.old = self.now = self._order(self.cells, self.policies)
 
     def _order(self, cells: Cells, policies: Policies) -> Order:
-        """Return the list of rules that are enabled, and the policies after them."""
+        """Return the order of the enabled rules, followed by the policies."""
         entries = [cell.entry for cell in cells if cell.rule.enable]
         return Order([self.conflicts.number(one) for one in (*entries, *policies.entries())])
 
     def _edits(self, fixed: frozenset[int]) -> list[_Edit]:
-        """Return the edits in the order in which they are tried: insertions from the last one, so
-        that a block on top needs no moves.
+        """Return the edits in the order in which they are tried.
+
+        The last new rule is inserted first, so a block of new rules on top needs no moves.
         """
         present = {cell.slot for cell in self.cells}
         edits = [_Edit(CREATE, slot) for slot in reversed(self.goals) if slot not in present]
@@ -167,7 +168,7 @@ class _Way:
         return found
 
     def _safe_edits(self) -> list[Write]:
-        """Carry out each edit that is safe at its turn, and return the writes."""
+        """Carry out each edit that is safe when it is tried, and return the writes."""
         found: list[Write] = []
         is_progress = True
         while is_progress and not found:
@@ -213,7 +214,7 @@ class _Way:
         goal = self._goal_order()
         for _write, cells, policies in states:
             middle = self._order(cells, policies)
-            # The list now is safe, so a list between it and the new one is safe too.
+            # The current list is safe, so a list between it and the new one is also safe.
             by_now = find_conflict(self.conflicts, self.now, goal, middle)
             by_old = by_now and find_conflict(self.conflicts, self.old, goal, middle)
             if by_old:
@@ -227,7 +228,7 @@ class _Way:
         return self.goal
 
     def _change_goal(self) -> None:
-        """Compute the list of the goal again, and unblock edits that its change concerns."""
+        """Compute the order of the goal again, and unblock the edits that its change affects."""
         before, self.goal = self.goal, None
         if before is not None:
             self._unblock(before.difference(self._goal_order()))
@@ -264,7 +265,7 @@ class _Way:
         return self._state(UPDATE, pos, rule, cell.rule.changes_to(rule), cells)
 
     def _moved(self, cells: Cells, pos: int, target: int) -> tuple[Write, Cells, Policies]:
-        """Return the move that puts a rule at a position of the list without that rule."""
+        """Return the move of a rule; `target` is its new position among the other rules."""
         others = cells[:pos] + cells[pos + 1 :]
         moved = (*others[:target], cells[pos], *others[target:])
         moveto = target if target <= pos else target + 1
@@ -280,26 +281,26 @@ class _Way:
         return next(pos for pos, cell in enumerate(self.cells) if cell.slot == slot)
 
     def _is_in_place(self, slot: int) -> bool:
-        """Return whether a rule already follows the order of the settled rules."""
+        """Return whether a rule is already in the right order with the settled rules."""
         order = {number: place for place, number in enumerate(self.goals)}
         kept = [one.slot for one in self.cells if one.slot in self.settled or one.slot == slot]
         return kept == sorted(kept, key=lambda number: order[number])
 
     def _target(self, cells: Cells, slot: int) -> int:
-        """Return the position behind the settled rule before it, in the list without the rule."""
+        """Return the position among the other rules, after all settled rules that precede it."""
         earlier = set(self.goals[: self.goals.index(slot)]) & self.settled
         others = [cell.slot for cell in cells if cell.slot != slot]
         places = [pos for pos, number in enumerate(others) if number in earlier]
         return places[-1] + 1 if places else 0
 
-    # -- the way that is always safe -------------------------------------------------------------
+    # -- edits that are always safe --------------------------------------------------------------
 
     def _stage(self) -> list[Write]:
         """Replace an edit by safer ones, and return the writes that prepare them.
 
-        A rule that is added disabled has no effect. When all new rules are there disabled, they
-        are enabled from the first to the last, then the policies change, then the old rules go,
-        from the last to the first: each list decides as the one before it or as the new one.
+        A rule that is added disabled has no effect. When all new rules have been added, they are
+        enabled from first to last, then the policies change, then the old rules are removed from
+        last to first. Each list then decides as the list before it or as the new list does.
         """
         candidates = [edit for edit in self.edits if edit.can_be_staged]
         if not candidates:
@@ -335,7 +336,7 @@ class _Way:
         return [write for write, _cells, _policies in states]
 
     def _copy_slot(self, slot: int) -> int:
-        """Give the rule a slot of its own; the old slot is deleted."""
+        """Return a new slot for the new content of a rule, and add an edit that deletes the old."""
         copy = self.free_slot
         self.free_slot += 1
         self.goals[self.goals.index(slot)] = copy
@@ -347,7 +348,7 @@ class _Way:
         return copy
 
     def _sort_edits(self) -> None:
-        """Put the edits in the order of the way that is always safe."""
+        """Sort the edits into the order that is always safe."""
         order = {slot: place for place, slot in enumerate(self.goals)}
         here = {cell.slot: -place for place, cell in enumerate(self.cells)}
 
