@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the scope that a task means; the scope of a guest is on the node of the guest."""
+"""Finds the scope of a task. The scope of a guest is on the guest's node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
-    """Return the scope of a task; two or more requests for a guest, else none.
+    """Return the scope of a task. A guest needs two or more requests, other scopes none.
 
     Raises Conflict for a guest of another tenant.
     """
@@ -51,7 +51,7 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
 
 
 def label_of_row(row: VmRow) -> str:
-    """Return how messages call a guest, such as C(VM 100)."""
+    """Return the name of a guest in messages, such as C(VM 100)."""
     noun = CONTAINER.noun if row.type == CONTAINER.type else VM.noun
     return f"{noun} {row.vmid}"
 

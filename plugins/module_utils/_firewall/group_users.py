@@ -4,7 +4,7 @@
 
 """Refuses the removal of a security group that rules use.
 
-Proxmox VE removes such a group once it has no rules. The rules that name it stay, and are ignored
+Proxmox VE removes any group that has no rules itself. Rules that use it stay, and are ignored
 (pve-firewall: PVE/API2/Firewall/Groups.pm, delete_security_group).
 """
 
@@ -31,7 +31,7 @@ _SHOWN = 5
 def require_group_unused(client: Client, name: str) -> None:
     """Raise Conflict if a rule of the cluster, a node, a VNet or a guest uses a group.
 
-    Four requests, and one for each node, VNet and guest.
+    It sends four requests, and one for each node, VNet and guest.
     """
     _require_no_users(name, _users_of(client, name))
 

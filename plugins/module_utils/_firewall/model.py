@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The present and the desired firewall of one scope (data)."""
+"""The current and the desired firewall of one scope (data)."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Firewall:
 
 @dataclass(frozen=True)
 class DesiredFirewall:
-    """The parts of a firewall that a task declares; None for a part that it does not.
+    """The parts of a firewall that a task declares; None for parts that it does not declare.
 
-    An option with an empty text is removed. With `exact`, names that are not listed are removed.
-    Without it, only the aliases and IP sets in `gone` are, and of an IP set its `gone_members`.
-    `only_sets` are the IP sets whose members are read, None for all. A rule that stands first and
-    uses one of `kept_groups` stays.
+    An option with an empty text is removed. With `exact`, aliases, IP sets and members that are not
+    listed are removed. Without it, only the aliases and IP sets in `gone` and the members in
+    `gone_members` are removed. `only_sets` are the IP sets whose members are read, None for all. A
+    first rule that uses one of `kept_groups` stays.
     """
 
     options: Mapping[str, str]

@@ -25,11 +25,11 @@ _ALIASES = "aliases"
 
 @dataclass(frozen=True)
 class FirewallStep(Step):
-    """A step that is sent while its part of the firewall is as the plan expects it.
+    """A step that is sent only if its part of the firewall is as the plan expects.
 
-    `part` is the path that shows the part, `reader` the name of its form, `expected` and `result`
-    are the part before and after the step. With `name` they are the entry of that name, None if
-    there is none.
+    `part` is the path from which the part is read, and `reader` names the function that parses it.
+    `expected` and `result` are the part before and after the step; if `name` is set, they are the
+    entry of that name, or None.
     """
 
     part: Path = ()
@@ -46,7 +46,7 @@ def _guarded(step: Step, part: Path, reader: str, expected: Any, result: Any) ->
 
 
 def plan_firewall(scope: FirewallScope, actual: Firewall, desired: DesiredFirewall) -> Plan:
-    """Return the steps: names that rules may use, the rules with the policies, names that go.
+    """Return the plan: new names that rules may use, then rules and policies, then removed names.
 
     The firewall is switched on after its rules are complete, and off before they change.
     """
@@ -62,7 +62,7 @@ def plan_firewall(scope: FirewallScope, actual: Firewall, desired: DesiredFirewa
 
 
 def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
-    """Return the firewall that a task leaves."""
+    """Return the firewall after the task."""
     if not desired.is_wanted:
         return Firewall(exists=False)
     options = {**actual.options, **desired.options}
@@ -86,7 +86,7 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
 
 
 def _rules_after(actual: Firewall, desired: DesiredFirewall) -> tuple[Rule, ...]:
-    """Return the rules that a task leaves: the group that isolates a guest stays in front."""
+    """Return the rules after the task. The group that isolates a guest stays first."""
     if desired.rules is None:
         return actual.rules
     for first in actual.rules[:1]:
@@ -117,7 +117,7 @@ def _without(named: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
 def _by_name(
     actual: Mapping[str, Any], desired: Mapping[str, Any] | None, exact: bool
 ) -> dict[str, Any]:
-    """Return the named things afterwards; an existing one keeps the case of its name."""
+    """Return the aliases or IP sets after the task; existing names keep their case."""
     if desired is None:
         return dict(actual)
     existing = {name.lower(): name for name in actual}
@@ -223,7 +223,7 @@ def _set_steps(scope: FirewallScope, actual: Firewall, after: Firewall) -> Itera
 def _member_steps(scope: FirewallScope, name: str, origin: IpSet, goal: IpSet) -> Iterator[Step]:
     path = (*scope.path, "ipset", name)
     now = dict(origin.members)
-    # Added first: an address in two networks is in the set all the time.
+    # Members are added first, so an address in an old and a new network never leaves the set.
     for cidr in (*goal.members, *origin.members):
         member = goal.members.get(cidr)
         if now.get(cidr) == member:
@@ -246,7 +246,7 @@ def _member_steps(scope: FirewallScope, name: str, origin: IpSet, goal: IpSet) -
 
 
 def _removals(scope: FirewallScope, actual: Firewall, after: Firewall) -> Iterator[Step]:
-    """Yield the removal of names, after the rules that used them."""
+    """Yield the removals of names, which come after the writes of rules that used them."""
     aliases = {name: after.aliases.get(name, one) for name, one in actual.aliases.items()}
     aliases = {**aliases, **after.aliases}
     sets = {name: one.comment for name, one in {**actual.ip_sets, **after.ip_sets}.items()}
@@ -312,7 +312,7 @@ def _rule_steps(
     after: Firewall,
     set_before: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Yield the writes of rules, and of the policies among them."""
+    """Yield the writes of rules, with the write of the policies among them."""
     options = _with_options(actual.options, set_before or {})
     policies = (_policies(scope, actual.options), _policies(scope, after.options))
     is_enforced = scope.is_on(actual.options) and scope.is_on(after.options)
@@ -330,7 +330,7 @@ def _rule_steps(
             continue
         yield _rule_step(scope, write, rules)
         rules = write.result
-    if not written:  # a policy that is set to its default
+    if not written:  # no policy changes its effect: its option is set to the default
         yield from _option_steps(scope, options, chosen)
 
 

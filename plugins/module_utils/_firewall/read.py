@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the firewall of a scope, as far as a task needs it. Talks, decides nothing."""
+"""Reads the parts of a firewall that a task needs. Sends requests, decides nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORKERS = 4
 def read_firewall(
     client: Client, scope: FirewallScope, desired: DesiredFirewall | None = None
 ) -> Firewall:
-    """Return the firewall of a scope; the parts that a task declares, without a task all of it."""
+    """Return the parts of a firewall that `desired` needs, or all parts if it is None."""
     comment = ""
     if scope.kind == GROUP:
         groups = groups_of(client.get(*ROOT, "groups"))
@@ -57,8 +57,9 @@ def vnets_of(client: Client) -> list[str]:
 
 
 def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:
-    """Return the parts that a task needs (pure). Rules depend on options, policies on rules, and
-    names that may be removed on both.
+    """Return the parts that a task needs (pure).
+
+    Changes of rules or policies, and removals of names, need both options and rules.
     """
     names = {"aliases", "ip_sets"} if scope.has_names else set()
     others = {"options", "rules"} if scope.options else {"rules"}
@@ -86,7 +87,7 @@ def _read_sets(
 
 
 def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> UsableNames:
-    """Return the names that these rules can use; only names of the kinds that they use are read."""
+    """Return the names that these rules can use; only kinds of names that they use are read."""
     listed = list(rules)
     addresses = [one for rule in listed for one in (rule.source, rule.dest)]
     aliases: set[str] = set()

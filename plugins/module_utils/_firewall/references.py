@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses rules that use names that do not exist, and names that go while rules use them (pure).
+"""Refuses rules that use unknown names, and the removal of names that rules use (pure).
 
-Proxmox VE refuses some of them in the middle of a change, and accepts the others: such a rule is
-ignored.
+Proxmox VE refuses some of these changes halfway. It accepts the others, and ignores the rules.
 """
 
 from __future__ import annotations
@@ -47,8 +46,9 @@ def _require_address(
 
 
 def plain_name(address: str) -> str:
-    """Return the name of an alias or IP set without its scope; empty for addresses and for sets of
-    SDN, which are not listed.
+    """Return the name of an alias or IP set without its scope.
+
+    It is empty for addresses, and for IP sets of SDN, which are not listed.
     """
     text = address.removeprefix("+")
     for scope in _SCOPES:
@@ -74,7 +74,7 @@ def _require(label: str, noun: str, name: str, known: Collection[str]) -> None:
 
 
 def require_unused(actual: Firewall, after: Firewall) -> None:
-    """Raise Conflict for an alias or IP set that goes while a rule of the scope uses it."""
+    """Raise Conflict if a removed alias or IP set is used by a rule of the scope."""
     gone = {name.lower() for name in (*actual.aliases, *actual.ip_sets)}
     gone -= {name.lower() for name in (*after.aliases, *after.ip_sets)}
     for place, rule in enumerate(after.rules):

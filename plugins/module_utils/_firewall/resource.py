@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firewall of one scope as a resource: each step is sent while its part is as expected."""
+"""The firewall of one scope as a resource: a step is sent only if its part is as expected."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class FirewallOfScope(Resource[Result]):
             )
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look after a lost answer: True if the part is as after the step."""
+        """Return the check after a lost answer, which returns True if the step was carried out."""
         if not isinstance(step, FirewallStep):
             return lambda: None
 
@@ -125,7 +125,7 @@ def _part_of(step: FirewallStep, answer: Any) -> Any:
 
 
 def _takes_digest(step: FirewallStep) -> bool:
-    """Return whether PVE takes a digest: not for a creation, nor the removal of a set or group."""
+    """Return whether PVE accepts a digest: not to create anything, or to remove a set or group."""
     if step.method == "POST":
         return "rename" in step.data
     return not (step.method == "DELETE" and step.reader in ("ipsets", "groups"))

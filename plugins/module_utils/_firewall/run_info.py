@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the firewall of a scope. Nothing is written, in check mode or out of it."""
+    """Return the firewall of a scope. Nothing is written, with or without check mode."""
     scope = find_scope(client, params)
     firewall = read_firewall(client, scope)
     shown = view_of(scope, firewall) if firewall.exists else None

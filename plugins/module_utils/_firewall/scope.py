@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scopes of the firewall: the path and the abilities of each (pure)."""
+"""The scopes of the firewall: path, options, types of rules and policies of each (pure)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     VNET: ("forward", "group"),
     GROUP: ("in", "out", "forward"),
 }
-# The decision about packets that no rule matches. Nodes and groups have none: the rules of the
-# cluster follow the rules of a node, and the next rules of its place follow the rules of a group.
+# The decision about packets that no rule matches. Nodes and groups have none: the rules of a node
+# are followed by the rules of the cluster, the rules of a group by the next rules of its scope.
 _POLICIES: Mapping[str, Mapping[str, str]] = {
     CLUSTER: {"in": "DROP", "out": "ACCEPT", "forward": "ACCEPT"},
     GUEST: {"in": "DROP", "out": "ACCEPT"},
@@ -67,7 +67,7 @@ class FirewallScope:
 
     @property
     def rules_path(self) -> Path:
-        """The path of its rules; the rules of a group are right below its path."""
+        """The path of its rules; for a group, it is the path of the group."""
         return self.path if self.kind == GROUP else (*self.path, "rules")
 
     @property
@@ -102,7 +102,10 @@ class FirewallScope:
 
 
 def plain_scope(kind: str, name: str | None) -> FirewallScope:
-    """Return a scope that needs no search: any except a guest. Raises ValidationFailed."""
+    """Return a scope that needs no search: any scope except a guest.
+
+    Raises ValidationFailed if the name is missing.
+    """
     if kind == CLUSTER:
         return FirewallScope(kind, "the cluster", ROOT)
     if not name:

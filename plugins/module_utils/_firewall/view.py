@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A firewall as modules show it, in the form in which it is declared (pure)."""
+"""A firewall in the results of modules, in the same form as their options (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS = ("policy_", "log_level_", "log_ratelimit", "nf_conntrack_helpers")
 
 
 def view_of(scope: FirewallScope, firewall: Firewall) -> dict[str, Any]:
-    """Return the parts that the scope has."""
+    """Return the parts of a firewall that the scope has."""
     shown: dict[str, Any] = {}
     if scope.kind == GROUP:
         shown["comment"] = firewall.comment

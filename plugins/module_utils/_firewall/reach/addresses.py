@@ -44,7 +44,7 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def interface_of(rows: Iterable[Mapping[str, Any]], address: str) -> tuple[str, str]:
-    """Return the interface of a node that has an address, and its network; empty if none has it."""
+    """Return the interface that has an address, and its network; empty texts if none has it."""
     wanted = ipaddress.ip_address(address)
     for row in rows:
         for key in _CIDRS:

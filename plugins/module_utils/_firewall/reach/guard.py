@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses a change of rules that would cut the caller or the nodes off."""
+"""Refuses a change of rules that would cut off the caller or the nodes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def require_access(
 ) -> tuple[str, ...]:
     """Return warnings about connections that the new rules cut, if `allow_lockout` is set.
 
-    Raises Conflict for such a change without `allow_lockout`. Only rules of the cluster and of
-    nodes decide about these connections, and the security groups that they use.
+    Raises Conflict for such a change without `allow_lockout`. Only rules of the cluster, of nodes,
+    and of the security groups that they use decide about these connections.
     """
     if scope.kind not in _CHECKED:
         return ()
@@ -102,9 +102,9 @@ def _cuts(
 def groups_after(
     scope: FirewallScope, groups: Mapping[str, tuple[Rule, ...]], desired: DesiredFirewall
 ) -> Mapping[str, tuple[Rule, ...]]:
-    """Return the security groups after a change of one; a group that goes has no rules (pure).
+    """Return the security groups after a change of one of them (pure).
 
-    Only groups that are in use are listed.
+    A removed group has no rules. Only groups that are in use are listed.
     """
     if scope.kind != GROUP or scope.name not in groups:
         return groups

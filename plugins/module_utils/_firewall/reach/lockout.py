@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Connections that new rules would cut: the caller's to the API, SSH and corosync (pure)."""
+"""Finds API, SSH and corosync connections that new rules would cut (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..evaluate.decide import decide
 from ..evaluate.model import ACCEPT, Address, Cluster, Node, Packet, Verdict
 
 API_PORT, SSH_PORT, COROSYNC_PORT = 8006, 22, 5405
-"""Ports on the nodes. The API always has its port there, whatever a proxy before it has."""
+"""Ports on the nodes. The API uses its port there, even if a proxy in front uses another."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class World:
 
 @dataclass(frozen=True)
 class Connection:
-    """A connection to a node; `source` is empty if it comes from outside of the cluster."""
+    """A connection to a node; `source` is a node, or empty for a source outside the cluster."""
 
     label: str
     packet: Packet
@@ -46,9 +46,9 @@ class Connection:
 
 
 def find_cuts(before: World, after: World, caller: Address | None) -> list[str]:
-    """Return the connections that are accepted before a change, and not for sure afterwards.
+    """Return the connections that are accepted before a change, but may not be afterwards.
 
-    Connections that the present rules drop already are not part of the result.
+    Connections that the current rules drop are not part of the result.
     """
     cuts = []
     for connection in _connections(before.places, caller):
@@ -89,7 +89,10 @@ def _corosync(source: NodeAddress, dest: NodeAddress) -> Iterator[Connection]:
 
 
 def _decision(world: World, connection: Connection) -> Verdict:
-    """Return the decision about the first packet of a connection, at its source and its end."""
+    """Return the decision about the first packet of a connection.
+
+    The source decides first, then the destination if the source accepts.
+    """
     places = {place.node.name: place for place in world.places}
     source = places.get(connection.source)
     if source is not None:

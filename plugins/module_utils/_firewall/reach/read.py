@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the firewalls that a packet passes. Talks, decides nothing."""
+"""Reads the firewalls that a packet passes. Sends requests, decides nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RINGS = 8
 
 
 def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> Cluster:
-    """Return the cluster with the security groups that its rules and these rules use."""
+    """Return the cluster with the security groups that its own rules and `rules` use."""
     listed = (*firewall.rules, *rules)
     names = sorted({rule.action for rule in listed if rule.type == "group"})
     if not names:
@@ -50,7 +50,7 @@ def read_cluster_firewall(client: Client) -> Firewall:
 
 
 def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[NodeAddress, ...]:
-    """Return these nodes with their firewalls, by default all; nodes that are offline are left out.
+    """Return the online nodes among these (by default, all online nodes), with their firewalls.
 
     The firewall of a node is on the node itself, so it cannot be read while the node is offline.
     """
@@ -88,9 +88,9 @@ def read_guest(client: Client, scope: FirewallScope, config: Mapping[str, Any]) 
 
 
 def local_address(host: str, port: int) -> str:
-    """Return the address that this computer uses towards a host. No packet is sent.
+    """Return the address from which this computer reaches a host; empty if there is no route.
 
-    Behind NAT or a proxy it is not the address that Proxmox VE sees. Empty if there is no route.
+    No packet is sent. Behind NAT or a proxy, Proxmox VE sees another address.
     """
     try:
         family, kind, _proto, _name, address = socket.getaddrinfo(

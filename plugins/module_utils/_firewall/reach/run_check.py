@@ -42,7 +42,7 @@ _ICMP_NUMBERS = ("1", "58")
 
 @dataclass(frozen=True)
 class End:
-    """One end of a connection; without a guest and a place it is outside of the cluster."""
+    """One end of a connection; an end without guest and place is outside the cluster."""
 
     label: str
     addresses: tuple[Address, ...]
@@ -115,7 +115,7 @@ def _is_guest(given: Mapping[str, Any]) -> bool:
 
 
 def addresses_of(option: str, given: Mapping[str, Any]) -> tuple[Address, ...]:
-    """Return the address that is set. Raises ValidationFailed if an end names nothing."""
+    """Return the address that is set. Raises ValidationFailed if the end is empty."""
     if given.get("address"):
         return (_address(option, given["address"]),)
     if not given.get("node") and not _is_guest(given):
@@ -208,7 +208,7 @@ def decisions_of(
 
 
 def deciding_of(decisions: list[Verdict]) -> int | None:
-    """Return the place of the decision that counts: the first that does not accept, or the last."""
+    """Return the index of the first decision that does not accept, else of the last decision."""
     for place, decision in enumerate(decisions):
         if decision.verdict != ACCEPT:
             return place
@@ -224,7 +224,7 @@ def reachable_of(decisions: list[Verdict]) -> bool | None:
 
 
 def shown_decision(place: str, direction: str, decision: Verdict) -> dict[str, Any]:
-    """Return a decision as the module shows it."""
+    """Return a decision in the form of the module's result."""
     link = decision.link
     return {
         "place": place,
