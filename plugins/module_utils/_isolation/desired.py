@@ -5,8 +5,8 @@
 """The firewall of a guest that is separated from guests of other tenants (pure).
 
 Source: pve-firewall, src/PVE/Firewall.pm, generate_tap_rules_direction: rules of a guest apply to a
-NIC with C(firewall=1); option macfilter drops other MAC addresses, and the IP set C(ipfilter-netN)
-has the addresses that the NIC may use.
+NIC with C(firewall=1), option macfilter drops other MAC addresses, and the IP set C(ipfilter-netN)
+contains the addresses that the NIC may use.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def filter_name(nic: str) -> str:
 
 
 def sets_to_read(nics: Mapping[str, tuple[str, ...]]) -> DesiredFirewall:
-    """Return the parts of a firewall that are read before its goal is known."""
+    """Return the parts of a firewall that must be read before the goal is known."""
     names = {filter_name(nic) for nic in nics}
     return DesiredFirewall(dict(OPTIONS), (), None, {}, only_sets=frozenset(names))
 
 
 def goal_of(actual: Firewall, group: str, nics: Mapping[str, tuple[str, ...]]) -> DesiredFirewall:
-    """Return the desired firewall: the security group before all rules, and filters for each NIC.
+    """Return the desired firewall: the security group as first rule, and a filter for each NIC.
 
     Other rules of the guest stay. `nics` are the addresses that each NIC may use.
     """
@@ -61,8 +61,8 @@ def goal_of(actual: Firewall, group: str, nics: Mapping[str, tuple[str, ...]]) -
 def without_isolation(firewall: Firewall, groups: Collection[str]) -> Firewall:
     """Return a firewall without the options, the rule and the filters of its isolation.
 
-    `groups` are the security groups of tenants. A firewall without one of them in front is
-    unchanged.
+    `groups` are the security groups of tenants. If the first rule uses none of them, the firewall
+    is returned unchanged.
     """
     first = firewall.rules[:1]
     if not first or first[0].type != "group" or first[0].action not in groups:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Separates a guest from guests of other tenants, before it starts."""
+"""Separates a guest from guests of other tenants before the guest starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class IsolatingFlow(Flow[AnyContext]):
-    """The way of a guest whose tenant may have a security group."""
+    """The flow of a guest whose tenant may have a security group."""
 
     def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
         isolation = context.desired.guest.isolation
@@ -45,7 +45,7 @@ def with_isolation(context: Any, isolation: Isolation | None) -> Any:
 
 
 def left_to_do(client: Client, isolation: Isolation, actual: Actual | None) -> Isolation | None:
-    """Return the isolation if the firewall of the guest differs, None if nothing is left to do.
+    """Return the isolation if the firewall of the guest differs from it, else None.
 
     A tenant without a security group is not isolated. Every user may list the groups
     (pve-firewall: PVE/API2/Firewall/Groups.pm, list_security_groups).
@@ -59,7 +59,7 @@ def left_to_do(client: Client, isolation: Isolation, actual: Actual | None) -> I
 
 
 def is_isolated(client: Client, isolation: Isolation, actual: Actual) -> bool:
-    """Return whether the firewall of a guest separates it; three requests and more."""
+    """Return whether the firewall of a guest isolates it; three or more requests."""
     scope = _scope(actual.label, (*actual.path, "firewall"))
     firewall = read_firewall(client, scope, sets_to_read(isolation.members))
     goal = goal_of(firewall, isolation.group, isolation.members)
@@ -67,7 +67,7 @@ def is_isolated(client: Client, isolation: Isolation, actual: Actual) -> bool:
 
 
 def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any]) -> None:
-    """Write the firewall of a guest, as far as it differs. Raises FleetError."""
+    """Write the parts of a guest's firewall that differ. Raises FleetError."""
     group, members = data["group"], data["members"]
     firewall = read_firewall(client, scope, sets_to_read(members))
     goal = goal_of(firewall, group, members)
@@ -75,7 +75,7 @@ def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any
 
 
 def _unchecked(_before: Firewall, _after: Firewall) -> tuple[str, ...]:
-    """Return no warnings: the rules of a guest cut no login off."""
+    """Return no warnings, because the rules of a guest cannot cut off the caller."""
     return ()
 
 

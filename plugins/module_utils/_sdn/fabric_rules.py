@@ -41,7 +41,7 @@ _LARGEST_AREA = 2**32 - 1
 
 
 def require_fabrics(params: Mapping[str, Any], running: Sections, version: str) -> None:
-    """Raise NotSupported for a task with fabrics if Proxmox VE has none."""
+    """Raise NotSupported if a task uses fabrics and Proxmox VE does not support them."""
     if FABRICS in running:
         return
     used = [kind for kind in FABRIC_SECTIONS if params.get(kind)]
@@ -60,7 +60,7 @@ def require_fabrics(params: Mapping[str, Any], running: Sections, version: str) 
 def fabric_violations(
     running: Sections, after: Sections, around: SdnContext
 ) -> Iterator[FleetError]:
-    """Yield the violated rules about fabrics, their nodes and zones, as far as they change."""
+    """Yield the violated rules about changes of fabrics, fabric nodes and zones."""
     is_same = all(running.get(kind) == after.get(kind) for kind in FABRIC_SECTIONS)
     if not is_same:
         yield from _of_fabrics(running, after, around)
@@ -85,8 +85,10 @@ def _of_fabrics(running: Sections, after: Sections, around: SdnContext) -> Itera
 
 
 def _zone(name: str, entry: Entry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
-    """Yield an error for a node of a zone that is not in the fabric of the zone, where its VNets
-    would be missing (pve-network: Zones/VxlanPlugin.pm and EvpnPlugin.pm, generate_sdn_config).
+    """Yield an error for each node of a zone that is not in the zone's fabric.
+
+    The VNets would be missing on it (pve-network: Zones/VxlanPlugin.pm and EvpnPlugin.pm,
+    generate_sdn_config).
     """
     controller = after[CONTROLLERS].get(entry.get("controller", ""), {})
     fabric = entry.get("fabric") or controller.get("fabric")
@@ -141,7 +143,7 @@ def _area_of(entry: Entry) -> int | None:
 
 
 def _prefixes(running: Sections, after: Sections) -> Iterator[FleetError]:
-    """Yield an error for overlapping prefixes; a fabric that is removed is there until the end."""
+    """Yield an error for overlapping prefixes; removed fabrics count, as they are removed last."""
     fabrics = {**running[FABRICS], **after[FABRICS]}
     for one, other in combinations(fabrics, 2):
         for _family, key in _FAMILIES:
@@ -219,7 +221,7 @@ def _interface(label: str, one: Mapping[str, str], protocol: str | None) -> Iter
 
 
 def _twins(after: Sections) -> Iterator[FleetError]:
-    """Yield an error for an address of two nodes of a fabric, and an interface of two fabrics."""
+    """Yield an error if two nodes of a fabric share an address, or two fabrics an interface."""
     seen: dict[tuple[str, ...], str] = {}
     for name, entry in after[FABRIC_NODES].items():
         for owner, value in _taken(entry):
@@ -230,7 +232,7 @@ def _twins(after: Sections) -> Iterator[FleetError]:
 
 
 def _taken(entry: Entry) -> list[tuple[str, str]]:
-    """Return the values that only one node may have: its addresses in a fabric, its interfaces."""
+    """Return the values that must be unique: addresses in a fabric, interfaces of a node."""
     found = [
         (f"fabric {entry['fabric_id']}", entry[key]) for key, _family in _FAMILIES if key in entry
     ]

@@ -48,7 +48,7 @@ _ZONE_ROWS = ("network", "sdn")
 
 
 def refused(attempted: str, answer: str, step: str = "Nothing was changed") -> ValidationFailed:
-    """Return the error about a value of a task."""
+    """Return the error for a refused value of a task."""
     return ValidationFailed(
         attempted=attempted, answer=answer, next_step=step, reason="sdn", dispatched=False
     )
@@ -86,7 +86,7 @@ def _section(
     for place, row in enumerate(rows):
         label = f"{kind}[{place}]"
         if kind == SUBNETS and row.get("state") == "absent" and row["vnet"] not in zones:
-            continue  # it went with its VNet
+            continue  # it was removed with its VNet
         name = _subnet_id(label, row, zones) if kind == SUBNETS else _declared_name(kind, row)
         _require_id(kind, name, label)
         if name in found:
@@ -100,7 +100,7 @@ def _declared_name(kind: str, row: Mapping[str, Any]) -> str:
 
 
 def _require_id(kind: str, name: str, label: str) -> None:
-    """Raise ValidationFailed for a name that Proxmox VE does not take.
+    """Raise ValidationFailed for a name that Proxmox VE does not accept.
 
     Source: pve-network, SDN/Zones/Plugin.pm, SDN/VnetPlugin.pm and SDN/Fabrics.pm.
     """
@@ -113,7 +113,7 @@ def _require_id(kind: str, name: str, label: str) -> None:
 
 
 def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> str:
-    """Return the ID of a subnet: zone, network and length of its prefix."""
+    """Return the ID of a subnet: zone, network and prefix length."""
     try:
         network = ipaddress.ip_network(str(row["cidr"]))
     except ValueError:
@@ -199,8 +199,9 @@ def section_of(kind: str, rows: Iterable[Mapping[str, Any]] | None) -> Section:
 
 
 def _name_of(kind: str, row: Mapping[str, Any]) -> str:
-    """Return the ID of an object in an answer. A new fabric has its ID among its pending properties
-    (pve-network: SDN.pm, pending_config).
+    """Return the ID of an object in an answer.
+
+    The ID of a new fabric is among its pending properties (pve-network: SDN.pm, pending_config).
     """
     if kind not in FABRIC_SECTIONS:
         return str(row[KEYS[kind]])
@@ -214,7 +215,7 @@ def _with_ids(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def has_id(kind: str, row: Mapping[str, Any]) -> bool:
-    """Return whether a row about a fabric or a node of it has its ID."""
+    """Return whether the row of a fabric or a fabric node contains its ID."""
     keys = ("fabric_id", "node_id") if kind == FABRIC_NODES else ("id",)
     return all(_with_ids(row).get(key) for key in keys)
 
@@ -233,7 +234,7 @@ def entry_of_row(kind: str, row: Mapping[str, Any]) -> Entry:
 
 
 def _read(value: Any, form: str) -> str:
-    """Return a property of an answer in canonical form. A form that is unknown here stays."""
+    """Return a property of an answer in canonical form, or as text if its form is unknown."""
     try:
         return _canonical(value, form)
     except ValueError:
@@ -241,7 +242,7 @@ def _read(value: Any, form: str) -> str:
 
 
 def running_of(kind: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return the running objects of an answer with pending changes."""
+    """Return the running objects of an answer that includes pending changes."""
     return section_of(kind, [row for row in rows if row.get("state") != "new"])
 
 
@@ -252,8 +253,10 @@ def pending_of(kind: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
-    """Return whether each online node reports each of its zones as available in the listing of
-    resources. A zone is a row of type `network` since Proxmox VE 9, and of type `sdn` before.
+    """Return whether each online node reports each of its zones as available.
+
+    `rows` are the listing of resources. A zone is a row of type `network` since Proxmox VE 9, and
+    of type `sdn` before.
     """
     online: set[str] = set()
     reported: set[tuple[str, str]] = set()

@@ -15,9 +15,9 @@ CONTROLLERS, IPAMS, DNS = "controllers", "ipams", "dns"
 FABRICS, FABRIC_NODES = "fabrics", "fabric_nodes"
 SECTIONS = (ZONES, VNETS, SUBNETS, FABRICS, FABRIC_NODES, CONTROLLERS, IPAMS, DNS)
 PENDING_SECTIONS = (ZONES, VNETS, SUBNETS, FABRICS, FABRIC_NODES, CONTROLLERS)
-"""Sections that take effect with an apply; IPAMs and name servers do at once."""
+"""Sections that need an apply to take effect; IPAMs and name servers take effect at once."""
 FABRIC_SECTIONS = (FABRICS, FABRIC_NODES)
-"""Sections that Proxmox VE has since 9.0. A reading of an older version lacks them."""
+"""Sections since Proxmox VE 9.0. A reading of an older version does not contain them."""
 TEXT, FLAG, LIST, NUMBER, RANGES = "text", "flag", "list", "number", "ranges"
 NETWORK, ADDRESS, INTERFACES = "network", "address", "interfaces"
 
@@ -141,9 +141,9 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class DesiredSdn:
-    """The sections that a task declares: an object without properties, None, is removed.
+    """The sections that a task declares. An object that is None is removed.
 
-    An empty property is removed. Objects that are not listed are removed from `exact` sections.
+    A property with an empty text is removed. In `exact` sections, unlisted objects are removed.
     """
 
     sections: Mapping[str, Mapping[str, Entry | None]]
@@ -152,7 +152,7 @@ class DesiredSdn:
 
 @dataclass(frozen=True)
 class SdnReading:
-    """The running objects, and the changes that are configured and do not run."""
+    """The running objects, and the configured changes that have not been applied."""
 
     running: Sections
     pending: tuple[str, ...] = ()
@@ -160,10 +160,11 @@ class SdnReading:
 
 @dataclass(frozen=True)
 class SdnContext:
-    """Names that objects refer to; None for names that were not read.
+    """The names that objects refer to, as far as they were read.
 
-    `bridges` has the bridges of each node, `interfaces` has all its interfaces, `used` has the
-    guests that use each VNet, and `leased` the addresses that the IPAM gave out of each subnet.
+    `bridges` and `interfaces` contain the bridges and all interfaces of each node that was read.
+    `used` contains the guests that use each VNet, and `leased` the addresses that the IPAM assigned
+    from each subnet.
     """
 
     nodes: frozenset[str] = frozenset()

@@ -38,15 +38,15 @@ _REMOVED_FIRST = (SUBNETS, VNETS, ZONES)
 _WRITTEN = (IPAMS, DNS, FABRICS, FABRIC_NODES, CONTROLLERS, ZONES, VNETS, SUBNETS)
 _REMOVED_LAST = (CONTROLLERS, FABRIC_NODES, FABRICS, IPAMS, DNS)
 PROTOCOLS = ("openfabric", "ospf")
-"""Protocols of fabrics that the module manages; later versions have more."""
+"""Protocols of fabrics that the module manages; later versions of Proxmox VE have more."""
 _PREFIXES = ("ip_prefix", "ip6_prefix")
 BUILT_IN = {IPAMS: ("pve",)}
-"""Objects that Proxmox VE has by itself."""
+"""Built-in objects of Proxmox VE."""
 
 
 @dataclass(frozen=True)
 class ObjectStep(Step):
-    """A step about one object; `result` is the object after it, None if it is removed."""
+    """A step that changes one object; `result` is the object after it, None if it is removed."""
 
     kind: str = ""
     name: str = ""
@@ -54,7 +54,7 @@ class ObjectStep(Step):
 
 
 def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, Entry]]:
-    """Return the objects that a task leaves."""
+    """Return the objects after the task."""
     after = {kind: _after(kind, section, desired, running) for kind, section in running.items()}
     if FABRICS in running:
         nodes = after[FABRIC_NODES].items()
@@ -67,7 +67,7 @@ def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, En
 
 
 def _has_fabric(node: Entry, sections: Sections) -> bool:
-    """Return whether the fabric of a node stays; its nodes are removed with a fabric."""
+    """Return whether the fabric of a node stays; a fabric is removed with its nodes."""
     return node.get("fabric_id") in sections[FABRICS]
 
 
@@ -91,8 +91,10 @@ def _after(
 
 
 def _of_others(kind: str, running: Sections) -> set[str]:
-    """Return the objects that an exact section keeps: VNets of tenants and their subnets, which
-    module tenant creates and removes, and fabrics with another protocol and their nodes.
+    """Return the unlisted objects that an exact section keeps.
+
+    These are VNets of tenants and their subnets, which module tenant creates and removes, and
+    fabrics with a protocol that this module does not manage, with their nodes.
     """
     if kind in FABRIC_SECTIONS:
         fabrics = unmanaged_fabrics(running)
@@ -143,7 +145,7 @@ def plan_sdn(
 
 
 def object_steps(running: Sections, after: Sections) -> Iterator[ObjectStep]:
-    """Yield the writes in the order that references between objects need."""
+    """Yield the writes in the order that references between objects require."""
     for kind in _REMOVED_FIRST:
         yield from _removals(kind, running, after)
     for name in _recreated(running, after):
@@ -157,8 +159,9 @@ def object_steps(running: Sections, after: Sections) -> Iterator[ObjectStep]:
 def _recreated(running: Sections, after: Sections) -> list[str]:
     """Return the fabric nodes that are removed and created again.
 
-    Proxmox VE checks the addresses of all nodes with each write of a fabric, so that its prefix
-    changes without nodes only (proxmox-ve-rs: proxmox-ve-config, src/sdn/fabric/mod.rs, validate).
+    With each write of a fabric, Proxmox VE checks the addresses of all nodes. So the prefix of a
+    fabric can change only while it has no nodes (proxmox-ve-rs: proxmox-ve-config,
+    src/sdn/fabric/mod.rs, validate).
     """
     moved = set()
     for name, entry in after.get(FABRICS, {}).items():
@@ -181,7 +184,7 @@ def _writes(kind: str, running: Sections, after: Sections) -> Iterator[ObjectSte
 
 
 def _protocol(kind: str, entry: Entry, after: Sections) -> dict[str, str]:
-    """Return the protocol, which each write of a fabric and its nodes has."""
+    """Return the protocol, which is required to write a fabric or its nodes."""
     if kind not in FABRIC_SECTIONS:
         return {}
     fabric = entry if kind == FABRICS else after[FABRICS][entry["fabric_id"]]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses changes that Proxmox VE accepts, or refuses in the middle of them (pure).
+"""Refuses invalid changes that Proxmox VE accepts, or refuses only halfway (pure).
 
 Source: pve-network, src/PVE/Network/SDN/Zones/*Plugin.pm, VnetPlugin.pm and SubnetPlugin.pm.
 """
@@ -44,7 +44,7 @@ _WITH_PEERS = ((ZONES, "vxlan"), (CONTROLLERS, "evpn"))
 
 
 def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
-    """Raise Conflict for pending changes of others, which an apply would apply too."""
+    """Raise PendingChanges for pending changes of others, which an apply would include."""
     if pending and not is_own:
         raise PendingChanges(
             attempted="The SDN configuration was not changed",
@@ -57,7 +57,7 @@ def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
 
 
 def require_valid(running: Sections, after: Sections, around: SdnContext) -> None:
-    """Raise the first violated rule as ValidationFailed or Conflict."""
+    """Raise ValidationFailed or Conflict for the first violated rule."""
     for error in _violations(running, after, around):
         raise error
 
@@ -129,7 +129,7 @@ def _unused(kind: str, running: Sections, after: Sections) -> Iterator[FleetErro
 
 
 def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
-    """Yield an error for both or none of peers and a fabric (VxlanPlugin.pm, EvpnPlugin.pm)."""
+    """Yield an error unless either peers or a fabric is set (VxlanPlugin.pm, EvpnPlugin.pm)."""
     for kind, type_ in _WITH_PEERS:
         for name, entry in after[kind].items():
             if entry.get("type") != type_ or _is_unchanged(kind, name, running, after):
@@ -226,7 +226,7 @@ def _tag(label: str, zone_type: str, tag: str | None) -> Iterator[FleetError]:
 
 
 def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """Return the network of the ID of a subnet."""
+    """Return the network in the ID of a subnet."""
     _zone, address, mask = name.split("-", 2)
     return ipaddress.ip_network(f"{address}/{mask}", strict=False)
 
@@ -234,7 +234,10 @@ def network_of(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 def _removed_subnets(
     running: Sections, after: Sections, around: SdnContext
 ) -> Iterator[FleetError]:
-    """Yield an error for addresses in use (pve-network: SDN/Ipams/PVEPlugin.pm, del_subnet)."""
+    """Yield an error for each removed subnet with addresses in use.
+
+    Source: pve-network, SDN/Ipams/PVEPlugin.pm, del_subnet.
+    """
     for name in running[SUBNETS]:
         leased = around.leased.get(name, ())
         if name not in after[SUBNETS] and leased:
@@ -257,7 +260,7 @@ def _subnets(running: Sections, after: Sections) -> Iterator[FleetError]:
 
 
 def _overlaps(running: Sections, after: Sections) -> Iterator[FleetError]:
-    """Yield an error for two networks of one zone; zones are separate."""
+    """Yield an error for subnets of one zone that overlap; zones are separate."""
     for one, other in combinations(after[SUBNETS], 2):
         is_old = one in running[SUBNETS] and other in running[SUBNETS]
         if is_old or one.partition("-")[0] != other.partition("-")[0]:

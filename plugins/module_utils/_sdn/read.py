@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads SDN, as far as a task needs it. Talks, decides nothing."""
+"""Reads the parts of SDN that a task needs. Sends requests, decides nothing."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ FIRST_WITH_FABRICS = (9, 0)
 
 
 def read_sdn(client: Client, *, subnets: bool = False) -> SdnReading:
-    """Return the running objects; the subnets of all VNets only if asked.
+    """Return the running objects, with the subnets of all VNets if `subnets` is set.
 
-    Four requests, three before Proxmox VE 9, and one for each VNet with subnets.
+    Four requests (three before Proxmox VE 9), and with `subnets` one for each VNet.
     """
     running: dict[str, Mapping[str, Entry]] = {}
     pending: list[str] = []
@@ -89,9 +89,9 @@ def with_servers(client: Client, reading: SdnReading) -> SdnReading:
 
 
 def with_subnets(client: Client, reading: SdnReading) -> SdnReading:
-    """Return a reading with the subnets of all VNets; one request for each.
+    """Return a reading with the subnets of all VNets; one request for each VNet.
 
-    PVE does not show the running subnets of a VNet that is configured to go.
+    PVE does not show the running subnets of a VNet whose removal is pending.
     """
     gone = set(reading.pending)
     vnets = [name for name in reading.running[VNETS] if f"vnet {name} (deleted)" not in gone]
@@ -103,8 +103,9 @@ def with_subnets(client: Client, reading: SdnReading) -> SdnReading:
 def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]:
     """Return the nodes that do not run the applied configuration yet.
 
-    One request if each node reports each zone as available; else, and if `is_sure` is false, two,
-    and one for each node. Nodes report every ten seconds (pve-manager: PVE/Service/pvestatd.pm).
+    With `is_sure`, one request is enough if each node reports each zone as available. If not, or
+    without `is_sure`, one request lists the nodes, and one follows for each node. Nodes report
+    every ten seconds (pve-manager: PVE/Service/pvestatd.pm).
     """
     if is_sure and is_in_force(client.get("cluster", "resources") or (), zones):
         return []
@@ -122,7 +123,7 @@ def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, En
 
 
 def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, Entry]:
-    """Return the configured objects of a section; of subnets, only those on the VNet of `entry`."""
+    """Return the configured objects of a section; for subnets, only of the VNet of `entry`."""
     if kind == SUBNETS:
         return section_of(kind, client.get(*ROOT, VNETS, entry["vnet"], SUBNETS))
     if kind in FABRIC_SECTIONS:
@@ -139,9 +140,9 @@ def _changed(kind: str, running: Sections, after: Sections) -> list[Entry]:
 def read_surroundings(
     client: Client, running: Sections, after: Sections, leaving: Collection[int] = ()
 ) -> SdnContext:
-    """Return nodes, bridges and guests, as far as the changes concern them.
+    """Return the nodes, bridges and guests that the changes concern.
 
-    `leaving` are guests that are removed before.
+    `leaving` are guests that are removed before the changes.
     """
     changed = _changed(ZONES, running, after)
     placed = {one["node_id"] for one in _changed(FABRIC_NODES, running, after)}
@@ -163,9 +164,9 @@ def read_surroundings(
 
 
 def _leased(client: Client, leaving: Collection[int]) -> dict[str, tuple[str, ...]]:
-    """Return the addresses that the IPAM of Proxmox VE gave out of each subnet; one request.
+    """Return the addresses that Proxmox VE's IPAM assigned from each subnet; one request.
 
-    Addresses of gateways and of guests that are removed before are left out.
+    Addresses of gateways and of `leaving` guests are left out.
     """
     found: dict[str, tuple[str, ...]] = {}
     for row in client.get(*ROOT, IPAMS, "pve", "status") or ():
@@ -184,7 +185,7 @@ def online_nodes(client: Client) -> list[str]:
 def _interfaces_on(
     client: Client, nodes: list[str], types: Collection[str] | None
 ) -> dict[str, frozenset[str]]:
-    """Return the names of the interfaces of these types on each node, of all types for None."""
+    """Return the names of each node's interfaces of these types; None means all types."""
 
     def read_one(node: str) -> frozenset[str]:
         found: set[str] = set()

@@ -62,7 +62,7 @@ class SdnTransaction(Resource[Result]):
         self.nodes: dict[str, dict[str, str]] = {}
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Nothing is planned again: the transaction is rolled back instead."""
+        """Return an empty plan, because the transaction is rolled back instead."""
         return Plan()
 
     # -- steps -----------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ class SdnTransaction(Resource[Result]):
     def _require_unchanged(self, step: Step) -> None:
         """Raise Conflict if another run applied a change since the plan was made.
 
-        A tag or an ID that the plan chose may be in use now. PVE refuses writes of others from here
-        on.
+        A tag or an ID that the plan chose may be in use now. While this run holds the lock, PVE
+        refuses writes of others.
         """
         subnets = bool(self.running["subnets"] or self.after["subnets"])
         running = read_sdn(self.client, subnets=subnets).running
@@ -129,7 +129,7 @@ class SdnTransaction(Resource[Result]):
             ) from error
 
     def _take_over(self, step: Step, error: FleetError) -> None:
-        """Roll an interrupted run back, and keep its lock. PVE refuses a wrong token then."""
+        """Roll back an interrupted run, and keep its lock. PVE refuses this for a wrong token."""
         self.token = self.token_file.read()
         if not self.token:
             raise _locked(step, self.is_answer_lost) from error
@@ -178,7 +178,7 @@ class SdnTransaction(Resource[Result]):
             )
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look after a lost answer: the configured object, or the running ones."""
+        """Return the check after a lost answer, for an object, the apply or the lock."""
         if isinstance(step, ObjectStep):
             return lambda: self._is_configured(step) or None
         if step.action == APPLY:
@@ -186,7 +186,7 @@ class SdnTransaction(Resource[Result]):
         return self._look_at_lock
 
     def _look_at_lock(self) -> None:
-        """Note that an answer about the lock is lost: Proxmox VE shows no lock."""
+        """Record that an answer about the lock was lost; Proxmox VE does not show locks."""
         self.is_answer_lost = True
 
     def _is_configured(self, step: ObjectStep) -> bool:
@@ -200,7 +200,7 @@ class SdnTransaction(Resource[Result]):
     # -- failures --------------------------------------------------------------------------------
 
     def roll_back(self, error: FleetError) -> FleetError:
-        """Undo the changes of a failed run; the returned error has the result as its next step."""
+        """Undo the changes of a failed run, and return the error with the result as next step."""
         try:
             done = self._undo()
         except (FleetError, OSError) as failure:
@@ -226,7 +226,7 @@ class SdnTransaction(Resource[Result]):
         return self._write_back()
 
     def _write_back(self) -> str:
-        """Write the former objects again: before Proxmox VE 9 there is no rollback."""
+        """Write the former objects again, because Proxmox VE before 9 has no rollback."""
         subnets = bool(self.after["subnets"] or self.running["subnets"])
         configured = {}
         for kind in self.running:
@@ -285,7 +285,7 @@ def _lines(dry_run: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def replace_next_step(error: FleetError, text: str) -> FleetError:
-    """Return the error with a sentence about the state in front of its next step (pure)."""
+    """Return the error with a sentence about the state before its next step (pure)."""
     next_step = f"{text}. {error.next_step}" if error.next_step else text
     return error.on(next_step=next_step)
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _SERVER_OPTIONS = ("ipam", "dns", "reversedns")
 _MOST_LOSSES = 5
 DEFAULT_TIMEOUT = 300
-"""Seconds for the task of an apply, and for the nodes after it."""
-# PVE's answers about a tag or an ID that another run took (pve-network: Zones/VlanPlugin.pm and
+"""Maximum seconds for the task of an apply, and again for the nodes after it."""
+# PVE's answers if another run has taken a tag or an ID (pve-network: Zones/VlanPlugin.pm and
 # VxlanPlugin.pm, vnet_update_hook; API2/Network/SDN/Vnets.pm).
 _TAKEN = ("already exist", "already defined")
 
@@ -51,10 +51,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 @dataclass(frozen=True)
 class SdnWork:
-    """A change of SDN: `params_of` returns its options from the running objects.
+    """A change of SDN: `params_of` computes its options from the running objects.
 
-    `leaving` are guests that are removed before. `wait` is the time for the lock of others and
-    `timeout` the time for the apply, both in seconds.
+    `leaving` are guests that are removed before the change. `wait` is the maximum time to wait for
+    changes of others, and `timeout` the maximum time for the apply, both in seconds.
     """
 
     client: Client
@@ -66,7 +66,7 @@ class SdnWork:
 
 
 def apply_work(work: SdnWork, check_mode: bool) -> Result:
-    """Plan and carry out a change, again from a new reading if another run was faster."""
+    """Plan and carry out a change; read and plan again if another run changed SDN first."""
     for _loss in range(_MOST_LOSSES):
         try:
             return _when_free(work, check_mode)
@@ -77,7 +77,7 @@ def apply_work(work: SdnWork, check_mode: bool) -> Result:
 
 
 def _when_free(work: SdnWork, check_mode: bool) -> Result:
-    """Plan and carry out a change once no other run is in the middle of one."""
+    """Plan and carry out a change once no other run is changing SDN."""
     for remaining in poll(work.client.clock, work.wait):
         try:
             return carry_out(prepare(work), check_mode)
@@ -88,7 +88,7 @@ def _when_free(work: SdnWork, check_mode: bool) -> Result:
 
 
 def is_busy(error: FleetError) -> bool:
-    """Return whether another run is in the middle of a change (pure)."""
+    """Return whether another run is changing SDN (pure)."""
     return isinstance(error, (Locked, PendingChanges))
 
 
@@ -133,7 +133,7 @@ def prepare(work: SdnWork) -> SdnTransaction:
 
 
 def carry_out(transaction: SdnTransaction, check_mode: bool) -> Result:
-    """Carry a transaction out, or roll it back and raise the error."""
+    """Carry out a transaction, or roll it back and raise the error."""
     try:
         return apply_plan(transaction, check_mode)
     except FleetError as error:
@@ -141,7 +141,10 @@ def carry_out(transaction: SdnTransaction, check_mode: bool) -> Result:
 
 
 def needs_subnets(params: Mapping[str, Any], running: Sections) -> bool:
-    """Return whether subnets matter: they are declared, or a VNet goes, moves or changes (pure)."""
+    """Return whether the subnets of VNets must be read (pure).
+
+    They are needed if they are declared, or if a VNet is removed, moved or made VLAN-aware.
+    """
     if params.get(SUBNETS) is not None or VNETS in (params.get("exact") or ()):
         return True
     for row in params.get(VNETS) or ():

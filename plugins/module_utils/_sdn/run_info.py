@@ -22,12 +22,12 @@ _LEASE = ("vnet", "subnet", "ip", "mac", "hostname", "vmid", "gateway")
 
 
 def no_options() -> dict[str, Any]:
-    """Return no options: module sdn_info has only the options of the connection."""
+    """Return no options, because module sdn_info has only the options of the connection."""
     return {}
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return SDN as it runs. Nothing is written, in check mode or out of it."""
+    """Return the running SDN. Nothing is written, with or without check mode."""
     reading = with_servers(client, read_sdn(client, subnets=True))
     leases = []
     for ipam in sorted(reading.running[IPAMS]):

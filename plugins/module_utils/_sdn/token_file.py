@@ -5,8 +5,8 @@
 """The token of the SDN lock, kept in a file while a run holds the lock.
 
 Proxmox VE shows neither the token nor its holder. The next run of the same user on this computer
-recognises an interrupted run by this file. An active run holds a lock of the operating system on
-it, which ends with its process.
+recognises an interrupted run by this file. An active run holds an operating-system lock on the
+file, which ends with the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TokenFile:
     def read(self) -> str:
         """Return the token; empty if no run of this user was interrupted.
 
-        The token of a run that is active is not returned.
+        The token of an active run is not returned.
         """
         try:
             with open(self.path, encoding="ascii") as file:
@@ -42,7 +42,7 @@ class TokenFile:
             return ""
 
     def write(self, token: str) -> None:
-        """Keep the token until it is forgotten; only this user can read it. Raises OSError."""
+        """Write the token to the file, which only this user can read. Raises OSError."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.remove()
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -52,13 +52,13 @@ class TokenFile:
         self._file.flush()
 
     def remove(self) -> None:
-        """Forget the token."""
+        """Remove the file with the token."""
         with suppress(FileNotFoundError):
             self.path.unlink()
         self.close()
 
     def close(self) -> None:
-        """End the lock on the file, as the end of the process does."""
+        """Release the lock on the file, as the end of the process would."""
         if self._file is not None:
             self._file.close()
             self._file = None
