@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of the kinds of guests: reading of options, flow, context and exporter of each.
+"""The registry of the kinds of guests: parser of options, flow, context and exporter of each.
 
-Each kind has a list in module vms, see `ListKind`.
+Each kind has a list in module vms (see `ListKind`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class ListKind:
 
     `option` is the option with the list, `specs` are the options of its items. `read` returns the
     parsed options of an item. `as_it_is` returns the desired guest without the defaults of a new
-    guest: its source has the values. `prepared` returns the context with facts from the connection;
-    `judge_names` raises FleetError for options that the server's version of PVE does not have.
+    guest, because its values come from its source. `prepared` returns the context with facts from
+    the connection. `judge_names` raises FleetError for options that the server's version of PVE
+    does not have.
     """
 
     option: str
@@ -58,7 +59,7 @@ class ListKind:
     judge_names: Callable[[Client, Any], object]
 
     def label(self, index: int) -> str:
-        """Return how messages call an item."""
+        """Return the name of an item in messages."""
         return f"{self.option}[{index}]"
 
 
@@ -67,7 +68,7 @@ def _judge_vm_names(client: Client, desired: Any) -> object:
 
 
 def _vm_as_it_is(desired: DesiredVm) -> DesiredVm:
-    # without an option, a copy keeps the agent as its source has it
+    # if the option is not set, a copy keeps the agent setting of its source
     return desired.with_hardware(default_agent=False)
 
 
@@ -80,7 +81,7 @@ def _prepared_container(context: RunContext[Any]) -> RunContext[Any]:
 
 
 def _nothing_to_judge(_client: Client, _desired: Any) -> object:
-    return None  # a container's names are judged with its plan
+    return None  # a container's names are checked with its plan
 
 
 VMS = ListKind(
@@ -110,7 +111,7 @@ CONTAINERS = ListKind(
     judge_names=_nothing_to_judge,
 )
 LISTS = (VMS, CONTAINERS)
-"""All lists, in the order in which the result has their guests."""
+"""All lists, in the order of their guests in results."""
 
 
 def list_of(kind: str) -> ListKind:
@@ -119,5 +120,5 @@ def list_of(kind: str) -> ListKind:
 
 
 def list_of_key(key: str) -> ListKind:
-    """Return the list of a kind of guests, by the word that results have for it."""
+    """Return the list of a kind of guests, by its word in results."""
     return next(one for one in LISTS if one.flow.key == key)

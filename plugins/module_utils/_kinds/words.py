@@ -4,7 +4,7 @@
 
 """All kinds of guests, and their words in results (pure).
 
-Rooms that work on guests of any kind get the kinds here, and the operations on them from
+Rooms that work on guests of any kind import the kinds from here, and their operations from
 `registry.py`.
 """
 
@@ -35,30 +35,28 @@ VIRTUAL_MACHINE = "vm"
 CT = "container"
 GUESTS: Mapping[str, Kind] = {VIRTUAL_MACHINE: VM, CT: CONTAINER}
 TYPES = frozenset(kind.type for kind in GUESTS.values())
-"""PVE's words for them."""
+"""PVE's words for the kinds."""
 
 _WORDS = {kind.type: word for word, kind in GUESTS.items()}
 
 
 def word_of(pve_type: str) -> str:
-    """Return `vm` or `container` for PVE's word of a kind of guests, an empty text for another
-    word.
-    """
+    """Return `vm` or `container` for PVE's word of a kind, an empty text for another word."""
     return _WORDS.get(pve_type, "")
 
 
 def kind_of_row(row: VmRow) -> Kind:
-    """Return the kind of a guest of the listing."""
+    """Return the kind of a guest in the listing."""
     return GUESTS[word_of(row.type)]
 
 
 def label_of(row: VmRow) -> str:
-    """Return how messages call a guest: C(VM 100), C(container 110)."""
+    """Return the name of a guest in messages: C(VM 100), C(container 110)."""
     return f"{kind_of_row(row).noun} {row.vmid}"
 
 
 def contents_of(rows: Iterable[VmRow]) -> Collection[str]:
-    """Return the contents of storages with the disks of these guests, and always disks of VMs."""
+    """Return the content types of storages with disks of these guests, and always of VMs."""
     found = {VM.content: None}
     for row in rows:
         found[kind_of_row(row).content] = None

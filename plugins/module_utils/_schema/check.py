@@ -6,8 +6,8 @@
 patterns, formats.
 
 The rules come from PVE::JSONSchema (pve-common), the facts from the API schemas of several
-versions. An option, a sub-key or a word of an enumeration that none of them knows by name is
-refused for servers of these versions, and left to the judgement of a newer server.
+versions. If none of these versions knows an option, a sub-key or a word of an enumeration, it is
+refused for servers of these versions. A newer server checks it itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .versions import NEWEST, SINCE, Version, deciding_versions, is_newer
 Release = tuple[int, ...]
 
 _BOOLEANS = frozenset(("0", "1"))
-# Inside a property string PVE also takes words (parse_boolean).
+# Inside a property string, PVE also accepts words (parse_boolean).
 _WORDS = _BOOLEANS | {"on", "off", "yes", "no", "true", "false"}
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
 _DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
@@ -41,12 +41,12 @@ _CPUSET = re.compile(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
 _BOOT_DEVICE = re.compile(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
 _LEGACY_BOOT = re.compile(r"[acdn]{1,4}")
 _URL_ENCODED = re.compile(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
-# One option is one line of the configuration (QemuServer.pm, check_type); notes are several.
+# An option is one line of the configuration (QemuServer.pm, check_type), except the notes.
 _LINE_FEED = re.compile(r"[\n\r]")
 _HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
-# Models of PVE's own beside QEMU's, and the flags that a VM may set (CPUConfig.pm, CPUFlags.pm).
+# PVE's own models besides QEMU's, and the flags that a VM may set (CPUConfig.pm, CPUFlags.pm).
 _CPU_LEVELS = ("x86-64-v2", "x86-64-v2-AES", "x86-64-v3", "x86-64-v4")
 _CPU_FLAGS = (
     "nested-virt",
@@ -63,13 +63,14 @@ _CPU_FLAGS = (
     "hv-evmcs",
     "aes",
 )
-# Formats that are lists of names: a newer server may have more.
+# Formats that are lists of names: a newer server may accept more names.
 _LISTS_OF_NAMES = frozenset(("pve-cpu-flags", "pve-cpu-type", "pve-hotplug-features"))
 
 
 class Refusal(NamedTuple):
-    """Why PVE refuses a value: `reason` in PVE's words; `answer` and `next_step` for people if the
-    value breaks a rule of the schema.
+    """The reason why PVE refuses a value, in PVE's words.
+
+    `answer` and `next_step` are for users. They are set if the value breaks a rule of the schema.
     """
 
     reason: str
@@ -87,8 +88,8 @@ def find_refusals(
 ) -> dict[str, str]:
     """Return the options of a VM that PVE would refuse, with the reasons, or an empty dictionary.
 
-    `server` is its version; without it, a value is refused only if every version refuses it, future
-    ones included. The reasons are the newest version's.
+    `server` is the version of PVE; without it, a value is refused only if every version refuses it,
+    future ones included. The reasons are the newest version's.
     """
     refusals = {
         key: find_refusal(key, str(value), server, schema) for key, value in options.items()
@@ -106,9 +107,7 @@ def find_refusal(
 
 
 def disputed(options: Mapping[str, Any], schema: Schema = QEMU) -> frozenset[str]:
-    """Return the options that some versions of PVE refuse and others take, or may take in the
-    future.
-    """
+    """Return the options that some versions of PVE refuse, and others or future ones may accept."""
     refusals_by_option = {
         key: _refusals_by_version(key, str(value), None, schema) for key, value in options.items()
     }
@@ -118,9 +117,9 @@ def disputed(options: Mapping[str, Any], schema: Schema = QEMU) -> frozenset[str
 
 
 def unknown_option(key: str, value: Any, schema: Schema = QEMU) -> Refusal | None:
-    """Return why no known version of PVE takes an option that a newer one may take.
+    """Return the refusal of an option that no known version of PVE accepts, but a newer one may.
 
-    None for any other.
+    It is None for any other option.
     """
     if key not in disputed({key: value}, schema) or taken_by(key, value, schema):
         return None
@@ -128,9 +127,9 @@ def unknown_option(key: str, value: Any, schema: Schema = QEMU) -> Refusal | Non
 
 
 def unknown_part(key: str, name: str, text: str, schema: Schema = QEMU) -> Refusal | None:
-    """Return why no known version of PVE takes a sub-key that a newer one may take.
+    """Return the refusal of a sub-key that no known version of PVE accepts, but a newer one may.
 
-    None for any other.
+    It is None for any other sub-key.
     """
     if find_part_refusal(key, name, text, schema=schema):
         return None
@@ -141,7 +140,7 @@ def unknown_part(key: str, name: str, text: str, schema: Schema = QEMU) -> Refus
 
 
 def taken_by(key: str, value: Any, schema: Schema = QEMU) -> list[Version]:
-    """Return the known versions of PVE that take an option with this value, the oldest first."""
+    """Return the known versions of PVE that accept this value of an option, the oldest first."""
     return [
         version for version in schema.by_version if not find_refusals({key: value}, version, schema)
     ]
@@ -181,7 +180,7 @@ def _common_refusal(refusals: Sequence[Refusal | None]) -> Refusal | None:
 def _refusals_by_version(
     key: str, text: str, server: Release | None, schema: Schema
 ) -> list[Refusal | None]:
-    """Return each relevant version's refusal of an option, or None; the last is the newest's."""
+    """Return the refusal (or None) of an option by each relevant version, the newest last."""
     value = _Value(key, text, schema)
     refusals: list[Refusal | None] = []
     if not is_newer(server):
@@ -201,7 +200,7 @@ class _Value(NamedTuple):
     def refusal(self, version: Version, *, lenient: bool = False) -> Refusal | None:
         """Return the refusal of an option by one version's rules, or None.
 
-        `lenient` lets names pass that the rules do not have.
+        `lenient` accepts names that the rules do not contain.
         """
         rule = rule_of(self.key, self.schema.by_version[version], self.schema)
         if rule is None:
@@ -242,7 +241,7 @@ def _refusal_of_property_string(
     *,
     lenient: bool,
 ) -> Refusal | None:
-    """Return the refusal of a property string, or None; a format may rule its sub-keys together."""
+    """Return the refusal of a property string, or None; `find_breach` checks all its sub-keys."""
     try:
         values = parse_exactly(text, fmt)
     except MalformedPropertyString as error:
@@ -263,7 +262,7 @@ def _refusal_of_property_string(
 
 
 def _refusal_of_value(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
-    """Return the refusal of a sub-key's value, or None; a boolean may be a word here."""
+    """Return the refusal of a sub-key's value, or None; booleans may be words such as `yes`."""
     if rule.get("type") == "boolean" and text.lower() in _WORDS:
         return None
     return _refusal_of_scalar(text, rule, lenient=lenient)
@@ -393,7 +392,7 @@ def _ip(version: int) -> Callable[[str], str | None]:
 
 
 def _mount_path(text: str) -> str | None:
-    """Return why the path of a mount is refused (pve-container: LXC/Config.pm,
+    """Return why the path of a mount point is refused (pve-container: LXC/Config.pm,
     verify_lxc_mp_string).
     """
     parts = text.split("/")
@@ -441,15 +440,15 @@ def _hotplug(text: str) -> str | None:
 
 
 def _startup(values: Mapping[str, str]) -> str | None:
-    """Judge order, up and down (JSONSchema.pm, pve_parse_startup_order)."""
+    """Check order, up and down (JSONSchema.pm, pve_parse_startup_order)."""
     good = all(re.fullmatch(r"\d+", value) for value in values.values())
     return None if good else "unable to parse startup options"
 
 
 def _cpu_type(text: str) -> str | None:
-    """Judge a CPU type (CPUConfig.pm, validate_vm_cpu_conf).
+    """Check a CPU type (CPUConfig.pm, validate_vm_cpu_conf).
 
-    Whether a custom one exists is known to the server.
+    Only the server knows whether a custom type exists.
     """
     if text in CPU_MODELS or text in _CPU_LEVELS or text.startswith("custom-"):
         return None
@@ -470,7 +469,7 @@ def _only_in_custom_models(_text: str) -> str:
     return "Property 'reported-model' not allowed in VM-specific CPU config."
 
 
-# Formats whose sub-keys are judged together.
+# Formats whose sub-keys are checked together.
 _WHOLE: dict[str, Callable[[Mapping[str, str]], str | None]] = {
     "pve-qm-boot": _boot,
     "pve-qm-ipconfig": _ip_config,

@@ -93,7 +93,7 @@ NAMED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
-# The behaviour of a drive without the sub-key; the schema has no default for these (qemu-server:
+# The behaviour of a drive without the sub-key; the schema has no defaults for these (qemu-server:
 # Drive.pm).
 _DRIVE_DEFAULTS = {
     "backup": 1,
@@ -105,8 +105,8 @@ _DRIVE_DEFAULTS = {
 _DRIVES = ("ide[n]", "sata[n]", "scsi[n]", "virtio[n]")
 
 _INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
-# How many of each device a VM can have (qemu-server: $MAX_NETS and its like; the API schema lists
-# the expanded names).
+# The maximum number of each device of a VM (qemu-server: $MAX_NETS and similar constants; the API
+# schema lists the expanded names).
 MOST: Mapping[str, int] = {
     "hostpci": 16,
     "ide": 4,
@@ -128,7 +128,7 @@ MOST: Mapping[str, int] = {
 class Schema:
     """The options of one kind of guests.
 
-    `options` joins all versions of PVE, `most` is the number of devices by family.
+    `options` joins all versions of PVE, `most` is the maximum number of devices by family.
     """
 
     by_version: Mapping[Version, Rules]
@@ -142,8 +142,7 @@ QEMU = Schema(BY_VERSION, OPTIONS, MOST)
 def rule_of(
     key: str, rules: Rules | None = None, schema: Schema = QEMU
 ) -> Mapping[str, Any] | None:
-    """Return the facts about an option (C(cores), C(net0)), or None for an option that the schema
-    does not know.
+    """Return the facts about an option (C(cores), C(net0)), or None if it is not in the schema.
 
     `rules` are the rules of one version of PVE; the default joins all versions.
     """
@@ -169,7 +168,7 @@ def format_of(
 
 
 def sub_keys_of(key: str, schema: Schema = QEMU) -> Format:
-    """Return the sub-keys of an option, none for a plain or an unknown one."""
+    """Return the sub-keys of an option; a plain or unknown option has none."""
     return format_of(key, schema=schema) or {}
 
 
@@ -183,7 +182,7 @@ def parse_option(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:
 
 
 def render_option(key: str, values: Mapping[str, str | None], schema: Schema = QEMU) -> str:
-    """Return the property string of these sub-keys, without sub-keys whose value is None."""
+    """Return the property string of the sub-keys whose value is not None."""
     return render(values, sub_keys_of(key, schema))
 
 
@@ -193,7 +192,7 @@ def canonical_option(key: str, value: object, schema: Schema = QEMU) -> str:
 
 
 def canonical_sub_key(key: str, name: str, value: object, schema: Schema = QEMU) -> str:
-    """Return the canonical text of the value that an option's sub-key has."""
+    """Return the canonical text of the value of a sub-key."""
     return canonical(value, sub_keys_of(key, schema).get(name, {}))
 
 

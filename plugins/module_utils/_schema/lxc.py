@@ -12,7 +12,7 @@ from .formats import Schema
 from .generated import lxc
 from .versions import rules_by_version, together
 
-# Options of a container that came after 8.4 (debian/changelog of pve-container, 6.0.15 and 6.1.6).
+# Options of a container that are newer than 8.4 (debian/changelog of pve-container, 6.0.15, 6.1.6).
 _IN_8_4: Mapping[str, Mapping[str, Any] | None] = {
     "entrypoint": None,
     "env": None,
@@ -21,7 +21,7 @@ _IN_8_4: Mapping[str, Mapping[str, Any] | None] = {
     "rootfs": {"format": {"idmap": None}, "type": "string"},
 }
 
-# The number of devices by family (pve-container: LXC/Config.pm, $MAX_MOUNT_POINTS and its like).
+# The maximum number of devices by family (pve-container: LXC/Config.pm, $MAX_MOUNT_POINTS etc.).
 _MOST: Mapping[str, int] = {"dev": 256, "mp": 256, "net": 32, "unused": 256}
 
 _BY_VERSION = rules_by_version(lxc.OPTIONS, {**lxc.DIFFERENCES, (8, 4): _IN_8_4})

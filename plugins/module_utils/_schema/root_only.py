@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of a VM that PVE lets only root@pam itself change, and no token (pure).
+"""Options of a VM that only root@pam itself can change, and none of its tokens (pure).
 
-The facts come from qemu-server, Qemu.pm: check_vm_modify_config_perm and the checks of single
-devices beside it.
+Source: qemu-server, Qemu.pm, check_vm_modify_config_perm and the checks of single devices.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from .._core.errors import ValidationFailed
 from .._core.propstring import parse
 from .formats import format_of
 
-# Options that a privilege is enough for. PVE refuses all others to everybody but root, new ones
-# included.
+# Options that need only a privilege. All other options, including new ones, can be changed only by
+# root.
 _BY_PRIVILEGE = frozenset(
     "cores cpu runningcpu cpulimit cpuunits numa smp sockets vcpus memory balloon shares allow-ksm"
     " acpi hotplug kvm machine runningmachine scsihw smbios1 tablet vga watchdog audio0 rng0 agent"
@@ -34,7 +33,7 @@ _REAL_DEVICES = re.compile(r"(serial|usb|hostpci)\d+")
 def root_only(key: str, values: Iterable[str | None]) -> str | None:
     """Return why only root can change an option, in PVE's words, or None.
 
-    `values` are its present and its new value: a device of the host must not be replaced either.
+    `values` are the current and the new value, because only root can replace a device of the host.
     """
     if key in _BY_PRIVILEGE or _DEVICES_BY_PRIVILEGE.fullmatch(key):
         return None
@@ -61,7 +60,7 @@ def _real_device(family: str, key: str, text: str) -> str | None:
 def _parts(key: str, text: str) -> Mapping[str, str]:
     """Return the sub-keys of a device.
 
-    Of a usb device, whose format the schema may only name, the bare one is host.
+    If the schema only names the format of a usb device, a value without a key is `host`.
     """
     try:
         return parse(text, format_of(key) or {"host": {"default_key": 1}})

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values of options by their meaning: compared with desired ones, and as plain data (pure).
+"""Compares values of options by their meaning, and converts them to plain data (pure).
 
-PVE's own default stands in for a value that is missing.
+A missing value counts as PVE's default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BOOLEANS = {"0": False, "1": True}
 def is_same_option(key: str, wanted: str, found: str | None, schema: Schema = QEMU) -> bool:
     """Return whether a plain option has the wanted value.
 
-    `found` is None if it is not set, which is the same as an empty text.
+    `found` is None if the option is not set, which counts as an empty text.
     """
     if wanted == (found or ""):
         return True
@@ -41,7 +41,7 @@ def _words(text: str) -> list[str]:
 
 
 def hotplug_features(text: str | None) -> frozenset[str]:
-    """Return the features in a value of C(hotplug), 1 or None for PVE's default, 0 for none."""
+    """Return the features of a C(hotplug) value; 1 or None is PVE's default, 0 is no feature."""
     if text == "0":
         return frozenset()
     if text is None or text == "1":
@@ -53,7 +53,7 @@ def hotplug_features(text: str | None) -> frozenset[str]:
 def differing_sub_keys(
     key: str, wanted: Mapping[str, str | None], found: Mapping[str, str], schema: Schema = QEMU
 ) -> set[str]:
-    """Return the names of the sub-keys that do not have the wanted value; None removes one."""
+    """Return the names of the sub-keys without the wanted value; None means not set."""
     fmt = sub_keys_of(key, schema)
     differing: set[str] = set()
     for name, value in wanted.items():
@@ -75,14 +75,14 @@ def changed_sub_keys(key: str, old: str, new: str, schema: Schema = QEMU) -> set
 
 
 def typed_option(key: str, text: str, schema: Schema = QEMU) -> Any:
-    """Return an option in the type that the schema gives it, a property string by its sub-keys."""
+    """Return an option with its type in the schema, and a property string as a dictionary."""
     if sub_keys_of(key, schema):
         return typed_sub_keys(key, parse_option(key, text, schema), schema)
     return _typed(text, rule_of(key, schema=schema) or {})
 
 
 def typed_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -> dict[str, Any]:
-    """Return the sub-keys of an option in the types that the schema gives them."""
+    """Return the sub-keys of an option with their types in the schema."""
     fmt = sub_keys_of(key, schema)
     typed: dict[str, Any] = {}
     for name, value in values.items():
@@ -91,7 +91,7 @@ def typed_sub_keys(key: str, values: Mapping[str, str], schema: Schema = QEMU) -
 
 
 def _typed(text: str, rule: Mapping[str, Any]) -> Any:
-    """Return a boolean or a number if the rule says so and the text is one, else the text."""
+    """Return a boolean or an integer if the rule and the text allow it, else the text."""
     text = canonical(text, rule)
     kind = rule.get("type")
     if kind == "boolean":

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts about options of guests by version of PVE, and all of them together. Data only."""
+"""The facts about options of guests, of each version of PVE and of all together (data)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-# The complete number of the newest version, and by version the one its facts are from.
+# The release of the newest version, and the releases from which the facts of the others come.
 RELEASE = _numbers(qemu.VERSION)
 NEWEST: Version = (RELEASE[0], RELEASE[1])
 _RELEASES = {version: _numbers(text) for version, text in RELEASES.items()}
 
-# Sub-keys of formats that the schema only names, by the version they came with (debian/changelog of
-# qemu-server).
+# The first version with each of these sub-keys, whose formats the schema only names
+# (debian/changelog of qemu-server).
 SINCE: Mapping[tuple[str, str], Version] = {
     ("pve-vm-cpu-conf", "guest-phys-bits"): (9, 1),
     ("pve-vm-cpu-conf", "level"): (9, 2),
@@ -98,19 +98,17 @@ def _join(old: Rules, new: Rules) -> dict[str, Mapping[str, Any]]:
 
 
 def is_newer(server: tuple[int, ...] | None) -> bool:
-    """Return whether a server is newer than all facts, so that it may know names that they do not
-    have.
-    """
+    """Return whether a server is newer than all facts, so it may know more names."""
     return server is not None and server > RELEASE
 
 
 def deciding_versions(server: tuple[int, ...] | None) -> tuple[Version, ...]:
     """Return the versions that must agree before an option is refused.
 
-    Without a server, these are all known versions. A server between two known ones may be like
-    either; a server before or behind all of them is taken for the nearest. A later release of a
-    known version may have options of the next one, except in an old major version, which gets
-    repairs only.
+    Without a server, these are all known versions. A server between two known versions may be like
+    either; a server older or newer than all of them is treated as the nearest. A later release of
+    a known version may have options of the next version, except in an old major version, which
+    only gets fixes.
     """
     known = tuple(BY_VERSION)
     if server is None:
