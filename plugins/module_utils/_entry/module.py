@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module entry: the only room that knows AnsibleModule, a process and its end."""
+"""The module entry: the only room that knows AnsibleModule and the module's own process."""
 
 from __future__ import annotations
 
@@ -30,40 +30,43 @@ from .required_tenant import require_tenant
 from .sites_file import read_sites_file
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
-"""`run(params, client, check_mode)`: the work of a module, without the options of the connection in
-`params`.
+"""`run(params, client, check_mode)`: the work of a module.
+
+`params` does not contain the options of the connection.
 """
 
 RunAtSites = Callable[[dict[str, Any], Sequence[tuple[Collection[str], Client]], bool], Result]
-"""The same for a task about several sites, each group of sites with its client."""
+"""The same for a task about several sites; each group of sites has one client."""
 
 Lend = Callable[[Connection], AbstractContextManager[Client]]
-"""Gives a client for the time of one run."""
+"""Provides a client for one run."""
 
 Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Finds secrets among unchecked arguments that the specification cannot mark, such as secrets of a
+"""Finds secrets in unchecked arguments that the specification cannot mark, such as secrets of a
 class.
 """
 
 OnFailure = Callable[[Mapping[str, Any], FleetError], Mapping[str, Any]]
-"""Returns the values of a result, besides `msg` and `error`, when the work itself returned none."""
+"""Returns the values of a result besides `msg` and `error`, if the work itself returned none."""
 
 LIBRARIES = ("proxmoxer", "requests")
 Conditions = Callable[[FleetError], list[dict[str, Any]]]
 """Returns the conditions of a task that failed."""
 
 _URLS = ("host", "api_host", "endpoint", "url", "source_url")
-_NOT_STARTED = (126, 127)  # how a shell ends that cannot run the interpreter
-VERBOSE = 3  # from here on a result tells the requests
-# The variable of the environment with which a result counts them. The callback plugin metrics sets
-# it.
+_NOT_STARTED = (126, 127)  # exit codes of a shell that cannot run the interpreter
+VERBOSE = 3  # from this verbosity on, a result lists the requests
+# If this environment variable is set, a result counts the requests. The callback plugin metrics
+# sets it.
 COUNTING = "PVE_FLEET_COUNT_REQUESTS"
 
 
 @dataclass(frozen=True)
 class Sites:
-    """Declares a task about several sites: `names` returns the sites of its arguments, an empty
-    name for the site of the task itself. `every`: a task that chooses no site works on all of them.
+    """The sites of a task that can work on several.
+
+    `names` returns the sites in the arguments of the task; an empty name is the site of the task
+    itself. If `every` is set, a task that chooses no site works on all sites.
     """
 
     run: RunAtSites
@@ -73,7 +76,7 @@ class Sites:
 
 @dataclass(frozen=True)
 class Mode:
-    """How a task is run: in check mode or not, with its diff or not, and with how many C(-v)."""
+    """The mode of a task: check mode, diff mode, and the number of C(-v)."""
 
     check: bool
     diff: bool
@@ -84,12 +87,12 @@ class Mode:
 class Entry:
     """A module: its work, its options without the connection, and AnsibleModule's checks of them.
 
-    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...), `secrets`
-    finds secret values beside the options with `no_log`. `conditions` returns the conditions of a
-    failure, if the module's results have some. `returned_secrets` are keys of a result whose values
-    are not printed. `libraries` are needed by this module only. `name` is the module's name:
-    without it, the task needs a tenant if the connection requires one. A module declares its entry
-    as `ENTRY`; its own process and the controller's both read it.
+    `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...). `secrets`
+    finds secret values besides the options with `no_log`. `conditions` returns the conditions of a
+    failure, if the module returns conditions. `returned_secrets` are keys of a result whose values
+    are not printed. `libraries` are libraries that only this module needs. `name` is the module's
+    name; a module without a name always needs a tenant if the connection requires one. A module
+    declares its entry as `ENTRY`, which its own process and the controller both read.
     """
 
     run: Run
@@ -110,9 +113,7 @@ class Entry:
         return {**connection_spec(), **self.spec}
 
     def main(self) -> None:
-        """Run as a process of its own: arguments, client, `run`, and one of `exit_json` and
-        `fail_json`.
-        """
+        """Run the module as its own process, and end it with `exit_json` or `fail_json`."""
         module = _module_class(self)(
             argument_spec=self.whole_spec,
             supports_check_mode=self.supports_check_mode,
@@ -133,9 +134,10 @@ class Entry:
         module.exit_json(**outcome.values)
 
     def hidden(self, arguments: Mapping[str, Any]) -> set[str]:
-        """Return the secret values beside the options with `no_log`: also a login within a URL, a
-        secret in the place of a token's ID, and the values of a dictionary that is written as a
-        text, which Ansible hides as a whole only.
+        """Return the secret values besides the options with `no_log`.
+
+        They include a login in a URL, a secret in place of a token's ID, and the values of a
+        dictionary that is written as text, because Ansible hides only the whole text.
         """
         found = set(self.secrets(arguments))
         for name, option in self.spec.items():
@@ -151,7 +153,7 @@ class Entry:
         return found
 
     def _require_libraries(self, module: AnsibleModule) -> None:
-        """End with Ansible's own text when a library is missing."""
+        """Fail with Ansible's own message if a library is missing."""
         library = self.missing_library()
         if library:
             error = ConfigurationError(reason=f"missing library {library}", dispatched=False)
@@ -172,14 +174,12 @@ class Entry:
         )
 
     def refused(self, msg: str) -> dict[str, Any]:
-        """Return the same for arguments that Ansible refuses, with the message."""
+        """Return the result of a task whose arguments Ansible refuses, with its message."""
         values = self.failed(ValidationFailed(reason="arguments", dispatched=False))
         return {**values, "msg": msg}
 
     def no_result(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result of a module that could not be started or broke off, from Ansible's own
-        result.
-        """
+        """Return the result of a module that could not start or crashed, from Ansible's result."""
         if found.get("rc") in _NOT_STARTED:
             return self.failed(ConfigurationError(reason="interpreter", dispatched=False))
         return self.failed(FleetError(reason="no result"))
@@ -195,7 +195,7 @@ class Entry:
     ) -> TaskOutcome:
         """Return the outcome of a run with these checked arguments.
 
-        It raises no exception, neither for a failure nor for a bug.
+        It raises no exception: failures and bugs are outcomes, too.
 
         `given` are the arguments as the user wrote them, before Ansible adds defaults.
         """
@@ -231,7 +231,7 @@ class Entry:
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
     ) -> dict[Connection, list[str]]:
-        """Return the connections of a task, each with the sites that it leads to."""
+        """Return the connections of a task, each with its sites."""
         options = {key: arguments.get(key) for key in connection_spec()}
         names: Sequence[str] = [""]
         if self.sites is not None:
@@ -271,8 +271,8 @@ def _values_in(text: Any) -> set[str]:
 
 
 def _module_class(entry: Entry) -> Any:
-    """Return a subclass of AnsibleModule that hides more secrets, from its first word on, and fails
-    in the same shape for every cause.
+    """Return a subclass of AnsibleModule that hides more secrets, from the start, and returns every
+    failure in the same form.
     """
 
     class Module(AnsibleModule):
@@ -286,8 +286,8 @@ def _module_class(entry: Entry) -> Any:
         def fail_json(self, msg: str, **values: Any) -> Any:
             """Fail.
 
-            If Ansible itself refuses the arguments, the result has the `error` of our own failures,
-            and the message has every mistake.
+            If Ansible itself refuses the arguments, the result gets an `error` like our own
+            failures, and the message lists every mistake.
             """
             if "error" not in values:
                 check = getattr(self, "validation_result", None)
@@ -302,7 +302,7 @@ def _module_class(entry: Entry) -> Any:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The arguments of `exit_json` or, for a failure, `fail_json`; and the warnings."""
+    """The arguments of `exit_json` (or of `fail_json` for a failure), and the warnings."""
 
     failed: bool
     values: dict[str, Any]
@@ -311,7 +311,7 @@ class TaskOutcome:
 
 @contextmanager
 def own_client(connection: Connection) -> Iterator[Client]:
-    """Lend a client of its own, closed at the end."""
+    """Yield a new client, and close it at the end."""
     client = Client(connection)
     try:
         yield client

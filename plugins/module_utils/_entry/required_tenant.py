@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Refuses a task without a tenant if the connection requires one (pure).
 
-A task without a tenant acts for all: it may change the VM of any tenant. If that must not happen by
-mistake, a site or the environment sets `require_tenant`.
+A task without a tenant may change the VMs of every tenant. A site or the environment sets
+`require_tenant` if no task may forget the tenant by mistake.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ TEMPLATE_TASK = "vm"
 has the tag of a tenant (_guest/live/find.py)."""
 FIREWALL_TASK = "firewall"
 """Only the firewall of a guest belongs to a tenant."""
-# Modules that write nothing in Proxmox VE, beside the modules whose names end in _info.
+# Modules that write nothing in Proxmox VE, besides the modules whose names end in _info.
 READING = frozenset({"metrics", "firewall_check"})
 
 
 def is_exempt(module: str, params: Mapping[str, Any]) -> bool:
-    """Return whether a task only reads, or is an administrative one. A module without a name is
-    neither.
-    """
+    """Return whether a task only reads or is administrative; a module without a name is neither."""
     if module.endswith("_info") or module in READING or module in ADMINISTRATIVE:
         return True
     if module == FIREWALL_TASK:

@@ -17,7 +17,7 @@ _VAULT = re.compile(r"(?m)^\s*\$ANSIBLE_VAULT;|:\s*!vault\b")
 def read_sites_file(path: str) -> Any:
     """Return the data of a YAML file with sites.
 
-    Raises ConfigurationError when it cannot be read.
+    Raises ConfigurationError if the file cannot be read.
     """
     attempted = f"Could not read the sites file {path}"
     try:
@@ -42,7 +42,7 @@ def read_sites_file(path: str) -> Any:
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = "" if line is None else f" (line {line + 1})"
-        # The text of the error may quote a secret, so only the place is named.
+        # The text of the error may quote a secret, so only the line is reported.
         raise _sites_error(attempted, f"it is not valid YAML{where}", "Correct the file") from None
 
 

@@ -13,7 +13,5 @@ from .vm import common_spec
 
 
 def clone_spec() -> Spec:
-    """Return the options of module clone: the options of a VM, and the options of the clone
-    itself.
-    """
+    """Return the options of module clone: the options of a VM and of the clone itself."""
     return {**identity_spec(), **common_spec(), **own_options.clone_spec()}

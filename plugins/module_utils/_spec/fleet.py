@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The argument specification of a fleet: the options of a VM, once for all and once for each."""
+"""The argument specification of a fleet: the options for all VMs, and for each VM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .generated import vms as own_options
 from .vm import common_spec, vm_spec
 
 _OF_CLASSES = ("class", "classes")
-# In classes and shared options, these options are about VMs only.
+# In classes and shared options, these options apply to VMs only.
 _OF_VMS_ONLY = ("source", "full")
 
 
@@ -44,7 +44,7 @@ class GuestSpecs:
         return {name: value for name, value in options.items() if name not in self.foreign}
 
     def shared_of(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that hold for all, in the form that they have for this kind.
+        """Return the shared options, in their form for this kind.
 
         Raises ValidationFailed for values that a guest of this kind cannot have.
         """
@@ -57,7 +57,7 @@ class GuestSpecs:
 
 
 def _without_unset(value: Any) -> Any:
-    """Return a list of dictionaries without keys that are not set, any other value unchanged."""
+    """Return a list of dictionaries without unset keys; other values are unchanged."""
     if not isinstance(value, list):
         return value
     bare: list[Any] = []
@@ -110,7 +110,7 @@ def _container_specs() -> GuestSpecs:
 
 
 def shared_spec() -> Spec:
-    """Return the options of a VM that can be said for all VMs."""
+    """Return the options of a VM that can be set for all VMs."""
     return {**vm.life_spec(), **common_spec(), **own_options.backup_spec()}
 
 
@@ -125,10 +125,9 @@ def fleet_spec() -> Spec:
 
 
 def without_defaults(spec: Spec) -> Spec:
-    """Return a specification without defaults, from the environment or not, including nested
-    dictionaries.
+    """Return a specification without defaults and fallbacks, also in nested dictionaries.
 
-    The items of nested lists keep theirs: a list is taken whole from the layer that sets it.
+    Items of nested lists keep their defaults, because a list is taken whole from one layer.
     """
     bare: Spec = {}
     for name, rule in spec.items():

@@ -15,7 +15,7 @@ from .._core.validate import distinct_tenants
 from .fleet import defaults_spec, without_defaults
 from .generated.tenant import tenant_spec
 
-# Options of a guest that stand next to `defaults`, because they are about the tenant as a whole.
+# Options of a guest that are set next to `defaults`, because they concern the whole tenant.
 OF_VMS = (
     "pool",
     "tags",
@@ -28,7 +28,7 @@ OF_VMS = (
     "class",
     "backup",
 )
-# Options of module tenant beside `networks`, which stand there for its guests, too.
+# Options of module tenant about its `networks`, which are an option of guests, too.
 OF_NETWORKS = ("isolation", "peers")
 # Options of module tenant that are in `access`.
 _OF_ACCESS = (
@@ -52,7 +52,7 @@ def read_estate_tenants(given: Any) -> dict[str, dict[str, Any]]:
     """Return the settings of each tenant, converted, by its name.
 
     Raises ValidationFailed, with the tenant in the message, for unknown and wrong settings, and for
-    names that differ in case only: Proxmox VE has tags in lower case.
+    names that differ only in case, because tags in Proxmox VE are lower case.
     """
     if given is None:
         return {}
