@@ -25,7 +25,7 @@ _SHOWN = {
     "import": ".qcow2, .raw, .vmdk or .ova",
     "vztmpl": ".tar.gz, .tar.xz, .tar.zst",
 }
-# PVE replaces every other character by an underscore.
+# PVE replaces every other character with an underscore.
 _NAME = re.compile(r"^[A-Za-z0-9_][-A-Za-z0-9_.]{0,254}$")
 _COMPRESSED = re.compile(r"\.(?:bz2|gz|lzo|zst)$", re.IGNORECASE)
 _URL = re.compile(r"^https?://[^/\s]+/\S+$")
@@ -48,7 +48,7 @@ class File:
 
     @property
     def volume(self) -> str:
-        """Its volume ID. A file has its content in front of its name, a disk only its name."""
+        """The volume ID: C(STORAGE:CONTENT/NAME) of a file, C(STORAGE:NAME) of a disk."""
         if self.content == "images":
             return f"{self.storage}:{self.name}"
         return f"{self.storage}:{self.content}/{self.name}"
@@ -105,9 +105,9 @@ def read_desired_file(params: Mapping[str, Any]) -> File:
 
 
 def _name_of(url: str, content: str | None, compression: str | None) -> str:
-    """Return the name that a URL gives its file, without the ending of a compressed file.
+    """Return the name of the file that a URL points to, without the ending of its compression.
 
-    Cloud images that end in C(.img) are qcow2, and PVE requires that ending for an image to import.
+    Cloud images that end in C(.img) are qcow2, and PVE imports them only if they end in C(.qcow2).
     """
     path = urlsplit(url).path
     name = unquote(path.rpartition("/")[2])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module storage_download: a file that PVE downloads into a storage, or removes."""
+"""The work of module storage_download: downloads a file to a storage, or removes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 DOWNLOAD = "download"
-# Since when a storage can hold images to import (content=import).
+# The first version whose storages can hold images to import (content=import).
 _IMPORT_SINCE = (8, 3)
 
 
@@ -53,7 +53,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 class StoredFile(Resource[Result]):
-    """A file on a storage that a node downloads, or that is removed."""
+    """A file that a node downloads to a storage, or removes from it."""
 
     client: Client
 
@@ -72,7 +72,7 @@ class StoredFile(Resource[Result]):
         return self._plan(find_volume(self.client, self.file))
 
     def send(self, step: Step) -> Sent:
-        """Send a step; a download that an earlier run left running is waited for instead."""
+        """Send a step, or wait for the same download if an earlier run has left it running."""
         running = find_running(self.client, self.file) if step.action == DOWNLOAD else None
         if running is None:
             return super().send(step)
@@ -109,7 +109,7 @@ class StoredFile(Resource[Result]):
         return result_of(self.plan, {"volume": volume})
 
     def report(self, execution: Execution) -> Result:
-        plan = self.plan if execution.done else Plan()  # else another run has put the file there
+        plan = self.plan if execution.done else Plan()  # else another run did it first
         volume = None
         if self.is_wanted:
             volume = _described(self.file, find_volume(self.client, self.file))
@@ -119,8 +119,8 @@ class StoredFile(Resource[Result]):
 def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
     """Return the node that downloads: the given node, or else a node with the storage (pure).
 
-    Among several the first of the `preferred` ones is taken. Raises ConfigurationError for a
-    storage that is missing or does not take the content.
+    Of several nodes, the first one in `preferred` is used, else the first by name. Raises
+    ConfigurationError for a storage that is missing or does not accept the content.
     """
     if file.node:
         require_node(cluster, file.node)
@@ -144,7 +144,7 @@ def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()
 
 
 def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> ConfigurationError:
-    """Return the error for a storage that no node can use; `rows` are its own."""
+    """Return the error for a storage that no node can use; `rows` are the rows of the storage."""
     attempted = f"Storage '{file.storage}' could not be used for {file.name}"
     if not rows:
         known = {row.storage for row in cluster.storages}
@@ -163,7 +163,7 @@ def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> 
 def plan_present(file: File, found: Mapping[str, Any] | None) -> Plan:
     """Return the steps that download the file (pure). An existing file of that name is kept.
 
-    Raises NotFound without a URL.
+    Raises NotFound if the file does not exist and has no URL.
     """
     if found is not None:
         return Plan()
@@ -211,7 +211,7 @@ def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
 
 
 def require_version(file: File, version: tuple[int, int]) -> None:
-    """Raise NotSupported if PVE has no content for images to import."""
+    """Raise NotSupported if PVE has no content type for images to import."""
     if version >= _IMPORT_SINCE:
         return
     major, minor = version

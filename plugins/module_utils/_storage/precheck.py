@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Mistakes about a storage that PVE accepts or reports late, found before the first write."""
+"""Finds mistakes in a storage that PVE accepts or reports late, before the first write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def precheck_storage(
 ) -> tuple[str, ...]:
     """Raise any refusal before the first write, and return warnings.
 
-    Sends no request unless nodes, content or a version decide, or the storage is deleted.
+    Sends requests only to check nodes, content, the version of PVE or a deletion.
     """
     name = desired.keys["name"]
     attempted = f"Storage '{name}' was not {change.verb}"
@@ -110,7 +110,7 @@ def require_supported(options: Iterable[str], version: tuple[int, int], attempte
 
 
 def _require_unlimited(name: str, attempted: str) -> None:
-    """Raise ConfigurationError for nodes of the storage that PVE has everywhere."""
+    """Raise ConfigurationError for nodes of storage C(local), which PVE has on every node."""
     if name == LOCAL:
         raise ConfigurationError(
             attempted=attempted,
@@ -139,7 +139,7 @@ def _read_nodes(client: Api) -> frozenset[str]:
 
 
 def _require_removable(name: str, attempted: str) -> None:
-    """Raise Conflict for the storage that PVE defines again."""
+    """Raise Conflict for storage C(local), which PVE defines again."""
     if name == LOCAL:
         raise Conflict(
             attempted=attempted,
@@ -152,7 +152,7 @@ def _require_removable(name: str, attempted: str) -> None:
 def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
     """Raise Conflict if something uses a storage or a file, and name the users (pure).
 
-    `effect` is the effect of `force`.
+    `effect` describes the effect of `force`.
     """
     if not users:
         return

@@ -32,8 +32,8 @@ _PARAMETERS = {"vgname": "vg", "server_password": "password", "server_port": "po
 class Scan:
     """A scan for storages of one type.
 
-    A row of its answer has the value of option `option` of module storage under the name `field`,
-    and a text for people under the name `text`.
+    In a row of the answer, the key `field` has the value for option `option` of module storage, and
+    the key `text` has a description.
     """
 
     path: str
@@ -109,8 +109,8 @@ def read_options(params: Mapping[str, Any]) -> dict[str, Any]:
 def describe(kind: str, given: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of the answer with the options of module storage that define it (pure).
 
-    Sizes are in bytes. Proxmox VE returns the free space of a ZFS pool as its size (Storage.pm,
-    scan_zfs), so that they have none.
+    Sizes are in bytes. They are None for a ZFS pool, because Proxmox VE returns its free space as
+    its size (Storage.pm, scan_zfs).
     """
     scan = SCANS[kind]
     known = {option: value for option, value in given.items() if option != "server_password"}

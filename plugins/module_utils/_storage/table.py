@@ -18,7 +18,7 @@ from .types import FILES, NETWORKED, OVERRIDES
 
 
 def _fixed(option: str, *variants: str, **more: Any) -> Field:
-    """Return a text that a new storage of these types needs, and that cannot be changed."""
+    """Return a text field that a new storage of these types requires, and that is never changed."""
     check = values.required_text(more.pop("want", as_text), option)
     return text_field(option, want=check, fixed=True, required=True, variants=variants, **more)
 

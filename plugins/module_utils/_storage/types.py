@@ -4,7 +4,7 @@
 
 """Facts about the types of storages (pure). Source: pve-storage 9.1.7, the plugins in PVE/Storage.
 
-A content type that a type cannot hold is dropped by PVE without an error (Plugin.pm, decode_value).
+PVE silently drops a content type that the type of a storage cannot hold (Plugin.pm, decode_value).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 # Types with a directory that holds files of several content types.
 FILES = ("btrfs", "cephfs", "cifs", "dir", "nfs")
-# The same types, if their directory can have other names for content types.
+# Types whose directories of content types can have other names.
 OVERRIDES = ("cephfs", "cifs", "dir", "nfs")
 NETWORKED = ("cephfs", "cifs", "nfs")  # PVE mounts these at /mnt/pve/NAME by default
 
@@ -40,7 +40,7 @@ MAY_BE_EMPTY = ("btrfs", "dir", "iscsi", "iscsidirect", "pbs")
 # PVE has this storage on every node, even if storage.cfg does not define it (Plugin.pm,
 # parse_config).
 LOCAL = "local"
-# Options by the version of PVE that introduced them.
+# The version of PVE that introduced each option.
 SINCE: Mapping[str, tuple[int, int]] = {
     "snapshot_as_volume_chain": (9, 0),
     "saferemove_stepsize": (9, 1),

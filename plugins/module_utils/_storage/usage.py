@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which guests, jobs and storages use a storage.
+"""Finds the guests, jobs and storages that use a storage.
 
-The configurations of guests and the volumes on the storage are read: a configuration does not show
-the memory of snapshots, and a storage that is offline does not list its volumes.
+Both the configurations of guests and the volumes on the storage are read: a configuration does not
+show the memory of snapshots, and a storage that is offline does not list its volumes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VOLUMES = re.compile(
 
 @dataclass(frozen=True)
 class Usage:
-    """The users of a storage, as messages name them, and warnings about volumes without owner."""
+    """The users of a storage as text, and warnings about volumes whose guests are not visible."""
 
     users: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -41,8 +41,8 @@ class Usage:
 def read_usage(client: Api, storage: str, node: str | None = None) -> Usage:
     """Return guests, backup jobs, replications and storages that use a storage. Raises FleetError.
 
-    With `node`, guests and volumes on this node count only. Four requests, one for each guest, and
-    one for each node and content with volumes of guests.
+    With `node`, only guests and volumes on this node count. Four requests, one for each guest, and
+    one for each content type with volumes of guests: on each node, or on one for a shared storage.
     """
     attempted = f"Could not find out what uses storage '{storage}'"
     get = partial(client.get, attempted=attempted)
@@ -134,7 +134,7 @@ def find_backup_jobs(jobs: Iterable[Mapping[str, Any]], storage: str) -> list[st
 
 
 def find_based_storages(rows: Iterable[Mapping[str, Any]], storage: str) -> list[str]:
-    """Return the storages whose volumes lie on a volume of this one (pure)."""
+    """Return the storages that are based on a volume of this storage (pure)."""
     return [
         f"storage {row['storage']}"
         for row in rows

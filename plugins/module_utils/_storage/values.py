@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values of options of a storage: checked, and in their canonical form (pure).
+"""The values of storage options, checked and in canonical form (pure).
 
 The rules are the formats of PVE's schema (pve-storage: PVE/Storage/Plugin.pm).
 """
@@ -75,14 +75,14 @@ def path(value: Any) -> str:
 
 
 def read_path(value: Any) -> str:
-    """Return the path of an answer in the same form."""
+    """Return the path in an answer, in the same form."""
     if not value:
         return ""
     return "/" + "/".join(part for part in str(value).split("/") if part not in ("", "."))
 
 
 def content(items: Any) -> frozenset[str]:
-    """Return content types; none of them is the empty set."""
+    """Return content types, without C(none). Raises ValidationFailed."""
     found = frozenset(str(item).strip() for item in items) - {"", "none"}
     unknown = sorted(found.difference(_CONTENT_TYPES))
     if unknown:
@@ -96,7 +96,7 @@ def content(items: Any) -> frozenset[str]:
 
 
 def read_content(value: Any) -> frozenset[str]:
-    """Return the content types of an answer."""
+    """Return the content types in an answer."""
     return frozenset(str(value or "").split(",")) - {"", "none"}
 
 
@@ -106,7 +106,7 @@ def send_content(items: frozenset[str]) -> str:
 
 
 def hosts(value: Any) -> frozenset[str]:
-    """Return addresses, from a list or from the text that PVE keeps."""
+    """Return addresses from a list, or from the text that PVE stores."""
     if value is None:
         return frozenset()
     items = _SEPARATORS.split(value) if isinstance(value, str) else value
@@ -115,7 +115,7 @@ def hosts(value: Any) -> frozenset[str]:
 
 
 def whole(option: str, minimum: int, maximum: int) -> Callable[[Any], str]:
-    """Return a function that takes a whole number within these bounds, or an empty text."""
+    """Return a function that accepts a whole number within these bounds, or an empty text."""
 
     def want(value: Any) -> str:
         text = str(value).strip()
@@ -146,12 +146,12 @@ def mountpoint_flag(value: Any) -> str:
 
 
 def send_mountpoint_flag(text: str) -> str | None:
-    """Return it for a request; C(no) is the default of PVE."""
+    """Return the flag for a request: None for C(no), which is the default of PVE."""
     return None if text == "no" else text
 
 
 def directories(value: Any) -> dict[str, str]:
-    """Return the directories of content types, from an option."""
+    """Return the directories of content types from the option."""
     found: dict[str, str] = {}
     for name, folder in value.items():
         text = str(folder or "").strip().strip("/")
@@ -169,13 +169,13 @@ def directories(value: Any) -> dict[str, str]:
 
 
 def read_directories(value: Any) -> dict[str, str]:
-    """Return the directories of an answer."""
+    """Return the directories in an answer."""
     found = propstring.keyed_parts(str(value)) if value else {}
     return {name.strip(): folder.strip().strip("/") for name, folder in (found or {}).items()}
 
 
 def send_directories(value: Mapping[str, str]) -> str | None:
-    """Return directories for a request, None for none."""
+    """Return directories for a request, or None if there are none."""
     return ",".join(f"{name}={value[name]}" for name in sorted(value)) or None
 
 
@@ -189,7 +189,7 @@ PRUNE_BACKUPS = PropertyString(
 
 
 def retention(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the retention of backups; a count of 0 is the same as none."""
+    """Return the retention of backups; a count of 0 is the same as no count."""
     texts = PRUNE_BACKUPS.want(value)
     keeps_all = texts.pop("keep-all", "") == "1"
     counts = {key: str(int(text)) for key, text in texts.items() if text and int(text)}
@@ -206,7 +206,7 @@ def retention(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_retention(value: Any) -> dict[str, str]:
-    """Return the retention of an answer in the same form."""
+    """Return the retention in an answer, in the same form."""
     texts = PRUNE_BACKUPS.read(value)
     counts = {key: text for key, text in texts.items() if key != "keep-all" and text != "0"}
     if texts and not counts:

@@ -24,7 +24,7 @@ from ..._resource.values import send_set
 from .safety import read_safety, require_safe
 
 Check = Callable[[Api, str, str, str], None]
-"""Raises Conflict if Ceph cannot lose the daemon: client, node, name, the attempt."""
+"""Raises Conflict if Ceph cannot lose the daemon. Arguments: client, node, name, attempted."""
 
 _TITLES = {"mon": "Ceph monitor", "mgr": "Ceph manager", "mds": "Ceph metadata server"}
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?")  # Services.pm, SERVICE_REGEX
@@ -44,7 +44,7 @@ def daemon_name(value: str, option: str) -> str:
 
 
 def mds_name(value: str, option: str) -> str:
-    """Return the name of a metadata server. Raises ValidationFailed for one that begins with a
+    """Return the name of a metadata server. Raises ValidationFailed for a name that begins with a
     digit, which Proxmox VE refuses (MDS.pm, createmds).
     """
     text = daemon_name(value, option)
@@ -56,7 +56,7 @@ def mds_name(value: str, option: str) -> str:
 
 
 def addresses(text: Any) -> frozenset[str]:
-    """Return the IP addresses of a daemon as Ceph writes it."""
+    """Return the IP addresses in Ceph's text of a daemon's address."""
     return frozenset(six or four for six, four in _ADDRESS.findall(str(text or "")))
 
 
@@ -67,12 +67,12 @@ def _wanted_addresses(value: Iterable[Any]) -> frozenset[str]:
 def _kept_addresses(
     known: frozenset[str], wanted: frozenset[str], _desired: DesiredResource
 ) -> frozenset[str]:
-    """Return the addresses after a task; Ceph may show one of several."""
+    """Return the addresses after a task; Ceph may show only one of several addresses."""
     return known if known and known <= wanted else wanted
 
 
 def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Return the daemon of that name on that node, in the words of requests."""
+    """Return the daemon with this name on this node, keyed like the parameters of requests."""
     row = _named(answer, keys["name"])
     if row is None or row.get("host") != keys["node"]:
         return None
@@ -84,7 +84,7 @@ def _described(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(table: Table, rows: Any) -> list[dict[str, Any]]:
-    """Return the daemons of a listing as results have them, sorted by name."""
+    """Return the daemons of a listing in the form of results, sorted by name."""
     found = []
     for row in sorted(rows or [], key=lambda one: str(one["name"])):
         keys = {"node": row.get("host") or "", "name": row["name"]}
@@ -109,7 +109,7 @@ def require_new(rows: Any, name: str, attempted: str) -> None:
 
 
 def require_other_manager(rows: Any, name: str, attempted: str) -> None:
-    """Raise Conflict if no other manager is active or ready to be (pure)."""
+    """Raise Conflict if no other manager is active or on standby (pure)."""
     others = [row for row in rows or [] if row.get("name") != name]
     if not any(row.get("state") in ("active", "standby") for row in others):
         raise Conflict(
@@ -121,7 +121,7 @@ def require_other_manager(rows: Any, name: str, attempted: str) -> None:
 
 
 def _require_spare_monitor(client: Api, node: str, name: str, attempted: str) -> None:
-    """Refuse the loss of the last monitor, and of one that the quorum of monitors needs."""
+    """Refuse to remove the last monitor, or a monitor that the quorum needs."""
     answer = read_safety(client, node, "mon", name, "destroy")
     require_safe(answer, attempted, "Create or start another monitor first")
 
@@ -132,7 +132,7 @@ def _require_spare_manager(client: Api, node: str, name: str, attempted: str) ->
 
 
 def _require_spare_metadata_server(client: Api, node: str, name: str, attempted: str) -> None:
-    """Refuse the loss of a metadata server that a file system needs."""
+    """Refuse to remove a metadata server that a file system needs."""
     require_safe(read_safety(client, node, "mds", name, "stop"), attempted)
 
 

@@ -4,8 +4,8 @@
 
 """The table of Ceph pools (pve-manager: PVE/API2/Ceph/Pool.pm, PVE/Ceph/Tools.pm).
 
-Proxmox VE makes two pools of an erasure-coded one: NAME-data, and NAME-metadata, which is
-replicated and has the size, the minimum and the CRUSH rule.
+Proxmox VE creates two pools for an erasure-coded pool: NAME-data, and NAME-metadata, which is
+replicated and has the size, the minimum size and the CRUSH rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _size(value: Any) -> int:
 def _application(known: str, wanted: str, desired: DesiredResource) -> str:
     """Return the applications of a pool after a task.
 
-    Raises Conflict for a second one, which Ceph refuses after other changes are written.
+    Raises Conflict for a second application, which Ceph refuses only after other changes are
+    written.
     """
     if not known or wanted in known.split(","):
         return known or wanted
@@ -48,7 +49,7 @@ def _application(known: str, wanted: str, desired: DesiredResource) -> str:
 
 
 def rows(answer: Any, _keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Return the pools of a listing in the words of requests."""
+    """Return the pools of a listing, keyed like the parameters of requests."""
     return [_row(one) for one in answer or []]
 
 
@@ -62,7 +63,7 @@ def _row(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Return a pool of a listing."""
+    """Return the named pool of a listing."""
     return _named(rows(answer, keys), keys["name"])
 
 
@@ -144,7 +145,7 @@ def _at(call: Call, node: str) -> Call:
 
 
 def coded(table: Table, coding: Mapping[str, Any]) -> Table:
-    """Return the table of an erasure-coded pool; its two pools are changed by their own names."""
+    """Return the table of an erasure-coded pool, whose two pools are changed by their own names."""
     create = table.create_call
     keys = {name.replace("_", "-"): str(one) for name, one in coding.items() if one is not None}
     return replace(

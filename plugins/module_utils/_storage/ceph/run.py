@@ -41,7 +41,7 @@ def run_pool(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
 
 
 def require_present(params: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed if an erasure-coded pool is to be deleted by one name (pure)."""
+    """Raise ValidationFailed if a task deletes an erasure-coded pool by a single name (pure)."""
     if params.get("state") == "absent":
         raise ValidationFailed(
             attempted="erasure_coding was refused",
@@ -52,7 +52,9 @@ def require_present(params: Mapping[str, Any]) -> None:
 
 
 def _replanned(plan: Plan, desired: DesiredResource) -> Plan:
-    """Return the plan made again after the size reset the minimum (PVE/Ceph/Tools.pm, set_pool)."""
+    """Return the plan with a replan after each step, because a new size resets the minimum size
+    (PVE/Ceph/Tools.pm, set_pool).
+    """
     if "size" not in desired.values or not desired.present:
         return plan
     steps = (replace(step, reread=True) for step in plan.steps)
@@ -104,7 +106,7 @@ def precheck(
 ) -> tuple[str, ...]:
     """Raise any refusal before the first write, and return warnings.
 
-    One request for a CRUSH rule; the storages and their users if the pool is deleted.
+    Sends one request for a CRUSH rule. Reads the storages and their users if the pool is deleted.
     """
     label = POOL.label(desired.keys)
     if change.deletes:

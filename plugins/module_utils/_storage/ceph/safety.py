@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether Ceph can lose a daemon now."""
+"""Checks whether Ceph can lose a daemon now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORCE = "Wait until Ceph can lose it, or set force=true"
 
 
 def read_safety(client: Api, node: str, service: str, name: str, action: str) -> Mapping[str, Any]:
-    """Return the answer of Ceph to the question if it can lose a daemon; one request.
+    """Return Ceph's answer whether it can lose a daemon; one request.
 
     `service` is mon, mds or osd, `action` is stop or destroy (pve-manager: PVE/API2/Ceph.pm,
     cmd_safety).

@@ -20,7 +20,7 @@ _EXECUTABLE, _READABLE = 0o750, 0o640
 
 
 class Files(Protocol):
-    """The directory of a storage's snippets; `path` for messages. Each method raises FleetError."""
+    """The directory of a storage's snippets. `path` is for messages. Methods raise FleetError."""
 
     path: str
 
@@ -31,7 +31,7 @@ class Files(Protocol):
         """Return the names of the files, as PVE lists them: without hidden files."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in one move, so that no reader sees a part of it."""
+        """Write a file atomically, so that no reader sees a part of it."""
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
@@ -67,7 +67,7 @@ class Directory:
         return frozenset(name for name in files if not name.startswith("."))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in one move. Raises ConfigurationError."""
+        """Write a file atomically. Raises ConfigurationError."""
         try:
             replace_file(os.path.join(self.path, name), data, mode_of(data))
         except OSError as error:

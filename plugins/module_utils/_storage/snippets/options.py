@@ -21,7 +21,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][^/\x00-\x1f]{0,254}")
 
 
 def require_snippet_options(params: Mapping[str, Any], file: File) -> None:
-    """Raise ValidationFailed for options of snippets beside other content, or without a place."""
+    """Raise ValidationFailed for snippet options with other content, and for a snippet that the
+    options do not allow to write.
+    """
     given = [option for option in _OWN if params.get(option) is not None]
     if file.content != SNIPPETS:
         if given:

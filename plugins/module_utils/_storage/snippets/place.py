@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a directory is that of a storage's snippets (pure)."""
+"""Checks whether a directory contains the snippets of a storage (pure)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SET_DIRECTORY = (
 
 
 def unchecked(volume: str) -> str:
-    """Return the warning about a snippet that the caller may not see"""
+    """Return the warning about a snippet that the caller may not see."""
     return (
         f"Whether a node sees {volume} could not be checked: that needs Datastore.Allocate on its"
         " storage"
@@ -27,11 +27,10 @@ def unchecked(volume: str) -> str:
 def why_elsewhere(
     name: str, before: AbstractSet[str], listed: AbstractSet[str], after: AbstractSet[str]
 ) -> str | None:
-    """Return why a directory cannot be the one of a storage's snippets, or None if it can be
-    .
+    """Return the reason why a directory cannot contain the snippets of a storage, or None.
 
-     `before` and `after` are its files right before and after `listed` was read: others may write
-     some in between.
+    `before` and `after` are the files of the directory right before and after `listed` was read,
+    because others may write files in between.
     """
     if name in before - listed:
         return f"the directory has {name}, and the storage does not"

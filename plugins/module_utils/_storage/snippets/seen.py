@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which snippets a node sees, and whether a new one becomes visible to it."""
+"""Lists the snippets that a node sees, and writes a new one that must become visible to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from ..._core.poll import poll
 from .files import Files
 from .place import SET_DIRECTORY
 
-# Seconds after which a node sees a new file on a storage that others mount too (nfs: acdirmin is
-# 30).
+# Seconds until a node sees a new file on a network storage (nfs: acdirmin is 30).
 _APPEARANCE = 40.0
 
 
@@ -24,8 +23,8 @@ def list_snippets(client: Client, node: str, storage: str) -> frozenset[str] | N
     them.
 
     Only a user with Datastore.Allocate sees snippets (pve-storage: Storage.pm,
-    check_volume_access); for any other the list is empty. One request, and a second for an empty
-    list.
+    check_volume_access); for any other user the list is empty. One request, and a second one for
+    an empty list.
     """
     rows = client.get("nodes", node, "storage", storage, "content", content="snippets")
     if rows:
@@ -43,8 +42,8 @@ def put_snippet(
 ) -> None:
     """Write the file of a snippet.
 
-    A new file is removed again, and ConfigurationError raised, if the node does not see it. A
-    storage on the network shows a new file after some time, so this waits for it.
+    Waits until the node sees a new file, because a network storage shows it after some time.
+    Removes the file and raises ConfigurationError if the node does not see it.
     """
     name = volume.rpartition("/")[2]
     files.write(name, data)
@@ -64,9 +63,9 @@ def _raise_unseen(volume: str, node: str) -> NoReturn:
 
 
 def _appears(client: Client, volume: str, node: str) -> bool:
-    """Return whether a node sees a new snippet, in time.
+    """Return whether a node sees a new snippet before the time is over.
 
-    Also True if the caller may not see any snippet.
+    Also returns True if the caller may not see snippets.
     """
     storage, _colon, path = volume.partition(":")
     _folder, _slash, name = path.rpartition("/")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The directory of a storage's snippets on a node, by SSH."""
+"""The directory of a storage's snippets on a node, over SSH."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_FILE, _NO_DIRECTORY, _NO_CONNECTION = 44, 45, 255
 _SECONDS = 120
 _WORD = re.compile(
     r"[A-Za-z0-9_][-A-Za-z0-9_.:%]*"
-)  # ssh takes it for neither an option nor a user
+)  # ssh parses it neither as an option nor as a user
 
 Run = Callable[[list[str], bytes], "tuple[int, bytes, bytes]"]
 """Runs a program with an input; returns its exit status and both outputs. Raises OSError."""
@@ -83,7 +83,7 @@ def directory_of(storage: Mapping[str, Any]) -> str:
 
 
 def run_program(words: list[str], data: bytes) -> tuple[int, bytes, bytes]:
-    """Run a program; an end after the limit counts as a lost connection. Raises OSError."""
+    """Run a program; a timeout counts as a lost connection. Raises OSError."""
     try:
         ended = subprocess.run(
             words, input=data, capture_output=True, timeout=_SECONDS, check=False
@@ -115,7 +115,7 @@ class NodeDirectory:
         return frozenset(out.decode(errors="replace").splitlines())
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in one move, unless a part of the data is lost on the way.
+        """Write a file atomically, or keep the old one if a part of the data is lost on the way.
 
         Raises ConfigurationError.
         """
@@ -142,7 +142,7 @@ chmod {mode_of(data):o} "$beside" && sync "$beside" && mv -f "$beside" {shlex.qu
             self._on_node(f"rm -f {shlex.quote(name)}", "removed")
 
     def _on_node(self, script: str, verb: str, data: bytes = b"") -> tuple[int, bytes]:
-        """Run a script in the directory; returns its status, zero or that of a missing file."""
+        """Run a script in the directory. Return its status (0 or `_NO_FILE`) and its output."""
         words = self._login.command(f"{self._enter}\n{script}")
         try:
             status, out, err = self._run(words, data)

@@ -4,9 +4,9 @@
 
 """Copies of a volume to another node or name of its storage (pure).
 
-PVE exports the volume and imports it on the other node by SSH. Facts: pve-storage,
+PVE exports the volume and imports it on the other node over SSH. Facts: pve-storage,
 API2/Storage/Content.pm (copy), Storage.pm (storage_migrate), and volume_export_formats and
-volume_import of the plugins. The method has no permissions, so that only root@pam may call it.
+volume_import of the plugins. The method has no permissions, so only root@pam may call it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONVERTED = (".qcow2", ".vmdk")  # PVE sends them as raw data
 
 
 def copy_step(volume: Volume) -> Step:
-    """Return the step that copies the source. Raises NotFound if there is no source."""
+    """Return the step that copies the source. Raises NotFound if the source does not exist."""
     file = volume.file
     if volume.size is None:
         raise NotFound(
@@ -43,7 +43,7 @@ def copy_step(volume: Volume) -> Step:
 
 def require_copy(volume: Volume, place: StorageRow | None, connection: Connection) -> None:
     """Raise PermissionDenied for a caller other than root@pam, and NotSupported for a volume that
-    PVE does not copy as it is.
+    PVE cannot copy unchanged.
     """
     cause = {"source_volume": "only root@pam can copy a volume"}
     attempted = f"{volume.volid} was not copied"
@@ -60,7 +60,7 @@ def require_copy(volume: Volume, place: StorageRow | None, connection: Connectio
 
 
 def _find_obstacle(volume: Volume, place: StorageRow | None) -> str | None:
-    """Return why PVE would not copy the volume, or would damage it; None if it can."""
+    """Return the reason why PVE cannot copy the volume unchanged, or None if it can."""
     if place is None:
         return None
     storage, content = volume.file.storage, volume.file.content

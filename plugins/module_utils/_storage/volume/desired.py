@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The desired volume of a task, from its options (pure, save for the size of a local file)."""
+"""The desired volume of a task, from its options (pure, except for reading a local file)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume as a task wants it.
+    """The desired volume of a task.
 
     `size` is the size of the local file `src`, of the copied volume `source`, or of a new disk of
     guest `vmid`, in bytes. Notes and protection are not changed if they are None.
@@ -126,7 +126,7 @@ def _file_of_volume(params: Mapping[str, Any]) -> File:
 
 
 def _require_copy(volume: Volume) -> None:
-    """Raise ValidationFailed for a copy of the volume itself, or to another storage or content."""
+    """Raise ValidationFailed for a copy to the source itself, or to another storage or content."""
     source = validate.volume(volume.source, "source_volume")
     own, kind = split_content(volume.volid), split_content(source)
     validate.node(volume.source_node, "source_node")
@@ -162,7 +162,7 @@ def _file_of_image(params: Mapping[str, Any]) -> File:
             "is not a reference with a tag",
             "Write it as registry.example.com/library/nginx:1.29",
         )
-    # PVE adds the ending, and names the file by the last part of the reference.
+    # PVE adds the ending, and names the file after the last part of the reference.
     name = params.get("filename") or name_of_path(reference, None)
     name = f"{name.removesuffix('.tar')}.tar"
     return read_desired_file({**params, "filename": name, "content": "vztmpl"})
@@ -181,11 +181,10 @@ def _new_disk(volume: Volume, text: str) -> Volume:
 
 
 def with_local_file(volume: Volume) -> Volume:
-    """Return the volume with the size of its local file, and with the content of a snippet. Its
-    checksum is verified.
+    """Return the volume with the size of its local file, and with the content if it is a snippet.
 
-    Raises ConfigurationError for a file that cannot be read, and ValidationFailed for another
-    checksum.
+    Verifies the checksum. Raises ConfigurationError for a file that cannot be read, and
+    ValidationFailed for a different checksum.
     """
     if not volume.present:
         return volume

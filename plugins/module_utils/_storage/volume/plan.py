@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a volume and its desired state to the plan, and to the result (pure)."""
+"""The plan that brings a volume to its desired state, and its result (pure)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _content(volume: Volume) -> tuple[str | int, ...]:
 def _upload(volume: Volume) -> Step:
     file = volume.file
     data: dict[str, Any] = {"content": file.content}
-    if file.checksum:  # Proxmox VE takes the fields of an upload in this order only
+    if file.checksum:  # Proxmox VE accepts the fields of an upload only in this order
         data["checksum-algorithm"] = file.algorithm
         data["checksum"] = file.checksum
     path = ("nodes", str(file.node), "storage", file.storage, "upload")
@@ -137,7 +137,7 @@ def find_template(rows: Iterable[Row], name: str) -> str:
 
 
 def _version(text: str) -> list[tuple[int, str]]:
-    """Return the parts of a version, numbers by their value."""
+    """Return the parts of a version for a comparison, numbers by their value."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in _PARTS.findall(text)]
 
 
@@ -164,7 +164,7 @@ def _plan_attributes(volume: Volume, found: Row) -> Plan:
 
 
 def _attributes(found: Row) -> tuple[str, bool]:
-    """Return notes and protection of a volume."""
+    """Return the notes and the protection of a volume."""
     return str(found.get("notes") or "").rstrip("\n"), bool(int(found.get("protected") or 0))
 
 
@@ -184,7 +184,7 @@ def _plan_delete(volume: Volume, found: Row | None) -> Plan:
 
 
 def require_unused(volume: Volume, config: Row) -> None:
-    """Raise Conflict if the configuration of its guest names the volume."""
+    """Raise Conflict if the configuration of the guest uses the volume."""
     for key, value in config.items():
         if str(value).partition(",")[0] == volume.volid:
             raise Conflict(
@@ -196,7 +196,7 @@ def require_unused(volume: Volume, config: Row) -> None:
 
 
 def require_space(volume: Volume, free: int | None) -> None:
-    """Raise QuotaExceeded if the storage has less free bytes than the volume needs."""
+    """Raise QuotaExceeded if the storage has fewer free bytes than the volume needs."""
     if free is None or volume.size is None or volume.size <= free:
         return
     needed, left = readable_sizes(volume.size, free)

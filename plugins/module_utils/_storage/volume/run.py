@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module volume: a volume that is uploaded, downloaded, allocated or deleted."""
+"""The work of module volume: uploads, downloads, allocates, copies, changes or deletes a volume."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
 
 
 def _files_of(client: Client, volume: Volume, params: Mapping[str, Any]) -> Files:
-    """Return the directory that snippets are written to: mounted here, or on the node by SSH."""
+    """Return the directory for snippets: mounted on this machine, or on the node over SSH."""
     if params.get("snippet_directory"):
         return Directory(str(params["snippet_directory"]))
     options, node = params["ssh"], str(volume.file.node)
@@ -93,7 +93,7 @@ def _with_template(client: Client, volume: Volume) -> Volume:
 
 
 def _with_source(client: Client, volume: Volume, cluster: ClusterState) -> Volume:
-    """Return the volume with the size of the volume that is copied, None if there is none."""
+    """Return the volume with the size of its source, or with None if the source is missing."""
     name = volume.source.partition(":")[2].removeprefix(f"{volume.file.content}/")
     file = replace(volume.file, node=volume.source_node, name=name)
     choose_node(file, cluster)
@@ -110,14 +110,16 @@ class StoredVolume(Resource[Result]):
         self.client = client
         self.volume = volume
         self.timeout = timeout
-        self.copies: frozenset[str] = frozenset()  # tasks that ran before the copy
+        self.copies: frozenset[str] = frozenset()  # UPIDs of copies that ran before this one
         self.found = find_volume(client, volume.file)
         self.plan = plan_volume(volume, self.found)
         if self.plan.changed:
             self._check(cluster)
 
     def _check(self, cluster: ClusterState) -> None:
-        """Refuse the removal of a used disk and a file without space, before the first write."""
+        """Refuse before the first write to remove a used volume, to copy a volume that PVE cannot
+        copy, or to write a volume without space for it.
+        """
         step, file = self.plan.steps[0], self.volume.file
         if step.action == DELETE and not self.volume.force:
             self._require_unused(cluster)
@@ -156,7 +158,7 @@ class StoredVolume(Resource[Result]):
         return plan_volume(volume, find_volume(self.client, volume.file))
 
     def send(self, step: Step) -> Sent:
-        """Send a step; a download that an earlier run left running is waited for instead."""
+        """Send a step, or wait for the same download if an earlier run has left it running."""
         running = find_running(self.client, self.volume.file) if step.action == DOWNLOAD else None
         if running is not None:
             found = self.client.wait(
@@ -180,7 +182,7 @@ class StoredVolume(Resource[Result]):
         return self.after_task(step, result)
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a download's UPID, the finished volume, or None."""
+        """Return the check after a lost answer: the task's UPID, the finished volume, or None."""
 
         def look() -> str | None:
             if step.action == DOWNLOAD:
@@ -225,7 +227,7 @@ class StoredVolume(Resource[Result]):
         return result_of(self.plan, {"volume": self._foreseen()})
 
     def _foreseen(self) -> dict[str, Any] | None:
-        """Return the volume as it will be."""
+        """Return the volume as it will be after the plan."""
         if not self.volume.present:
             return None
         shown = describe(self.volume, self.found)
@@ -233,7 +235,7 @@ class StoredVolume(Resource[Result]):
         return {**shown, **known}
 
     def report(self, execution: Execution) -> Result:
-        plan = self.plan if execution.done else Plan()  # else another run was faster
+        plan = self.plan if execution.done else Plan()  # else another run did it first
         volume = None
         if self.volume.present:
             volume = describe(self.volume, find_volume(self.client, self.volume.file))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A snippet with a content of the task, which is written to the directory of its storage."""
+"""A snippet whose content is set by the task, and written to the directory of its storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .read import find_volume
 
 
 class StoredSnippet(Resource[Result]):
-    """One snippet. Its file is compared and written in `files`; PVE lists it."""
+    """One snippet. Its file is compared and written through `files`; PVE lists it."""
 
     client: Client
 
@@ -45,7 +45,7 @@ class StoredSnippet(Resource[Result]):
     def _require_place(self) -> tuple[str, ...]:
         """Return a warning if PVE does not list snippets to the caller.
 
-        Raises ConfigurationError if the directory is not that of the storage.
+        Raises ConfigurationError if the directory does not belong to the storage.
         """
         file = self.volume.file
         before = self.files.names()
@@ -85,9 +85,9 @@ class StoredSnippet(Resource[Result]):
 
 
 def plan_snippet(volume: Volume, now: bytes | None, data: bytes, place: str) -> Plan:
-    """Return the plan of a snippet with the present content `now`; None if there is none (pure).
+    """Return the plan of a snippet (pure). `now` is its present content, None if it is missing.
 
-    A diff shows checksums, because user data may hold secrets.
+    A diff shows checksums, because user data may contain secrets.
     """
     if now == data:
         return Plan()
