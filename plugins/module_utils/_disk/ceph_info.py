@@ -28,8 +28,8 @@ _PARTS = ("status", "mgr", "mds", "osd", "pool")
 def run_ceph_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the state of Ceph. Nothing is written.
 
-    Six requests, and at least two that find a node with Ceph. The listing of monitors does not need
-    a quorum of Ceph; parts that do are in `missing` without one.
+    Six requests, and at least two that find a node with Ceph if the task does not set one. The list
+    of monitors does not need a quorum. Without a quorum, the parts that need it are in `missing`.
     """
     node = choose_node(params, client)
     monitors = client.get("nodes", node, "ceph", "mon", attempted="Could not list the monitors")
@@ -45,7 +45,7 @@ def _part(read: PartialRead, node: str, part: str) -> Any:
 
 
 def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of Ceph from the answers by their path, None for a missing one (pure)."""
+    """Return the state of Ceph; `answers` are by path, a missing answer is None (pure)."""
     health = (answers["status"] or {}).get("health") or {}
     osds = osds_of(answers["osd"])
     pools = sorted(rows(answers["pool"], {}), key=lambda row: str(row["pool_name"]))
@@ -67,7 +67,7 @@ def _check(name: str, check: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flags_in(tree: Mapping[str, Any] | None) -> list[str]:
-    """Return the flags in the answer with the tree of OSDs, in the words of ceph_flag (pure).
+    """Return the flags in the answer with the tree of OSDs, by their names in ceph_flag (pure).
 
     Ceph has two flags for a pause (PVE/Ceph/Tools.pm, get_real_flag_name).
     """

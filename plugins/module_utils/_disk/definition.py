@@ -32,7 +32,7 @@ _NEW: dict[str, dict[str, Any]] = {
 
 
 def place_of(wanted: WantedStorage) -> dict[str, str]:
-    """Return the options that lead a storage to its pool, volume group or directory."""
+    """Return the options of a storage that identify its pool, volume group or directory."""
     places = {
         ZFS: {"type": "zfspool", "pool": wanted.name},
         LVM: {"type": "lvm", "vgname": wanted.name},
@@ -43,9 +43,9 @@ def place_of(wanted: WantedStorage) -> dict[str, str]:
 
 
 def desired_definition(wanted: WantedStorage, known: Values | None) -> DesiredResource:
-    """Return the desired definition of the storage of the name; `known` is the present one.
+    """Return the desired definition of the storage; `known` is its present definition, or None.
 
-    An existing definition only gets the node. Raises Conflict if it leads to another place.
+    Only adds the node to an existing definition. Raises Conflict if that has another place.
     """
     options: dict[str, Any] = {"name": wanted.name, **place_of(wanted)}
     if known is None:
@@ -57,14 +57,14 @@ def desired_definition(wanted: WantedStorage, known: Values | None) -> DesiredRe
 
 
 def require_place(wanted: WantedStorage, known: Values) -> None:
-    """Raise Conflict for a definition that leads to another pool, volume group or directory."""
+    """Raise Conflict for a definition with another pool, volume group or directory."""
     for option, value in place_of(wanted).items():
         if known[option] != value:
             raise _exists(wanted, f"with {option} {known[option]}")
 
 
 def require_new(wanted: WantedStorage, known: Values | None) -> None:
-    """Raise Conflict if the name has a definition to which the node cannot be added."""
+    """Raise Conflict if a storage of this name exists and the node cannot be added to it."""
     if known is None:
         return
     require_place(wanted, known)

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.errors import NotFound
 
-_UNKNOWN = "unknown"  # the serial number of a disk that has none
+_UNKNOWN = "unknown"  # PVE's serial number for a disk without one
 _OF_OSDS = ("journals", "db", "wal")
 Row = Mapping[str, Any]
 
@@ -77,7 +77,7 @@ def _partition(row: Row) -> dict[str, Any]:
 
 
 def _osds(row: Row) -> list[int]:
-    """Return the OSDs of a disk; older versions name one only, or -1."""
+    """Return the OSDs of a disk; older versions of PVE return only one, or -1 for none."""
     listed = row.get("osdid-list")
     if listed is None:
         listed = [row.get("osdid", -1)]
@@ -85,7 +85,7 @@ def _osds(row: Row) -> list[int]:
 
 
 def _percent(value: Any) -> float | None:
-    """Return the remaining life of a disk, None for N/A."""
+    """Return the remaining life of a disk in percent, None for N/A."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -108,7 +108,7 @@ def find_disk(disks: Iterable[Row], path: str, node: str, attempted: str) -> Row
 
 
 def owner_of(path: str, disks: Iterable[Row]) -> Row | None:
-    """Return the disk that a path or the path of a partition belongs to."""
+    """Return the disk to which the path of a disk or of a partition belongs."""
     for disk in disks:
         devices = [disk["device"], *(part["device"] for part in disk["partitions"])]
         if path in devices or re.fullmatch(re.escape(disk["path"]) + r"(-part\d+)?", path):
@@ -117,11 +117,11 @@ def owner_of(path: str, disks: Iterable[Row]) -> Row | None:
 
 
 def find_uses(disk: Row, disks: Iterable[Row], groups: Iterable[DiskGroup]) -> list[str]:
-    """Return the present uses of a disk: more than data that nothing uses any more.
+    """Return the present uses of a disk; leftover data does not count.
 
-    Proxmox VE itself refuses mounts and holders only, and wipes the disk of a ZFS pool (Disks.pm,
-    wipe_disk). A group with a path that belongs to no disk of the node counts, because it may be
-    on this one.
+    Proxmox VE itself refuses only mounts and holders, and wipes the disk of a ZFS pool (Disks.pm,
+    wipe_disk). A group with a path that does not belong to any disk of the node counts, because it
+    may be on this disk.
     """
     found = [f"OSD {number}" for number in disk["osds"]]
     if disk["osd_parts"] and not disk["osds"]:

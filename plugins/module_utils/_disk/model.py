@@ -61,7 +61,7 @@ def _path_of(path: str, disks: Iterable[Row]) -> str:
 
 
 def raidlevel_of(tree: Row) -> str | None:
-    """Return the RAID level of a ZFS pool, None for a pool that Proxmox VE does not create."""
+    """Return the RAID level of a ZFS pool, None for a layout that Proxmox VE does not create."""
     top = next((one for one in _children(tree) if one["name"] == tree.get("name")), {})
     words = [_level(str(one["name"])) for one in _children(top)]
     kinds = set(words)

@@ -19,8 +19,8 @@ from .._resource.plan import Plan, Step
 from .disks import Row, find_disk
 
 CREATE, DESTROY, IN, OUT, START, STOP = "create", "destroy", "in", "out", "start", "stop"
-_LEVELS = 12  # how deep a tree of CRUSH buckets can be
-# Options of a new OSD, with their parameters.
+_LEVELS = 12  # maximum depth of a tree of CRUSH buckets
+# Options of a new OSD, with the parameters of the request.
 _NEW = {
     "db_dev_size": "db_dev_size",
     "wal_dev_size": "wal_dev_size",
@@ -33,7 +33,7 @@ _BLANK = {"osdid": None, "crush_device_class": "", "size": 0, "used": 0, "versio
 
 @dataclass(frozen=True)
 class WantedOsd:
-    """The desired state of an OSD, of which either the disk or the number is known."""
+    """The desired state of an OSD, which either its disk or its number identifies."""
 
     node: str
     dev: str = ""
@@ -146,7 +146,7 @@ def _conflict(wanted: WantedOsd, answer: str, next_step: str, reason: str) -> Co
 
 
 def plan_osd(wanted: WantedOsd, state: OsdState) -> Plan:
-    """Return the steps. Raises every refusal that needs no answer of Ceph."""
+    """Return the plan. Raises every refusal that does not need an answer of Ceph."""
     osdid = find_osd(wanted, state)
     if not wanted.present:
         return _plan_absent(wanted, osdid, state)
@@ -191,7 +191,7 @@ def _plan_change(wanted: WantedOsd, osdid: int, row: Row) -> Plan:
 
 
 def _plan_new(wanted: WantedOsd, state: OsdState) -> Plan:
-    """Return the plan of a new OSD, after which the rest is planned again."""
+    """Return the plan that creates an OSD; further steps are planned after the creation."""
     if not wanted.dev:
         raise NotFound(
             attempted=_attempted(wanted),
@@ -226,7 +226,7 @@ def _parts(wanted: WantedOsd) -> Iterable[tuple[str, str]]:
 def require_free(wanted: WantedOsd, option: str, disk: Row) -> None:
     """Raise Conflict for a disk that is in use (OSD.pm, test_disk_requirements).
 
-    A database or a log can share a disk with volume groups or with a GPT.
+    A database or a log can be on a disk that already has volume groups or a GPT.
     """
     used = disk["used"]
     can_share = option != "dev" and (used == "LVM" or (used == "partitions" and disk["gpt"]))

@@ -32,7 +32,7 @@ _OF_TYPE = {
     "filesystem": DIRECTORY,
     "volume_group": THIN,
 }
-# Disks for each level (ZFS.pm, mindisks).
+# The minimum number of disks for each level (ZFS.pm, mindisks).
 _MINIMUM = {
     "single": 1,
     "mirror": 2,
@@ -44,17 +44,17 @@ _MINIMUM = {
     "draid2": 4,
     "draid3": 5,
 }
-# Bytes that a disk needs: the smallest device of OpenZFS (SPA_MINDEVSIZE), and the metadata of a
-# thin pool, twice, with the reserve beside it (LVMThin.pm).
+# The minimum size of a disk in bytes: the smallest device of OpenZFS (SPA_MINDEVSIZE), and twice
+# the metadata of a thin pool plus its reserve (LVMThin.pm).
 _SIZES = {"zfs": 64 * MIB, "lvmthin": (2 * 1024 + 128 + 8) * MIB, "lvm": 8 * MIB}
-_FUZZ = 16 * MIB  # by how much disks of one vdev may differ (OpenZFS, ZPOOL_FUZZ)
+_FUZZ = 16 * MIB  # maximum difference of disks in one vdev (OpenZFS, ZPOOL_FUZZ)
 _USED_AS = {"zfs": ("ZFS", "ZFS reserved"), "lvm": ("LVM",), "lvmthin": ("LVM",)}
 _FORMAT: propstring.Format = {"data": {}, "spares": {}}
 
 
 @dataclass(frozen=True)
 class WantedStorage:
-    """The desired state of a disk storage. `options` are the set options of its type."""
+    """The desired state of a disk storage. `options` are the options of its type that are set."""
 
     node: str
     type: str
@@ -75,7 +75,7 @@ class WantedStorage:
         return self.options.get("volume_group") or self.name
 
     def refused(self, answer: str, next_step: str, reason: str, **details: Any) -> FleetError:
-        """Return the refusal of the task."""
+        """Return the error that refuses the task."""
         verb = "created" if self.present else "removed"
         return Conflict(
             attempted=f"{self.label[:1].upper()}{self.label[1:]} was not {verb}",
@@ -165,7 +165,9 @@ def _foreseen(wanted: WantedStorage) -> dict[str, Any]:
 
 
 def require_count(wanted: WantedStorage, count: int) -> None:
-    """Raise ValidationFailed for a number of disks that does not fit (ZFS.pm, create)."""
+    """Raise ValidationFailed for a number of disks that the type or the RAID level does not allow,
+    and for options that contradict the RAID level (ZFS.pm, create).
+    """
     if wanted.type != ZFS:
         if count != 1:
             raise _invalid("disks", f"type={wanted.type} needs one disk", "Name one disk")
@@ -216,8 +218,8 @@ def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
 
 
 def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
-    """Return the empty plan for a storage that exists. Raises Conflict for a difference, because
-    Proxmox VE changes nothing of it.
+    """Return the empty plan for an existing disk storage. Raises Conflict for a difference, which
+    Proxmox VE cannot change.
     """
     for option in ("raidlevel", "filesystem"):
         value = wanted.options.get(option)
@@ -245,9 +247,9 @@ def _fixed(wanted: WantedStorage, option: str, value: Any) -> FleetError:
 
 
 def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
-    """Return the plan that removes a storage; `storages` are the definitions on it.
+    """Return the plan that removes a disk storage; `storages` are the definitions on it.
 
-    Raises Conflict if definitions would be left.
+    Raises Conflict if definitions would remain.
     """
     if storages and not wanted.cleanup_config:
         raise wanted.refused(
@@ -272,9 +274,9 @@ def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> 
 
 
 def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
-    """Raise Conflict for a storage on a disk with other uses too, such as the disk of the system.
+    """Raise Conflict if a disk of the storage has other uses, such as the disk of the system.
 
-    A thin pool whose disks are not wiped leaves them as they are.
+    The disks of a thin pool do not matter unless they are wiped.
     """
     if wanted.type == THIN and not wanted.cleanup_disks:
         return
@@ -293,7 +295,7 @@ def require_empty(wanted: WantedStorage, volumes: int, used: int) -> None:
     """Raise Conflict for logical volumes that PVE would remove, or that would stop it half way.
 
     A volume group is removed with its volumes. The disks of a thin pool are wiped after the pool is
-    removed, unless the group then has other volumes (LVMThin.pm, delete).
+    removed, unless the group still has other volumes (LVMThin.pm, delete).
     """
     if wanted.type == THIN:
         if used:

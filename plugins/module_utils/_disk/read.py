@@ -36,7 +36,7 @@ def read_listing(client: Api, node: str, kind: str) -> list[Row]:
 
 
 def rows_of(answer: Any) -> list[Row]:
-    """Return the rows of a listing; the one of volume groups is a tree (pure)."""
+    """Return the rows of a listing; the listing of volume groups is a tree (pure)."""
     if isinstance(answer, Mapping):
         return list(answer.get("children") or [])
     return list(answer or [])
@@ -50,7 +50,7 @@ def read_pool(client: Api, node: str, name: str) -> Row:
 
 
 def read_groups(client: Api, node: str, used: Sequence[str]) -> list[DiskGroup]:
-    """Return the ZFS pools and volume groups of a node, as far as these uses of a disk need them.
+    """Return the ZFS pools and volume groups of a node if these uses of a disk point to them.
 
     One request for volume groups; one for pools, and one for each pool.
     """

@@ -80,7 +80,7 @@ def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = Fal
 
 
 def shown(disk: Row) -> dict[str, Any]:
-    """Return a disk as results have it (pure)."""
+    """Return a disk as results show it (pure)."""
     return {name: value for name, value in disk.items() if name != "osd_parts"}
 
 
@@ -101,9 +101,9 @@ def is_wiped(disk: Row) -> bool:
 
 
 def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
-    """Return the plan of a disk with these present uses (pure).
+    """Return the plan of a disk; `uses` are its present uses (pure).
 
-    Raises Conflict for another serial number than the confirmed one, and for a disk in use.
+    Raises Conflict if the serial number is not the confirmed one, or if the disk is in use.
     """
     require_serial(wanted, disk)
     if wanted.state == WIPED:
@@ -116,7 +116,7 @@ def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> PlannedStep
     if is_done:
         return PlannedStep(Plan(), {"disk": shown(disk)})
     require_unused(wanted, uses)
-    # The call accepts the name of the device only (Disks.pm, parameter disk).
+    # The call accepts only the name of the device (Disks.pm, parameter disk).
     device = str(disk["device"])
     verb = "Wipe" if wanted.state == WIPED else "Initialize"
     path = ("nodes", wanted.node, "disks", call)

@@ -37,7 +37,7 @@ _TIMEOUT = 600  # seconds for each task: a disk is wiped first
 _SETTLES = 60  # seconds until Ceph shows the outcome of a task
 _PAUSE = 2
 _WORKERS = {CREATE: "cephcreateosd", DESTROY: "cephdestroyosd", START: "srvstart", STOP: "srvstop"}
-# Steps that Ceph must allow, with the action that it is asked about.
+# Steps that Ceph must allow, with the action for its safety check.
 _ASKED = {DESTROY: "destroy", STOP: "stop"}
 
 
@@ -55,7 +55,7 @@ def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) ->
 
 
 def require_allowed(client: Api, node: str, plan: Plan) -> None:
-    """Refuse a plan that stops or deletes an OSD which Ceph cannot lose; one request for each."""
+    """Refuse a plan that stops or deletes an OSD that Ceph cannot lose; one request a step."""
     for step in plan.steps:
         if step.action in _ASKED:
             osdid = step.data.get("service", f"osd.{step.path[-1]}").partition(".")[2]
@@ -64,7 +64,7 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
 
 
 def _read_plan(client: Api, wanted: WantedOsd) -> PlannedStep:
-    """Return the plan for the OSD as it is now; two requests."""
+    """Return the plan for the OSD as it is now; one request, and another for its disk."""
     disks = read_disks(client, wanted.node) if wanted.dev else []
     tree = client.get(
         *("nodes", wanted.node, "ceph", "osd"),
@@ -76,7 +76,7 @@ def _read_plan(client: Api, wanted: WantedOsd) -> PlannedStep:
 
 
 class OsdTask(PlannedTask):
-    """An OSD, whose state Ceph shows some seconds after a task."""
+    """The plan of an OSD. Ceph shows the new state of the OSD some seconds after a task."""
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._await(lambda _planned: True).plan
@@ -89,7 +89,7 @@ class OsdTask(PlannedTask):
         return worker_of(step) if step.action in _WORKERS else None
 
     def _await(self, is_reached: Callable[[PlannedStep], bool]) -> PlannedStep:
-        """Return the first reading with the desired state, or the last one before the deadline."""
+        """Return the first reading with the desired state, or the reading at the deadline."""
         deadline = self.client.clock.monotonic() + _SETTLES
         while True:
             is_late = self.client.clock.monotonic() >= deadline

@@ -38,7 +38,7 @@ from .plan_storage import (
 )
 from .read import query, read_disks, read_listing, read_pool
 
-_NODES = 8  # that are read at once
+_NODES = 8  # nodes that are read at once
 _TIMEOUT = 1800  # seconds: a file system on a large disk takes minutes
 
 
@@ -77,8 +77,10 @@ def _find(wanted: WantedStorage, disks: Sequence[Row], path: str) -> Row:
 
 
 def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> PlannedStep:
-    """Return the plan of a new storage; one request for the definition of its name if it becomes
-    one, and one for the volume groups of a thin pool.
+    """Return the plan of a new disk storage.
+
+    One request for a storage definition of its name with `add_storage`, and one for the volume
+    groups if it is a thin pool.
     """
     planned = plan_creation(wanted, chosen)
     if wanted.add_storage:
@@ -89,8 +91,9 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
 
 
 def _with_definition(client: Api, wanted: WantedStorage, planned: PlannedStep) -> PlannedStep:
-    """Return the plan that also defines the storage on an existing one; one request, and another
-    for the nodes if something is missing.
+    """Return the plan that defines a storage on an existing disk storage.
+
+    One request, and another one for the nodes if the definition or a part of it is missing.
     """
     reading = read_resource(STORAGE, client, {"name": wanted.name})
     desired = desired_definition(wanted, reading.values)
@@ -112,7 +115,7 @@ def _group_of(thin: Row, groups: Sequence[Row]) -> Row:
 
 
 def _plan_removal(client: Api, wanted: WantedStorage, found: Row) -> PlannedStep:
-    """Return the plan of a removal; requests for the users of each storage on it."""
+    """Return the plan of a removal; reads the users of each storage on the disk storage."""
     storages = storages_on(_definitions(client), found)
     planned = plan_removal(wanted, found, storages)
     for storage in storages:
@@ -146,7 +149,7 @@ def run_disk_storage_info(
 
 
 def _read_node(client: Api, place: tuple[str, list[dict[str, Any]]]) -> list[Row] | FleetError:
-    """Return the disk storages of a node with these disks, or why they cannot be read."""
+    """Return the disk storages of a node with these disks, or the error of the reading."""
     node, disks = place
     try:
         rows = {kind: read_listing(client, node, kind) for kind in TYPES}
@@ -162,7 +165,7 @@ def _read_node(client: Api, place: tuple[str, list[dict[str, Any]]]) -> list[Row
 def _described(
     client: Api, storage: Row, row: Row, groups: Sequence[Row], disks: Sequence[Row]
 ) -> Row:
-    """Return a storage with its disks, except those of a directory, which are not known."""
+    """Return a disk storage with its disks; the disk of a directory is not known."""
     if storage["type"] == DIRECTORY:
         return storage
     tree = _group_of(storage, groups) if storage["type"] == THIN else row

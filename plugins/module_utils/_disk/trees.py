@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .disks import Row
 
-_LEVELS = 8  # how deep a tree of devices can be
+_LEVELS = 8  # maximum depth of a tree of devices
 
 
 def paths_in(tree: Row) -> tuple[str, ...]:
