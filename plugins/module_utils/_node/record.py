@@ -4,8 +4,8 @@
 
 """The record of a node's maintenance: one HTML comment in the notes of the node (pure).
 
-PVE keeps the notes in /etc/pve, on every node of the cluster: they survive a reboot of the node and
-of the node that the API is reached by, and any controller reads them. See
+PVE stores the notes in /etc/pve on every node of the cluster: they survive a reboot of the node and
+of the node that serves the API, and any controller can read them. See
 docs/decisions/0028-the-record-of-a-maintenance.md.
 """
 
@@ -28,9 +28,9 @@ _COMMENT = re.compile(r"[^\S\n]*<!-- pve\.fleet maintenance (.*?) -->[^\S\n]*(?:
 class NodeRecord:
     """The state that a maintenance must restore on a node.
 
-    `guests` are the guests to return, by VMID: the fingerprint of each, empty if its kind has none.
+    `guests` has the fingerprint of each guest to return, by VMID; empty if its kind has none.
     `stopped` are the guests that were shut down. `since` is the time of the first write, in
-    seconds since the epoch. `storages`, `services` and `version` are the state of the node before.
+    seconds since the epoch. `storages`, `services` and `version` are from before the maintenance.
     """
 
     phase: str
@@ -85,19 +85,19 @@ def split_record(node: str, notes: str) -> tuple[str, NodeRecord | None]:
 
 
 def join_record(notes: str, record: NodeRecord | None) -> str:
-    """Return notes with the record behind them."""
+    """Return notes followed by the record."""
     comment = record.render() if record is not None else ""
     return "\n".join(filter(None, (notes.strip("\n"), comment)))
 
 
 def comment_in(notes: str) -> str:
-    """Return the comment of a record as it stands in the notes, empty if there is none."""
+    """Return the comment of a record exactly as in the notes, empty if there is none."""
     found = _COMMENT.search(notes)
     return found[0].strip() if found else ""
 
 
 def without_comment(notes: str) -> str:
-    """Return the notes as people write them."""
+    """Return the notes without the comment of a record."""
     return _COMMENT.sub("", notes).strip("\n")
 
 

@@ -20,7 +20,7 @@ from .._resource.protocols import Api
 STARTED, STOPPED, RESTARTED = "started", "stopped", "restarted"
 _CALLS = {STARTED: "start", STOPPED: "stop", RESTARTED: "restart", "reloaded": "reload"}
 _REACHED = {STARTED: ("active", "reloading", "refreshing"), STOPPED: ("inactive", "failed")}
-# Proxmox VE refuses to stop these on any node, in the task (Services.pm, essential_services).
+# The task of Proxmox VE refuses to stop these on any node (Services.pm, essential_services).
 _ESSENTIAL = ("pveproxy", "pvedaemon", "pve-cluster")
 _OF_THE_CLUSTER = "corosync"
 Row = Mapping[str, Any]
@@ -57,7 +57,7 @@ def _local_node(client: Api) -> str | None:
 
 
 def shown(node: str, row: Row) -> dict[str, Any]:
-    """Return a service as results have it (pure)."""
+    """Return a service as results show it (pure)."""
     return {
         "node": node,
         "name": row["service"],
@@ -69,7 +69,7 @@ def shown(node: str, row: Row) -> dict[str, Any]:
 
 
 def require_stoppable(name: str, label: str, *, is_local: bool) -> None:
-    """Raise Conflict for a service whose stop would cut the API off (pure)."""
+    """Raise Conflict for a service that the API needs (pure)."""
     if name in _ESSENTIAL or (name == _OF_THE_CLUSTER and is_local):
         raise Conflict(
             attempted=f"Refused to stop {label}",

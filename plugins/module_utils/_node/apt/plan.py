@@ -17,7 +17,7 @@ Answer = Mapping[str, Any]
 
 
 def repositories_in(answer: Answer) -> list[dict[str, Any]]:
-    """Return the standard repositories, sorted by handle; `state` is null if one is missing."""
+    """Return the standard repositories, sorted by handle; `state` is None for a missing one."""
     found = []
     for row in answer.get("standard-repos") or ():
         status = row.get("status")
@@ -59,7 +59,7 @@ def _enable(node: str, handle: str, answer: Answer) -> Step:
 
 
 def _disable(node: str, handle: str, answer: Answer) -> Iterator[Step]:
-    """Yield a step for each enabled entry; each changes the digest of the next one."""
+    """Yield a step for each enabled entry; each step changes the digest for the next one."""
     for path, index, entry in _entries(answer):
         if entry.get("Enabled") and is_standard(handle, entry):
             data = _with_digest({"path": path, "index": index, "enabled": 0}, answer)
@@ -76,7 +76,7 @@ def _entries(answer: Answer) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
 def is_standard(handle: str, entry: Mapping[str, Any]) -> bool:
     """Return whether an entry of a file is the standard repository of this handle.
 
-    Handles are C(enterprise), C(no-subscription), C(test), and C(ceph-RELEASE-) with one of these.
+    Handles are C(enterprise), C(no-subscription) and C(test), also after a prefix C(ceph-RELEASE-).
     """
     product, component = "pve", f"pve-{handle}"
     if handle.startswith("ceph-"):

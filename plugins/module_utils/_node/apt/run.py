@@ -58,7 +58,7 @@ class Repository(Resource[Result]):
         return self._planned()
 
     def confirm_write(self, step: Step) -> Callable[[], bool | None]:
-        """Return the look after a lost answer: a step is done if it is no longer planned."""
+        """Return the check after a lost answer: a step is done if it is no longer planned."""
 
         def look() -> bool | None:
             return None if step.summary in self._planned().summaries else True

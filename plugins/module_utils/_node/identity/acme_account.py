@@ -5,7 +5,7 @@
 """The table of ACME accounts, and the work of modules acme_account and acme_account_info
 (pve-manager: PVE/API2/ACMEAccount.pm).
 
-The calls have no permission, so only root@pam itself may make them, and no token.
+The calls have no permissions, so only root@pam itself may send them, not a token.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ..settings.acme import acme_of
 _READS_AT_ONCE = 8
 _ALL = ("cluster", "acme", "account")
 _ONE = Call((*_ALL, "{name}"), is_task=True)
-# The first of the directories in ACMEAccount.pm, which Proxmox VE takes by default.
+# The first directory in ACMEAccount.pm, which Proxmox VE uses by default.
 DIRECTORY = "https://acme-v02.api.letsencrypt.org/directory"
 _MAILTO = "mailto:"
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the same. Raises PermissionDenied for another login than root@pam."""
+    """Return `desired` unchanged. Raises PermissionDenied for a login other than root@pam."""
     require_root(client.login, f"{ACME_ACCOUNT.label(desired.keys)} was not changed")
     return desired
 
@@ -46,7 +46,7 @@ def run_accounts_info(params: Mapping[str, Any], client: Api, check_mode: bool =
 
 
 def pick(answer: Any, _keys: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return an account with the addresses of its contact."""
+    """Return an account with its contact addresses."""
     account = answer.get("account") or {}
     contact = [str(one).removeprefix(_MAILTO) for one in account.get("contact") or ()]
     found = {"contact": ",".join(contact), "status": account.get("status")}
@@ -60,8 +60,8 @@ def _keep(value: Any, _option: str) -> str:
 def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
     """Raise any refusal before the first write.
 
-    One request for a new account, for the terms of its CA. The settings of all nodes that are
-    online if the account is deactivated.
+    One request for the terms of the CA if the account is new. If the account is deactivated, one
+    for the list of nodes, and one for the settings of each node that is online.
     """
     name = desired.keys["name"]
     if change.creates:
@@ -73,7 +73,7 @@ def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> t
 
 
 def _read_terms(client: Api, desired: DesiredResource) -> Mapping[str, Any]:
-    """Return the terms that the CA of a new account publishes, nothing if PVE cannot ask it."""
+    """Return the terms that the CA of a new account publishes, empty if PVE cannot read them."""
     directory = desired.values.get("directory") or DIRECTORY
     attempted = f"Could not read the terms of {directory}"
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Certificates ordered from a CA of ACME: module acme_certificate (pve-manager: API2/ACME.pm)."""
+"""Certificates ordered from an ACME CA: module acme_certificate (pve-manager: API2/ACME.pm)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_ORDERED = "The certificate of node {} was not ordered"
 
 
 def pick_valid(latest: float, answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Return the certificate of the node, without valid names if it expires before `latest`."""
+    """Return the certificate of the node, without domains if it expires before `latest`."""
     found = pick_own(answer, keys)
     if found is None:
         return None
@@ -40,7 +40,7 @@ ACME_CERTIFICATE = replace(
     NODE_CERTIFICATE,
     kind="acme_certificate",
     label_as="the certificate of node {node}",
-    # An order has the domains of the node's configuration; its only parameter replaces the files.
+    # PVE orders the domains of the node's configuration; the parameter force replaces the files.
     fields=(
         Field(
             "domains",
@@ -61,7 +61,7 @@ ACME_CERTIFICATE = replace(
 
 
 def run_certificate(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Order the certificate of a node if its domains or validity need one, except in check mode."""
+    """Order the certificate of a node if its domains or its validity require a new one."""
     node = validate.node(params["node"])
     days = validate.number(params["renew_days"], 0, 365, "renew_days")
     table = replace(ACME_CERTIFICATE, pick=partial(pick_valid, client.clock.time() + days * _DAY))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of ACME plugins, which prove that a domain is ours (pve-manager:
+"""The table of ACME plugins, which prove the control of a domain (pve-manager:
 PVE/API2/ACMEPlugin.pm; libproxmox-acme-perl: PVE/ACME/DNSChallenge.pm).
 """
 
@@ -23,9 +23,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def as_plugin_data(given: Any, option: str) -> str:
-    """Return the variables of a DNS plugin as PVE keeps them: lines in Base64.
+    """Return the variables of a DNS plugin as PVE stores them: lines in Base64.
 
-    Raises ValidationFailed, which does not have the values.
+    Raises ValidationFailed, which does not contain the values.
     """
     lines: list[str] = []
     for name, value in sorted(given.items()):

@@ -25,7 +25,7 @@ from ..._resource.run import read_values, run
 from ..._resource.table import Call, Field, Key, Table
 from ..._resource.values import secret
 
-# The file of an own or an ACME certificate; the node has others that PVE makes itself.
+# The file of an own or an ACME certificate; PVE creates the other certificates of a node itself.
 FILE = "pveproxy-ssl.pem"
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 _CUSTOM = ("nodes", "{node}", "certificates", "custom")
@@ -33,8 +33,8 @@ _CUSTOM = ("nodes", "{node}", "certificates", "custom")
 
 @dataclass(frozen=True)
 class Chain:
-    """A certificate and its chain. Chains are equal if the first certificate is the same, because
-    Proxmox VE returns that one only.
+    """A certificate and its chain. Chains are equal if their first certificates are equal, because
+    Proxmox VE returns only the first one.
     """
 
     fingerprint: str = ""
@@ -42,7 +42,7 @@ class Chain:
 
 
 def read_chain(value: Any) -> Chain:
-    """Return the chain of PEM texts. Raises ValidationFailed."""
+    """Return the chain in a PEM text. Raises ValidationFailed."""
     text = str(value).strip()
     blocks = list(_BLOCK.finditer(text))
     if any("PRIVATE KEY" in block[1] for block in blocks):
@@ -70,7 +70,7 @@ def _refused(answer: str, next_step: str, option: str = "certificates") -> Valid
 
 
 def read_key(value: str, option: str) -> str:
-    """Return a private key in PEM format. Raises ValidationFailed, which does not have the text."""
+    """Return a private key in PEM format. Raises ValidationFailed, which never shows the text."""
     blocks = [block for block in _BLOCK.finditer(str(value)) if "PRIVATE KEY" in block[1]]
     if len(blocks) != 1:
         raise _refused("it is not one private key in PEM format", "Check the file", option)
@@ -80,7 +80,7 @@ def read_key(value: str, option: str) -> str:
 
 
 def pick_own(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """Return the own or ordered certificate of a node, with the keys, None if it has none."""
+    """Return the own or ordered certificate of a node, with the keys, or None."""
     for row in answer or []:
         if row.get("filename") == FILE:
             return {**row, **keys, "certificates": row}
@@ -166,7 +166,7 @@ def _with_restart(call: Call) -> Call:
 
 
 def _with_key(params: Mapping[str, Any], client: Api) -> Mapping[str, Any]:
-    """Return the options that also write the key if another certificate is written."""
+    """Return the options, which also write the key if the certificate changes."""
     if params.get("private_key") is None or params.get("certificates") is None:
         return params
     wanted = read_chain(params["certificates"])

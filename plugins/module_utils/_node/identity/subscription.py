@@ -23,7 +23,7 @@ _ONE = Call(("nodes", "{node}", "subscription"))
 
 
 def read_key(value: str, option: str) -> str:
-    """Return the key of a subscription. Raises ValidationFailed, which does not have the text."""
+    """Return the key of a subscription. Raises ValidationFailed, which never shows the text."""
     text = str(value).strip()
     if _KEY.fullmatch(text):
         return text

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals before the first write: PVE accepts most of these networks and breaks with the reload
+"""Refusals before the first write: PVE accepts most of these networks, which break on reload
 (pure).
 """
 
@@ -33,7 +33,7 @@ def refusal(task: Task, answer: str, next_step: str, reason: str) -> FleetError:
 
 
 def require_declarable(task: Task, network: Network) -> None:
-    """Raise ConfigurationError for a declaration that its interface cannot have."""
+    """Raise ConfigurationError for a declaration that does not fit its interface."""
     for one in task.declared:
         existing = network.interfaces.get(one.name)
         if existing is None:
@@ -118,7 +118,7 @@ def _require_port(task: Task, after: Interfaces, name: str, key: str, port: str)
 
 
 def _require_complete(task: Task, after: Interfaces, name: str) -> None:
-    """Raise ConfigurationError if a changed interface lacks something or has too much."""
+    """Raise ConfigurationError if the settings of a changed interface are incomplete or wrong."""
     settings = after[name]
     kind = settings["type"]
     part = {"bond": "slaves", "OVSBond": "ovs_bonds"}.get(kind)
@@ -180,7 +180,7 @@ def _require_distinct_addresses(task: Task, after: Interfaces) -> None:
 def require_own_path_kept(
     task: Task, network: Network, after: Interfaces, path: frozenset[str], taken: Mapping[str, str]
 ) -> None:
-    """Raise ConfigurationError if the change may cut the API or corosync off.
+    """Raise ConfigurationError if the change may interrupt the API or corosync.
 
     `path` are the interfaces that carry their addresses. `taken` are addresses in use, each with
     its owner.
@@ -226,7 +226,7 @@ def _overlapping(after: Interfaces, name: str, path: frozenset[str]) -> str:
 
 
 def require_unused(task: Task, removed: Iterable[str], users: Mapping[str, Sequence[str]]) -> None:
-    """Raise Conflict for a bridge that is removed and that guests use."""
+    """Raise Conflict if the task removes a bridge that guests use."""
     for name in sorted(removed):
         found = users.get(name)
         if found:
@@ -240,7 +240,7 @@ def require_unused(task: Task, removed: Iterable[str], users: Mapping[str, Seque
 
 
 def require_no_foreign_change(task: Task, network: Network, after: Interfaces) -> str:
-    """Return the warning about a pending change that this task does not concern, or an empty text.
+    """Return the warning about a pending change that the task does not touch, or an empty text.
 
     Raises Conflict if the task would apply it.
     """

@@ -14,7 +14,7 @@ from ..._core import validate
 from .model import Declared, Task
 from .settings import SETTINGS, Setting, vlan_of
 
-# pve-common: JSONSchema.pm, pve_verify_iface, and the longest name of the API
+# pve-common: JSONSchema.pm, pve_verify_iface, and the maximum length in the API
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,19}(?:[:.]\d+)?", re.IGNORECASE)
 _LONGEST_NAME = 20
 _MTU = (1280, 65520)

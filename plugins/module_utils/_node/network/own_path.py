@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The way to the API and to the other nodes: the interfaces with these addresses, and those below
-them (pure).
+"""The own path of a node, to the API and to the other nodes: the interfaces with these addresses,
+and the interfaces below them (pure).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def own_path(interfaces: Interfaces, addresses: Iterable[str]) -> frozenset[str]
 
 
 def below(settings: Settings) -> list[str]:
-    """Return the interfaces that this one stands on: ports, slaves, the parent of a VLAN."""
+    """Return the interfaces below this one: ports, slaves, the parent of a VLAN."""
     names: list[str] = []
     for key in PORT_KEYS:
         names += settings.get(key, ())

@@ -14,7 +14,7 @@ _STANZA = re.compile(r"(?:auto|iface|allow-\S+)\s+(\S+)")
 
 @dataclass(frozen=True)
 class Touched:
-    """The interfaces whose configuration differs; it is not complete if a stanza is unknown."""
+    """The interfaces whose configuration differs, incomplete if a stanza is unknown."""
 
     names: frozenset[str] = frozenset()
     is_complete: bool = True
@@ -24,7 +24,7 @@ def touched_by(difference: str) -> Touched:
     """Return the interfaces of the changed lines in a unified difference of two configurations.
 
     A changed line belongs to the stanza above it. The stanza is unknown if its head is not in the
-    context. Comments and empty lines count for nothing.
+    context. Comments and empty lines are ignored.
     """
     names: set[str] = set()
     is_complete = True

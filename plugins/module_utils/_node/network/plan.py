@@ -25,7 +25,7 @@ _WORDS = {"vlan": "VLAN", "unknown": "interface", "eth": "network card"}
 
 
 def merged(interfaces: Interfaces, declared: Iterable[Declared], exact: bool) -> Interfaces:
-    """Return the interfaces after a task, as it declares them."""
+    """Return the interfaces with the changes that a task declares."""
     result = {name: dict(one) for name, one in interfaces.items()}
     listed = set()
     for one in declared:
@@ -47,7 +47,7 @@ def merged(interfaces: Interfaces, declared: Iterable[Declared], exact: bool) ->
 
 
 def plan_steps(node: str, before: Interfaces, after: Interfaces) -> list[Step]:
-    """Return the requests between two configurations, without the reload."""
+    """Return the requests from one configuration to another, without the reload."""
     removed = before.keys() - after.keys()
     current: dict[str, Settings] = dict(before)
     steps: list[Step] = []
@@ -81,13 +81,13 @@ def discard_step(node: str) -> Step:
 
 
 def changed_keys(before: Settings, after: Settings) -> list[str]:
-    """Return the keys in which two settings of an interface differ."""
+    """Return the keys that differ between two settings of an interface."""
     keys = [*before, *(key for key in after if key not in before)]
     return [key for key in keys if before.get(key) != after.get(key)]
 
 
 def needs_request(name: str, before: Interfaces, after: Interfaces) -> bool:
-    """Return whether a request is needed for an interface of both configurations.
+    """Return whether an interface that both configurations have needs a request.
 
     PVE itself sets `autostart` of the slaves of a bond, and marks the ports of an OVS bridge.
     """
@@ -102,8 +102,8 @@ def needs_request(name: str, before: Interfaces, after: Interfaces) -> bool:
 
 
 def _sent(name: str, before: Interfaces, after: Interfaces) -> Settings:
-    """Return the settings that a request names: OVS ports that add themselves to their bridge when
-    they are created do not exist before.
+    """Return the settings for a request, without new OVS ports that PVE adds to their bridge when
+    it creates them.
     """
     settings = dict(after[name])
     ports = settings.pop("ovs_ports", ())
@@ -114,7 +114,7 @@ def _sent(name: str, before: Interfaces, after: Interfaces) -> Settings:
 
 
 def _released(name: str, before: Interfaces, after: Interfaces) -> Settings:
-    """Return an interface without ports and gateways that are removed or that move away."""
+    """Return an interface without ports and gateways that are removed or move to another one."""
     old, new = before[name], after[name]
     settings = dict(old)
     for key in PORT_KEYS:
@@ -142,13 +142,13 @@ def _is_taken(port: str, loser: str, before: Interfaces, after: Interfaces) -> b
 
 
 def _users_first(interfaces: Interfaces, names: Iterable[str]) -> list[str]:
-    """Return these interfaces, each before the interfaces that it stands on."""
+    """Return these interfaces, each before the interfaces that it needs."""
     wanted = set(names)
     return [name for name in reversed(_parts_first(interfaces)) if name in wanted]
 
 
 def _parts_first(interfaces: Interfaces) -> list[str]:
-    """Return all interfaces, each behind the interfaces that it needs."""
+    """Return all interfaces, each after the interfaces that it needs."""
     ordered: list[str] = []
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -174,7 +174,7 @@ def _needed(interfaces: Interfaces, name: str) -> list[str]:
 
 
 def _adds_itself(settings: Settings | None) -> bool:
-    """Return whether PVE adds this interface to its OVS bridge when it is created."""
+    """Return whether PVE adds an interface to its OVS bridge when it creates the interface."""
     return settings is not None and settings["type"] in ("OVSBond", "OVSIntPort")
 
 

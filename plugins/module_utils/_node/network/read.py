@@ -70,7 +70,7 @@ def _api_addresses(client: Client) -> list[str]:
 
 
 def _cluster_addresses(client: Client) -> list[tuple[str, str]]:
-    """Return each node with each of its addresses."""
+    """Return the nodes with their addresses, one pair for each address."""
     found: list[tuple[str, str]] = []
     with suppress(PermissionDenied):
         for row in read_members(client):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network of one node while its plan is carried out: written, reloaded, restored on failure."""
+"""The network of one node during the execution of a plan: write, reload, restore on failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NodeNetwork(Resource[Result]):
         self._make_plan = replan
         self.network = network
         self.plan, self.after = replan(network)
-        self._is_dirty = False  # whether this run has written something that is not in force
+        self._is_dirty = False  # whether this run has written something that is not in force yet
         self._undone = False
         self._answered: Network | None = None
 
@@ -86,7 +86,7 @@ class NodeNetwork(Resource[Result]):
             )
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a step is done if the configuration has it."""
+        """Return the check after a lost answer: a step is done if the configuration shows it."""
         return lambda: self._is_done(step) or None
 
     def _is_done(self, step: Step) -> bool:
@@ -99,7 +99,7 @@ class NodeNetwork(Resource[Result]):
         return step.action == CREATE and name in found.interfaces
 
     def send(self, step: Step) -> Sent:
-        """Send a step. After a failure, restore the configuration that was there before."""
+        """Send a step. After a failure, restore the former configuration."""
         try:
             sent = super().send(step)
         except FleetError as error:
@@ -141,7 +141,7 @@ class NodeNetwork(Resource[Result]):
         return Sent(warnings=(f"{step.summary}: the connection was lost during it",))
 
     def _taken_back(self, error: FleetError) -> FleetError:
-        """Return the error of a failed step after the pending change was taken back."""
+        """Discard the pending change if all of it is from this run, and return the error."""
         if not self._is_own_change():
             return error.on(next_step=_KEPT)
         return self._discarded(error)
@@ -158,7 +158,7 @@ class NodeNetwork(Resource[Result]):
         return error.on(answer=answer)
 
     def _is_own_change(self) -> bool:
-        """Return whether the pending change has nothing of another client."""
+        """Return whether the whole pending change is from this run."""
         if self.network.pending:
             return False
         try:
@@ -169,7 +169,7 @@ class NodeNetwork(Resource[Result]):
         return set(changed_names(self.network.interfaces, found)).issubset(own)
 
     def _restored(self, error: FleetError, found: Network) -> FleetError:
-        """Return the error of a failed reload after the former configuration was put back."""
+        """Restore the former configuration after a failed reload, and return the error."""
         if self.network.pending:
             return self._with_former(error)
         steps = plan_steps(self.task.node, found.interfaces, self.network.interfaces)
@@ -211,7 +211,7 @@ class NodeNetwork(Resource[Result]):
         raise self._with_former(failure)
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error; steps that were taken back do not count as done."""
+        """Return the error; steps that were undone do not count as done."""
         return error if self._undone else super().failure(error, done)
 
     def preview(self) -> Result:

@@ -76,7 +76,7 @@ _AFTER_DISCARD = (
 
 
 def _require_safe(client: Client, task: Task, network: Network, after: Interfaces) -> None:
-    """Raise FleetError if the target cannot work or cuts a connection off."""
+    """Raise FleetError if the target cannot work, or would interrupt a connection."""
     before = network.interfaces
     require_consistent(task, before, after)
     require_kept_methods(task, network, after)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .model import Interfaces, Settings
 
-VLAN_AWARE_VIDS = ("2-4094",)  # of a VLAN-aware bridge without any (pve-common, Interfaces.pm)
+VLAN_AWARE_VIDS = ("2-4094",)  # default of a VLAN-aware bridge (pve-common, Interfaces.pm)
 _DOTTED = re.compile(r"(.+)\.(\d+)")
 _VLAN_NAME = re.compile(r"vlan(\d+)")
 _SEPARATORS = re.compile(r"[,;\s]+")
@@ -24,7 +24,7 @@ _SEPARATORS = re.compile(r"[,;\s]+")
 class Setting:
     """One setting: the option of a task, PVE's key, and how its value is read and sent.
 
-    `types` are the interfaces that have it; without any, all have it.
+    `types` are the types of interfaces with this setting; an empty tuple means all types.
     """
 
     option: str
@@ -47,7 +47,7 @@ def _flag(value: Any) -> bool:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Return a list of interfaces, sorted: PVE keeps no order."""
+    """Return a list of interfaces, sorted: PVE does not keep their order."""
     return tuple(sorted(set(_words(value))))
 
 
@@ -58,7 +58,7 @@ def _words(value: Any) -> list[str]:
 
 
 def _vids(value: Any) -> tuple[str, ...]:
-    """Return VLAN IDs and ranges in the order of their numbers."""
+    """Return VLAN IDs and ranges, sorted by number."""
     return tuple(sorted(set(_words(value)), key=lambda one: [int(n) for n in one.split("-")]))
 
 
@@ -134,8 +134,8 @@ def vlan_of(name: str) -> tuple[str, int] | None:
 
 
 def completed(interfaces: Interfaces) -> dict[str, Settings]:
-    """Return the interfaces as PVE reads them after it has written them: with its defaults, and
-    without settings that have no effect (pve-common: Network/Interfaces.pm).
+    """Return the interfaces as PVE reads them after a write: with its defaults, and without
+    settings that have no effect (pve-common: Network/Interfaces.pm).
     """
     result = {name: _completed(name, settings) for name, settings in interfaces.items()}
     for name, settings in list(result.items()):

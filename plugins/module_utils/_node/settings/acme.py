@@ -4,7 +4,7 @@
 
 """The ACME settings of a node: its account and its domains (pure).
 
-Proxmox VE keeps a domain in C(acme) or in one of C(acmedomain0) to C(acmedomain5) (pve-manager:
+Proxmox VE stores a domain in C(acme) or in one of C(acmedomain0) to C(acmedomain5) (pve-manager:
 PVE/NodeConfig.pm, get_acme_conf).
 """
 
@@ -29,7 +29,7 @@ _ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]*(?:\.[a-z0-9_][a-z0-9_-]*)+")
 
 @dataclass(frozen=True)
 class AcmeSettings:
-    """The account, and plugin and alias of each domain."""
+    """The account, and the plugin and the alias of each domain."""
 
     account: str = _ACCOUNT
     domains: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class AcmeSettings:
         return {"account": self.account, "domains": listed}
 
     def config(self) -> dict[str, str]:
-        """Return the settings as Proxmox VE keeps them, each domain in a key of its own."""
+        """Return the settings as Proxmox VE stores them, each domain in a key of its own."""
         if not self.domains:
             return {}
         found = {"acme": propstring.render({"account": self.account}, _PARTS)}
@@ -86,7 +86,7 @@ def _matching(pattern: re.Pattern[str], value: str, what: str) -> str:
 
 
 def acme_of(config: Mapping[str, Any]) -> AcmeSettings:
-    """Return the settings of a node's configuration."""
+    """Return the ACME settings in a node's configuration."""
     parts = _parsed(config, "acme", _PARTS)
     domains: dict[str, tuple[str, str]] = {}
     for domain in filter(None, parts.get("domains", "").lower().split(";")):
@@ -105,7 +105,7 @@ def _parsed(config: Mapping[str, Any], key: str, form: propstring.Format) -> dic
 
 
 def with_acme(config: Mapping[str, Any], wanted: AcmeSettings | None) -> dict[str, Any]:
-    """Return a node's configuration with these settings; it is unchanged if it has them."""
+    """Return a node's configuration with these settings, unchanged if it already has them."""
     if wanted is None or acme_of(config) == wanted:
         return dict(config)
     rest = {key: value for key, value in config.items() if key not in ("acme", *KEYS)}

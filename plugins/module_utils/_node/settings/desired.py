@@ -30,10 +30,11 @@ _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class WantedSettings:
-    """The settings of a task. None stands for a part that the task does not set.
+    """The settings of a task. A part that the task does not set is None.
 
-    `config` has texts by PVE's key; an empty one removes the key. `wakeonlan`, `location` and `dns`
-    have the set keys only. `hosts` are names by address; an address without names is removed.
+    `config` has texts by PVE's key; an empty text removes the key. `wakeonlan`, `location` and
+    `dns` have only the keys that are set. `hosts` are names by address; an address without names
+    is removed.
     """
 
     node: str
@@ -47,7 +48,7 @@ class WantedSettings:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that the task sets, and so must be read."""
+        """The parts that must be read, because the task sets them."""
         is_set = {
             CONFIG: self._sets_config,
             DNS: self.dns is not None,

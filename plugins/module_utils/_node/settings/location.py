@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The place of a node on a map, in the form that the cluster has it too (pure)."""
+"""The location of a node on a map, in the same form as the location of the cluster (pure)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NOT_CHANGED = "The settings of node {} were not changed"
 def location_after(
     node: str, known: Mapping[str, str], wanted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the place after a task; an empty text removes a key.
+    """Return the location after a task; an empty text removes a key.
 
-    Raises ValidationFailed for a coordinate or a name without both coordinates.
+    Raises ValidationFailed for one coordinate without the other, or a name without coordinates.
     """
     found = {key: text for key, text in {**known, **wanted}.items() if text}
     for sub_key in LOCATION.sub_keys:
@@ -35,7 +35,7 @@ def location_after(
 
 
 def require_version(node: str, version: tuple[int, int]) -> None:
-    """Raise NotSupported for a version that has no places of nodes."""
+    """Raise NotSupported for a version without locations of nodes."""
     if version < _SINCE:
         raise NotSupported(
             attempted=_NOT_CHANGED.format(node),

@@ -21,7 +21,7 @@ from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
 from .location import location_after
 
 Names = Mapping[str, tuple[str, ...]]
-_STRINGS = ("wakeonlan", "location")  # kept as their keys, and removed without any
+_STRINGS = ("wakeonlan", "location")  # split into their keys, and removed if they have none
 _WAKEONLAN = {"mac": {"default_key": True}, "bind-interface": {}, "broadcast-address": {}}
 
 
@@ -98,7 +98,7 @@ def _options_of(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def hosts_in(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the names by address in a hosts file; an address on several lines has all names."""
+    """Return the names by address in a hosts file; an address has the names of all its lines."""
     found: dict[str, tuple[str, ...]] = {}
     for line in text.split("\n"):
         address, names = _entry(line)
@@ -109,7 +109,7 @@ def hosts_in(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _entry(line: str) -> tuple[str, list[str]]:
-    """Return the address and the names of a line, or an empty address for another line."""
+    """Return the address and the names of a line; the address is empty if there is none."""
     words = line.partition("#")[0].split()
     try:
         return str(ipaddress.ip_address(words[0])), words[1:]

@@ -84,7 +84,7 @@ class Node(Resource[Result]):
         return self._planned()[0]
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a step is done if it is no longer planned."""
+        """Return the check after a lost answer: a step is done if it is no longer planned."""
 
         def look() -> bool | None:
             planned = [one.action for one in self._planned()[0].steps]
