@@ -51,7 +51,7 @@ _vendor = matching_text(
 
 
 def _number(option: str, minimum: int, maximum: int, *words: str) -> Callable[[Any], str]:
-    """Return a function that takes a number, one of these words, or an empty text."""
+    """Return a function that accepts a number, one of these words, or an empty text."""
 
     read = number(minimum, maximum, whole=True)
 
@@ -72,7 +72,7 @@ def _of_name(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the same. Raises NotSupported for a version without custom CPU models."""
+    """Return `desired` unchanged. Raises NotSupported for a version without custom CPU models."""
     version = client.version()
     if version >= _SINCE:
         return desired

@@ -4,7 +4,7 @@
 
 """The comparison of a mapping with the devices of its nodes before the first write.
 
-Proxmox VE compares them when a guest starts, and then refuses the start (pve-guest-common:
+Proxmox VE itself compares them when a guest starts, and refuses the start (pve-guest-common:
 PVE/Mapping/PCI.pm and USB.pm, assert_valid; qemu-server: QemuServer/PCI.pm, parse_hostpci).
 """
 
@@ -20,11 +20,11 @@ from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 
 Device = Mapping[str, str]
-"""A device by the options of an entry; without the properties that it does not have."""
+"""The properties of a device by the options of an entry; missing properties are left out."""
 
 _READS_AT_ONCE = 8
 _SHOWN = 8
-# Without the parameter, Proxmox VE hides bridges and processors, which a mapping can have.
+# Without the parameter, Proxmox VE hides bridges and processors, which a mapping can contain.
 _QUERIES = {"pci": {"pci-class-blacklist": ""}, "usb": {}}
 _NEEDED = {"pci": "Sys.Audit or Sys.Modify", "usb": "Sys.Modify"}
 
@@ -126,7 +126,7 @@ def _warnings(kind: str, named: Iterable[str], rows: Mapping[str, Any]) -> Itera
 
 
 def read_pci_device(row: Mapping[str, Any]) -> Device:
-    """Return a row of the listing as a device (pure); PVE/SysFSTools.pm has -1 for no group."""
+    """Return a row of the listing as a device (pure); PVE/SysFSTools.pm returns -1 for no group."""
     found = {"path": str(row["id"]), "id": _pair(row, "vendor", "device")}
     group = row.get("iommugroup", -1)
     if group >= 0:
@@ -179,7 +179,7 @@ def require_devices(
 def pci_faults(entry: Mapping[str, str], devices: Iterable[Device]) -> Iterator[str]:
     """Yield the differences between an entry and the PCI devices of its node (pure).
 
-    The IOMMU group is that of the first path.
+    The IOMMU group belongs to the first path.
     """
     by_path = {device["path"]: device for device in devices}
     for place, address in enumerate(_addresses(entry)):
@@ -222,7 +222,7 @@ def _difference(option: str, entry: Mapping[str, str], device: Device, label: st
 
 
 def _listed(entry: Mapping[str, str], devices: Sequence[Device]) -> str:
-    """Return the devices of a node for a message: with the same ID, or else all."""
+    """Return the devices of a node for a message: the devices with the same ID, or else all."""
     alike = [device for device in devices if device["id"] == entry["id"]] or list(devices)
     shown = [" ".join(f"{key}={value}" for key, value in device.items()) for device in alike]
     text = ", ".join(shown[:_SHOWN]) or "none"

@@ -23,7 +23,7 @@ _LONGEST = 65536
 
 
 def _long_text(option: str) -> Field:
-    """Return a text of several lines without the line end that PVE adds."""
+    """Return a field for a text of several lines, without the line break that PVE adds."""
 
     def read(value: Any) -> str:
         text = str(value or "").strip("\n")
@@ -66,7 +66,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 def _line(value: Any, what: str) -> str:
-    """Return a text that a property string can have."""
+    """Return a text that a property string can contain."""
     text = str(value).strip()
     if "," in text or "\n" in text:
         raise validate.refused(what, text, "has a comma or a line break", "Leave it out")
@@ -93,7 +93,7 @@ def _mails(option: str, *words: str) -> SubKey:
     return SubKey(option, option.replace("_", "-"), one_of(*words), shown_text)
 
 
-# The targets are from before the matchers of PVE 8.1, which have precedence.
+# The targets are older than the matchers of PVE 8.1, which take precedence.
 _NOTIFY = PropertyString(
     "notify",
     (
@@ -116,7 +116,7 @@ _REPLICATION = PropertyString(
 
 
 def _degrees(most: int) -> Callable[[Any, str], str]:
-    """Return a function that takes an angle up to this number of degrees, or an empty text."""
+    """Return a function that accepts an angle up to this number of degrees, or an empty text."""
 
     def want(value: Any, what: str) -> str:
         text = str(value).strip()

@@ -81,7 +81,9 @@ def _merge(known: Any, wanted: Any, desired: DesiredResource) -> Any:
 
 
 def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
-    """Raise ValidationFailed for entries that the type does not have (pure)."""
+    """Return `desired` unchanged. Raises ValidationFailed for entries that do not fit the type
+    (pure).
+    """
     kind = desired.keys["type"]
     for entry in desired.values.get("map", ()):
         values = dict(entry)
@@ -139,7 +141,7 @@ MAPPING = Table(
 
 
 def _checked_rows(answer: Any, keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Return the rows with their checks, which USB mappings have under another name."""
+    """Return the rows with C(checks), which PVE names C(errors) in USB mappings."""
     rows = _rows(answer, keys)
     return [{**row, "checks": row.get("checks") or row.get("errors")} for row in rows]
 
@@ -152,8 +154,8 @@ def _read_checks(rows: Iterable[Mapping[str, Any]] | None) -> list[dict[str, str
 
 
 def list_checked(client: Api, kind: str, node: str) -> list[dict[str, Any]]:
-    """Return the mappings of a type with the result of PVE's own check of their entries of a node;
-    one request (pve-manager: PVE/API2/Cluster/Mapping, check-node).
+    """Return the mappings of a type, with the result of PVE's own check of their entries for a
+    node; one request (pve-manager: PVE/API2/Cluster/Mapping, check-node).
     """
     table = replace(
         MAPPING,

@@ -23,7 +23,7 @@ from .._resource.table import Field
 
 Version = tuple[int, int]
 Values = Mapping[str, str]
-"""A property string by the keys of PVE; keys without a description are kept unchanged."""
+"""A property string by the keys of PVE; keys without a SubKey are kept unchanged."""
 
 _COLOUR = re.compile(r"[0-9a-fA-F]{6}(?::[0-9a-fA-F]{6})?")
 _WHOLE, _DECIMAL = re.compile(r"[0-9]+"), re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -31,7 +31,7 @@ _EXACT_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
 
 
 def replaced(_known: str, wanted: str, _desired: DesiredResource) -> str:
-    """Return the text of the sub-option as the text of the key after a task."""
+    """Return the wanted text, which replaces the known text of a key."""
     return wanted
 
 
@@ -40,7 +40,7 @@ class SubKey:
     """One key of a property string, under the name of a sub-option.
 
     `want` returns the text of the sub-option's value or raises ValidationFailed. An empty text
-    removes the key. `since` are the versions that introduced the key (C("")) or one of its values.
+    removes the key. `since` has the versions that introduced the key (C("")) or one of its values.
     A key that `needs` another key is refused without it.
     """
 
@@ -54,7 +54,7 @@ class SubKey:
     needs: str = ""
 
     def since_value(self, text: str) -> Version:
-        """Return the version that the key or this value came with; every one may remove it."""
+        """Return the first version with this key and value; every version can remove the key."""
         oldest = (0, 0)
         if not text:
             return oldest
@@ -63,7 +63,7 @@ class SubKey:
 
 @dataclass(frozen=True)
 class PropertyString:
-    """The keys of one property string; PVE demands the `required` key whenever it is set."""
+    """The keys of one property string; PVE requires the `required` key if the string is set."""
 
     option: str
     sub_keys: tuple[SubKey, ...]
@@ -75,7 +75,7 @@ class PropertyString:
 
     @property
     def format(self) -> propstring.Format:
-        """The keys as in the API schema; the required key may stand without its name."""
+        """The keys as in the API schema; the name of the required key may be left out."""
         return {sub_key.key: {"default_key": sub_key is self.required} for sub_key in self.sub_keys}
 
     def as_field(self, **more: Any) -> Field:
@@ -100,7 +100,7 @@ class PropertyString:
         }
 
     def read(self, value: Any) -> dict[str, str]:
-        """Return the keys of an answer, in which some properties are texts and some objects."""
+        """Return the keys in an answer, in which some properties are texts and others objects."""
         if not value:
             return {}
         if not isinstance(value, Mapping):
@@ -108,7 +108,7 @@ class PropertyString:
         return {str(key): _text(one) for key, one in value.items()}
 
     def merge(self, known: Values, wanted: Values, desired: DesiredResource) -> dict[str, str]:
-        """Return the keys after a task: keys that it does not name stay."""
+        """Return the keys after a task, which keeps the keys that it does not name."""
         found = dict(known)
         for sub_key in self.sub_keys:
             if sub_key.key in wanted:
@@ -121,7 +121,7 @@ class PropertyString:
         return found
 
     def send(self, values: Values) -> str | None:
-        """Return the property string, None for none."""
+        """Return the property string, or None if it has no keys."""
         if not values:
             return None
         return ",".join(f"{key}={values[key]}" for key in sorted(values))
@@ -135,7 +135,7 @@ class PropertyString:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a text; a list has no order, whether it comes as a list or as a text."""
+    """Return a value as a text; the items of a list, or of a list in a text, are sorted."""
     items = value if isinstance(value, list) else str(value).split(";")
     return ";".join(sorted(str(one) for one in items))
 
@@ -146,7 +146,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
 
 
 def one_of(*words: str) -> Callable[[Any, str], str]:
-    """Return a function that takes one of these words."""
+    """Return a function that accepts one of these words, or an empty text."""
 
     def want(value: Any, what: str) -> str:
         text = str(value).strip()
@@ -170,7 +170,7 @@ def flag(value: Any, what: str) -> str:
 def number(
     minimum: int, maximum: float = math.inf, *, whole: bool = False
 ) -> Callable[[Any, str], str]:
-    """Return a function that takes a number within these bounds."""
+    """Return a function that accepts a number within these bounds, or an empty text."""
     pattern = _WHOLE if whole else _DECIMAL
     next_step = f"Use a number from {minimum} to {maximum}"
     if maximum == math.inf:
@@ -198,12 +198,12 @@ def shown_number(text: str) -> int | float | str | None:
 
 
 def shown_text(text: str) -> str | None:
-    """Return a text as a result has it, None for an empty one."""
+    """Return a text in the form of a result, None for an empty text."""
     return text or None
 
 
 def network(value: Any, what: str) -> str:
-    """Return a network as PVE takes it: an address of it with a prefix (JSONSchema.pm, CIDR)."""
+    """Return a network as PVE accepts it: an address with a prefix (JSONSchema.pm, CIDR)."""
     text = str(value).strip()
     if not text:
         return ""
@@ -231,12 +231,12 @@ def exact_tag(value: Any, what: str) -> str:
 
 
 def tags(value: Any, what: str) -> str:
-    """Return tags as a property string has them."""
+    """Return tags in the form of a property string."""
     return ";".join(sorted({exact_tag(one, what) for one in value}))
 
 
 def split(text: str) -> frozenset[str]:
-    """Return the items of a text between semicolons."""
+    """Return the items of a text, separated by semicolons."""
     return frozenset(one for one in text.split(";") if one)
 
 
@@ -252,13 +252,13 @@ def merged_set(
 
 
 def merge_tags(known: str, wanted: str, desired: DesiredResource) -> str:
-    """Return tags after a task, as a property string has them."""
+    """Return the tags after a task in the form of a property string."""
     return ";".join(sorted(merged_set(split(known), split(wanted), desired)))
 
 
 def colours(value: Mapping[str, Any], what: str) -> str:
-    """Return the colours of tags in PVE's form: C(web:ff0000:ffffff), after the tag the colour of
-    the background and the colour of the text. An entry without a colour will be removed.
+    """Return the colours of tags in PVE's form: tag, colour of the background and colour of the
+    text, such as C(web:ff0000:ffffff). An entry without a colour removes the tag's colours.
     """
     found: list[str] = []
     for name, given in sorted(value.items()):

@@ -43,7 +43,7 @@ def _schedule(value: Any) -> str:
 
 
 def _rate(value: Any) -> str:
-    """Return a rate in MB/s as PVE writes it, an empty text for none."""
+    """Return a rate in MB/s as PVE writes it, or an empty text if there is no limit."""
     text = str("" if value is None else value).strip()
     if not text:
         return ""
@@ -57,7 +57,7 @@ def _rate(value: Any) -> str:
 
 
 def _is_leaving(row: Mapping[str, Any]) -> bool:
-    """Return whether the job is deleted by the next run of its node."""
+    """Return whether the next run of the node deletes the job."""
     return bool(row.get("remove_job"))
 
 
@@ -100,7 +100,7 @@ def precheck(
 ) -> tuple[str, ...]:
     """Raise any refusal before the first write.
 
-    One request for a new job or a task with a tenant, and the list of jobs for a new one.
+    One request for a new job or a task with a tenant, and one for the list of jobs if it is new.
     """
     attempted = f"{REPLICATION.label(desired.keys)} was not changed"
     if change.creates or tenant is not None:
@@ -141,7 +141,7 @@ def require_guest(job: str, tenant: str | None, rows: Rows, attempted: str) -> N
 
 
 def require_target(desired: DesiredResource, rows: Rows, attempted: str) -> None:
-    """Raise ConfigurationError for a target that does not exist, or that has the guest (pure)."""
+    """Raise ConfigurationError for an unknown target, or if the guest is on the target (pure)."""
     nodes = sorted(str(row["node"]) for row in rows if row.get("type") == "node")
     target = desired.values["target"]
     guest = _guest(desired.keys["id"], rows) or {}

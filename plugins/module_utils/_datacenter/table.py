@@ -5,8 +5,8 @@
 """The table of the options of the cluster (pve-manager: API2/Cluster.pm, get_options and
 set_options; pve-cluster: DataCenterConfig.pm).
 
-PVE has no digest for them: of two runs that read the same options, the later one undoes the earlier
-one's change, unless both read them again.
+PVE has no digest for these options: if two runs read the same options, the later write undoes the
+change of the other run, unless both runs read the options again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_CHANGED = "The cluster options were not changed"
 # DataCenterConfig.pm, pve_verify_mac_prefix and $PROXMOX_OUI.
 _MAC_PREFIX = re.compile(r"[A-F0-9][02468ACE](?::[A-F0-9]{2}){0,2}(?::[A-F0-9]?)?")
 _MAC_DEFAULT = "BC:24:11"
-# Seconds: between the reading and the writing of another run there are two requests at most.
+# Seconds. Another run sends at most two requests between its reading and its write.
 _SETTLES = 1.0
 _REBALANCES: Mapping[str, Version] = {"": (9, 2)}
 
@@ -150,7 +150,7 @@ def _registered(value: Any) -> frozenset[str]:
 def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the options. Raises PermissionDenied if PVE has left some out.
 
-    Without Sys.Audit its answer has a few of them, and registered tags would seem to be missing.
+    Without Sys.Audit, PVE returns only a few options, so registered tags would seem to be missing.
     """
     if "description" not in answer:
         raise PermissionDenied(
@@ -164,8 +164,9 @@ def _whole(answer: Mapping[str, Any], _keys: Mapping[str, str]) -> Mapping[str, 
 
 
 def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the same. Raises any refusal that needs no reading of the options; one request for the
-    version, if a sub-key depends on one.
+    """Return `desired` unchanged. Raises any refusal that does not depend on the present options.
+
+    One request for the version if a sub-key depends on it.
     """
     if not desired.present:
         _require_removable(desired)
@@ -177,7 +178,7 @@ def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
 
 
 def _newer_values(desired: DesiredResource) -> list[tuple[str, Version]]:
-    """Return the values of sub-keys that only some versions have, with their first version."""
+    """Return the values of sub-keys that older versions do not have, with their first version."""
     found: list[tuple[str, Version]] = []
     for string in STRINGS:
         for key, text in desired.values.get(string.option, {}).items():

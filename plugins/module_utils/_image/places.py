@@ -39,9 +39,9 @@ class TemplatePlace:
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """The version of an image, and the nodes and storages that it is wanted on.
+    """The version of an image, and the nodes and storages for its templates.
 
-    Without nodes, all nodes that are online. The first of the storages that a node has is used.
+    Without nodes, all online nodes count. A node uses the first of the storages that it has.
     """
 
     image: Image
@@ -67,10 +67,10 @@ def candidate_name(image: Image, node: str) -> str:
 
 
 def places_of(wanted: ImageRequest, cluster: Row, guests: Sequence[Row]) -> list[TemplatePlace]:
-    """Return the places of a version, a shared storage once.
+    """Return the places of a version; a shared storage is one place.
 
     `cluster` is the result of module cluster_info, `guests` are the guests of the cluster. Raises
-    ConfigurationError for a node that is unknown, offline, or has none of the storages.
+    ConfigurationError for a node that is unknown or offline, or that has none of the storages.
     """
     by_place: dict[tuple[str, str], list[str]] = {}
     for node in _nodes(wanted, cluster):
@@ -93,7 +93,7 @@ def _nodes(wanted: ImageRequest, cluster: Row) -> list[str]:
 
 
 def _storage_on(node: str, wanted: ImageRequest, cluster: Row) -> Row:
-    """Return the first of the storages that a node has and that takes the disks of the kind."""
+    """Return the first storage that the node has and that accepts disks of this kind of guest."""
     rows = {row["storage"]: row for row in cluster["storages"]}
     for name in wanted.storages:
         row = rows.get(name)
@@ -119,10 +119,10 @@ def _misplaced(image: Image, answer: str) -> ConfigurationError:
 def _places(
     image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]
 ) -> list[TemplatePlace]:
-    """Return the place of a storage with its template, if there is one.
+    """Return the places of the nodes with a storage, each with its template if there is one.
 
-    Nodes that have a template on another storage have a place of their own: it serves no other
-    node, and a second template of the version would be ambiguous there.
+    A node with a template on another storage gets a place of its own: that template serves no other
+    node, and a second template of the version would be ambiguous on this node.
     """
     published = [row for row in _templates(image, guests) if row["node"] in nodes]
     there = [row for row in published if _is_on(row, storage)]
@@ -137,7 +137,7 @@ def _places(
 
 
 def _is_on(row: Row, storage: str) -> bool:
-    """Return whether a template has a disk on a storage; without its disks, it counts as there."""
+    """Return whether a template has a disk on a storage; True if its disks are not known."""
     storages: set[str] = set()
     for value in (row.get("config") or {}).values():
         if not isinstance(value, Mapping) or value.get("cloudinit"):
@@ -177,8 +177,10 @@ def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
 def prunable(
     name: str, keep: int, guests: Sequence[Row], places: Iterable[TemplatePlace]
 ) -> list[dict[str, Any]]:
-    """Return the templates of an image to prune: in each place, the newest `keep` versions stay,
-    and so do they on each node without a place. Templates without a version stay as well.
+    """Return the templates of an image to prune.
+
+    The newest `keep` versions are kept in each place, and on each node without a place. Templates
+    without a version are kept too.
     """
     nodes_of = {node: place.serves for place in places for node in place.serves}
     of_place: dict[tuple[str, ...], list[Row]] = {}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which tasks are wanted, read from options (pure)."""
+"""The filters for tasks, read from options (pure)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _USER = re.compile(r"[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+(?:![A-Za-z][A-Za-z0-9.\-_
 
 @dataclass(frozen=True)
 class Query:
-    """The wanted tasks: a filter that is None or empty matches all. Times are seconds since the
-    epoch; `limit` is the number of tasks at most.
+    """The filters for tasks; a filter that is None or empty matches all tasks. Times are seconds
+    since the epoch; `limit` is the maximum number of tasks.
     """
 
     limit: int
@@ -40,7 +40,7 @@ class Query:
     def parameters(self) -> dict[str, Any]:
         """Return the filters that the node itself applies.
 
-        PVE's own filter C(errors) has tasks with warnings too (API2/Tasks.pm).
+        PVE's own filter C(errors) also matches tasks with warnings (API2/Tasks.pm).
         """
         found: dict[str, Any] = {
             "source": "all",
@@ -59,7 +59,7 @@ class Query:
     def matches(self, task: Task) -> bool:
         """Return whether a task passes every filter.
 
-        PVE's filter of users finds parts of names, and takes one type only.
+        PVE also matches parts of the names of users, and filters by one type only.
         """
         if self.types and task.type not in self.types:
             return False
@@ -69,7 +69,7 @@ class Query:
 
 
 def read_query(params: Mapping[str, Any], now: float) -> Query:
-    """Return the query of the options; `now` is in seconds since the epoch.
+    """Return the query that the options describe; `now` is in seconds since the epoch.
 
     Raises ValidationFailed.
     """
@@ -114,7 +114,7 @@ def read_upid(text: str) -> Upid:
 
 
 def _moment(params: Mapping[str, Any], option: str, now: float) -> int | None:
-    """Return a time in seconds since the epoch, from a time or from an age."""
+    """Return a time or an age as seconds since the epoch."""
     text = params.get(option)
     if text is None:
         return None

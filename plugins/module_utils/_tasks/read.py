@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the tasks of nodes, each node side by side."""
+"""Reads the tasks of several nodes at the same time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .row import REMOVALS, Task, newest_first, removals_of, task_of
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# A node's log of tasks holds some 2,000 at most (pve-common, RESTEnvironment.pm, active_workers),
-# and PVE reads all of it for each request.
+# A node's list of tasks has at most about 2,000 tasks (pve-common, RESTEnvironment.pm,
+# active_workers), and PVE reads the whole list for each request.
 _PAGE = 500
 _WORKERS = 8
 # A node that does not answer must not hold up the others for long.
@@ -35,7 +35,8 @@ def read_tasks(
 ) -> dict[str, list[Task] | FleetError]:
     """Return the matching tasks of each node, the newest first, or the error of the node.
 
-    At least one request a node, one more for each further 500 tasks until `query.limit` are found.
+    At least one request a node, and one more for each further 500 tasks, until `query.limit` tasks
+    are found.
     """
     names = sorted(nodes)
 
@@ -59,7 +60,7 @@ def read_task(client: Reader, upid: Upid) -> Task:
 def read_removals(
     client: Client, nodes: Iterable[str], since: int | None = None, vmid: int | None = None
 ) -> dict[int, int]:
-    """Return when the last guest of a number was removed, by VMID, as far as nodes answer.
+    """Return the time when the last guest of each VMID was removed, as far as nodes answer.
 
     Two requests a node, for VMs and for containers. Times are seconds since the epoch.
     """

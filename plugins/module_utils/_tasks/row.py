@@ -15,7 +15,7 @@ from .._core.quantities import whole_number
 from .._core.times import iso
 
 RUNNING, OK, WARNING, FAILED, UNKNOWN = "running", "ok", "warning", "failed", "unknown"
-# Types of tasks that remove a guest: afterwards its number can be another guest's.
+# Types of tasks that remove a guest; afterwards, another guest can have its VMID.
 REMOVALS = ("qmdestroy", "vzdestroy")
 # Fields that the ID of a task also contains.
 _PARTS = frozenset(("user", "type", "id", "starttime"))
@@ -42,7 +42,7 @@ class Task:
 
     @property
     def vmid(self) -> int | None:
-        """The number of the guest that the task is about, or None."""
+        """The VMID of the guest that the task concerns, or None."""
         return whole_number(self.id)
 
     @property
@@ -54,8 +54,8 @@ class Task:
 def task_of(row: Mapping[str, Any], node: str) -> Task:
     """Return the task of a row that this node lists.
 
-    A running task has its token within the user, a finished task has it apart (pve-manager,
-    API2/Tasks.pm, node_tasks). Fields that the row lacks are taken from the ID of the task.
+    The token is part of the user in a running task, and a separate field in a finished task
+    (pve-manager, API2/Tasks.pm, node_tasks). The ID of the task provides fields that the row lacks.
     """
     if not row.keys() >= _PARTS:
         upid = parse_upid(row["upid"])
@@ -80,7 +80,8 @@ def task_of(row: Mapping[str, Any], node: str) -> Task:
 
 
 def status_of(exitstatus: str | None) -> str:
-    """Return how a task ended, or that it runs (pve-common, Tools.pm, upid_normalize_status_type).
+    """Return the status of a task by its exit status (pve-common, Tools.pm,
+    upid_normalize_status_type).
 
     A task whose worker was killed has no exit status, or C(unexpected status).
     """
@@ -90,13 +91,13 @@ def status_of(exitstatus: str | None) -> str:
 
 
 def newest_first(tasks: Iterable[Task]) -> list[Task]:
-    """Return the tasks, each once, the last started first."""
+    """Return each task once, the latest start first."""
     by_upid = {task.upid: task for task in tasks}
     return sorted(by_upid.values(), key=lambda task: (task.started, task.upid), reverse=True)
 
 
 def removals_of(tasks: Iterable[Task]) -> dict[int, int]:
-    """Return when the last guest of a number was removed, by VMID, in seconds since the epoch."""
+    """Return the time when the last guest of each VMID was removed, in seconds since the epoch."""
     found: dict[int, int] = {}
     for task in tasks:
         if task.removes and task.vmid is not None:

@@ -4,8 +4,8 @@
 
 """The work of module task: waits for a task of Proxmox VE, or stops it.
 
-Source: pve-manager, PVE/API2/Tasks.pm, stop_task: a user stops the own tasks, and all with
-Sys.Modify on the node.
+Source: pve-manager, PVE/API2/Tasks.pm, stop_task: users can stop their own tasks, and all tasks if
+they have Sys.Modify on the node.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _UNKNOWN_YET = ("ended", "duration")  # only the list of the node has them
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Wait for a task or stop it, and return how it ended. Check mode stops nothing, and does not
-    wait for a task that runs.
+    """Wait for a task or stop it, and return its result. Check mode neither stops a task nor waits
+    for it.
 
-    Raises the error of a task that failed, unless it was to be stopped.
+    Raises the error of a failed task, except with C(state=stopped).
     """
     upid = read_upid(params["upid"])
     timeout = validate.count(params.get("task_timeout"), 300, "task_timeout")
@@ -65,7 +65,7 @@ def plan_stop(task: Task) -> Plan:
 
 
 class _TaskStop(Resource[Result]):
-    """A task that is stopped."""
+    """A task of Proxmox VE that this run stops."""
 
     def __init__(self, client: Client, upid: Upid, timeout: int) -> None:
         self.client = client
@@ -79,7 +79,7 @@ class _TaskStop(Resource[Result]):
         return plan_stop(self.task)
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: a task that still runs is stopped again."""
+        """Return the check after a lost answer: a task that still runs is stopped again."""
         return lambda: None if self.replan((), True).changed else True
 
     def await_final(self) -> tuple[str, ...]:

@@ -60,11 +60,11 @@ class TaskGuests:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the tasks that match all filters. Nothing is written, in check mode or out of it.
+    """Return the tasks that match all filters. Nothing is written.
 
-    One request for the listing, two for each node about removed guests, one for its tasks, and with
-    logs one for each task. A node that cannot be read is listed in C(missing); the task fails if no
-    node can be read.
+    One request for the listing, and for each node two for removed guests and one for its tasks.
+    With logs, one more for each task. A node that cannot be read is listed in C(missing); the task
+    fails if no node can be read.
     """
     query = read_query(params, client.clock.time())
     upid = read_upid(params["upid"]) if params.get("upid") is not None else None
@@ -132,7 +132,7 @@ def _require_removed(query: Query, tag: str | None, label: str) -> None:
 
 
 def _nodes(params: Mapping[str, Any], cluster: ClusterState, upid: Upid | None) -> list[str]:
-    """Return the nodes whose tasks are wanted. Raises ConfigurationError for an unknown one."""
+    """Return the nodes whose tasks are wanted. Raises ConfigurationError for an unknown node."""
     node = params.get("node")
     if upid is not None:
         node = upid.node
@@ -155,9 +155,10 @@ def _online(cluster: ClusterState) -> list[str]:
 def _read_one(
     client: Client, query: Query, upid: Upid, guests: TaskGuests
 ) -> list[Task] | FleetError:
-    """Return the task of an ID. Raises NotFound if the node does not know it.
+    """Return the task with an ID. Raises NotFound if the node does not know the task.
 
-    The list of the node has its end time; a task that is too old for the list is read by its ID.
+    The node's list has the end time of a task. A task that is too old for the list is read by its
+    ID.
     """
     about = replace(
         query, since=upid.starttime, until=upid.starttime, types=frozenset((upid.type,))
@@ -193,7 +194,7 @@ def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
 
 
 def _vm_of(task: Task, guests: TaskGuests) -> dict[str, Any]:
-    """Return name and tenant of the VM of a task, None if the task does not concern a VM."""
+    """Return the name and the tenant of a task's VM, both None if the task concerns no VM."""
     row = guests.vm_of(task)
     if row is None:
         return {"name": None, "tenant": None}
