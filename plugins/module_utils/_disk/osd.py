@@ -259,7 +259,7 @@ def _plan_absent(wanted: WantedOsd, osdid: int | None, state: OsdState) -> Plan:
 
 
 def shown(wanted: WantedOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
-    """Return the OSD as it is after the plan, None if it does not exist then."""
+    """Return the OSD after the plan, or None if it does not exist then."""
     if not wanted.present:
         return None
     osdid = find_osd(wanted, state)

@@ -85,7 +85,7 @@ def shown(disk: Row) -> dict[str, Any]:
 
 
 def _read_plan(client: Api, wanted: WantedDisk) -> PlannedStep:
-    """Return the plan for the disk as it is now; one request, and more for a disk to wipe."""
+    """Return the plan for the present disk; one request, and more if the disk is wiped."""
     disks = read_disks(client, wanted.node)
     disk = find_disk(disks, wanted.path, wanted.node, wanted.attempted)
     uses: Sequence[str] = ()

@@ -64,7 +64,7 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
 
 
 def _read_plan(client: Api, wanted: WantedOsd) -> PlannedStep:
-    """Return the plan for the OSD as it is now; one request, and another for its disk."""
+    """Return the plan for the present OSD; one request, and another one if its disk is named."""
     disks = read_disks(client, wanted.node) if wanted.dev else []
     tree = client.get(
         *("nodes", wanted.node, "ceph", "osd"),

@@ -93,7 +93,7 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
 def _with_definition(client: Api, wanted: WantedStorage, planned: PlannedStep) -> PlannedStep:
     """Return the plan that defines a storage on an existing disk storage.
 
-    One request, and another one for the nodes if the definition or a part of it is missing.
+    One request, and one for the nodes if the definition or a part of it is missing.
     """
     reading = read_resource(STORAGE, client, {"name": wanted.name})
     desired = desired_definition(wanted, reading.values)

@@ -114,7 +114,9 @@ def _sent(name: str, before: Interfaces, after: Interfaces) -> Settings:
 
 
 def _released(name: str, before: Interfaces, after: Interfaces) -> Settings:
-    """Return an interface without ports and gateways that are removed or move to another one."""
+    """Return an interface without ports that are removed or move to another interface, and without
+    a gateway that moves.
+    """
     old, new = before[name], after[name]
     settings = dict(old)
     for key in PORT_KEYS:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The directory of a storage's snippets, as it is mounted on the machine where the task runs."""
+"""The directory of a storage's snippets, mounted on the machine that runs the task."""
 
 from __future__ import annotations
 

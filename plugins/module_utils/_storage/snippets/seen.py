@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lists the snippets that a node sees, and writes a new one that must become visible to it."""
+"""Lists the snippets that a node sees, and writes new snippets, which the node must see."""
 
 from __future__ import annotations
 
