@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The backup jobs of the guests of a list: planned with the guests, and kept after them."""
+"""The backup jobs of the guests of a list: planned with the guests, and written after them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 def planned_jobs(
     params: Mapping[str, Any], client: Client, plans: Sequence[PlannedGuest], cluster: ClusterState
 ) -> JobsOutcome | None:
-    """Return the jobs as they would be.
+    """Return a preview of the jobs.
 
-    None if no guest of the list has the option C(backup), or if the jobs are left to another run.
-    Raises every refusal before the first write.
+    None if no guest of the list has the option C(backup), or if C(backup_jobs) is false. Raises
+    every refusal before the first write.
     """
     if params.get("backup_jobs") is False:
         return None
@@ -52,7 +52,7 @@ def planned_jobs(
 def maintained_jobs(
     client: Client, outcomes: Sequence[VmOutcome], planned: JobsOutcome | None
 ) -> JobsOutcome | None:
-    """Return the jobs after the guests were worked on, written if they differ."""
+    """Write the jobs that differ after the work on the guests, and return the outcome."""
     if planned is None:
         return None
     vmids = {id(one.planned): _vmid_of(one) for one in outcomes}
@@ -68,7 +68,7 @@ def _declared(
 ) -> list[DeclaredGuest]:
     """Return the guests with the option C(backup) that exist or will exist (pure).
 
-    PVE itself takes a removed guest out of the jobs. A template is in none.
+    PVE itself deletes a removed guest from the jobs. A template is in no job.
     """
     found = [declared_guest(planned, vmid_of(planned)) for planned in plans]
     return [guest for guest in found if guest is not None]
@@ -110,7 +110,7 @@ def _vmid_of(outcome: VmOutcome) -> int | None:
 def with_jobs(
     result: Result, found: Sequence[tuple[str, JobsOutcome]], *, check_mode: bool
 ) -> Result:
-    """Return the result of the guests with the jobs of each site (pure)."""
+    """Return the result of the guests, with the jobs of each site added (pure)."""
     rows: list[dict[str, Any]] = []
     diffs: list[Any] = list(result.diff) if isinstance(result.diff, list) else []
     others: list[dict[str, Any]] = []

@@ -39,9 +39,9 @@ def find_creations_in_progress(
     """Return the unfinished guests of the scope that are not in the list, and warnings. Warnings
     also name VMs that a restore is writing. `cluster` has the guests of one kind.
 
-    The configuration of a VM is read if the VM may be in the scope: PVE is still creating it, so
-    that it has no name, tags or pool yet, or it has no tenant tag and a VMID that this tenant's VM
-    of that name could have.
+    The configuration of a VM is read if the VM may be in the scope. Either PVE is still creating
+    it, and it has no name, tags or pool yet; or it does not have the tag of this tenant, but is in
+    the pool of the scope or, without a pool, has a VMID that the tenant's VM of its name could get.
     """
     if scope.tenant_tag is not None:
         cluster = with_names(client, cluster)
@@ -74,7 +74,7 @@ def find_creations_in_progress(
 
 
 def _is_in(client: Client, kind: Kind, row: VmRow, scope: PruneScope, seconds: float) -> bool:
-    """Return whether an unfinished VM is in the scope, once that can be read.
+    """Wait until the owner of an unfinished VM can be read, and return whether it is in the scope.
 
     PVE puts a VM into its pool when it is complete (qemu-server: clone_vm, create_vm). Raises
     TaskTimeout after `seconds`.
@@ -96,7 +96,7 @@ def is_creation_in(scope: PruneScope, config: Mapping[str, Any], pool: str | Non
 
 
 def within(row: VmRow, scope: PruneScope) -> bool:
-    """Return whether a VM is in a scope: it has that tenant's tag alone, and that pool (pure)."""
+    """Return whether a VM has only the tenant tag of a scope, and is in its pool (pure)."""
     if not owns(scope.tenant_tag, row.tags, scope.prefix):
         return False
     return scope.pool in (None, row.pool)
@@ -104,13 +104,13 @@ def within(row: VmRow, scope: PruneScope) -> bool:
 
 @dataclass(frozen=True)
 class _LikelyVmids:
-    """How the VMs of the run get their VMIDs."""
+    """The VMID ranges of the run, and whether VMIDs are derived from names."""
 
     vmid_ranges: tuple[VmidRange, ...]
     by_name: bool
 
     def could_give(self, vmid: int, tag: str, name: str) -> bool:
-        """Return whether the VM of that name and tenant may have got the number."""
+        """Return whether a VM of this name and tenant could have got the VMID."""
         if not self.by_name:
             return any(first <= vmid <= last for first, last in self.vmid_ranges)
         return any(
@@ -126,7 +126,7 @@ def _likely_vmids_of(params: Mapping[str, Any]) -> _LikelyVmids:
 
 
 def _may_be_in_progress(row: VmRow, scope: PruneScope, vmids: _LikelyVmids) -> bool:
-    """Return whether a VM outside the scope may be an unfinished one in it (pure)."""
+    """Return whether a VM that seems outside the scope may be an unfinished VM of it (pure)."""
     if row.lock in CREATION_LOCKS:
         return not within(row, scope)
     if scope.tenant_tag is None:

@@ -4,7 +4,7 @@
 
 """Execute the plans of a list in parallel, within limits.
 
-A failure is the outcome of its VM only.
+A failure affects only its own VM.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from .reservations import LiveView, Reservations
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Beyond the tasks that run at once: VMs whose tasks are done and whose guest is waited for.
+# Workers in addition to the concurrent tasks, for VMs that only wait for their guest.
 SPARE_WORKERS = 16
 
-# States in which a VM that was running runs in the end.
+# Desired states in which a running VM must be running again when the run ends.
 _RUNS_AGAIN = frozenset(("present", "started", "restarted", "reset", "resumed"))
 
 Before = Callable[[PlannedGuest], None]
@@ -48,16 +48,16 @@ Before = Callable[[PlannedGuest], None]
 
 @dataclass(frozen=True)
 class VmOutcome:
-    """The outcome of one VM: a result or an error. Neither means that the VM was not changed."""
+    """The outcome of one VM: a result or an error. Without either, the VM was not changed."""
 
     planned: PlannedGuest
     result: Result | None = None
     error: FleetError | None = None
-    vmid: int | None = None  # of a VM that was made before it failed
+    vmid: int | None = None  # at an error, because the creation may have got another VMID
 
 
 class Admission:
-    """Admits the tasks of one VM; the room of its first task is taken before its worker begins."""
+    """Admits the tasks of one VM; `held` are the resources reserved for its first task."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Admission:
     @contextmanager
     def admit(self, path: tuple[str | int, ...], data: Mapping[str, Any]) -> Iterator[None]:
         if self._slot is not None and takes_down(path):
-            self.give_back()  # a VM that waits holds nothing that earlier VMs need
+            self.give_back()  # a waiting VM must not hold resources that earlier VMs need
             self._slot.await_slot()
         wanted = resources_of(path, data, self._storages)
         if self._held != wanted:
@@ -95,7 +95,7 @@ class Admission:
             self._limiter.leave(held, well=well)
 
     def end_slot(self, error: FleetError | None) -> None:
-        """Let the next VM go down, once this one runs again.
+        """Let the next VM go down when this VM runs again.
 
         Raises TaskTimeout if it does not start.
         """
@@ -104,7 +104,7 @@ class Admission:
             self._slot.end(error)
 
     def give_slot_up(self) -> None:
-        """Let no other VM go down: the run ended in an error that is not the VM's."""
+        """Let no other VM go down, because an error outside this VM ended the run."""
         if self._slot is not None:
             self._slot.give_up()
 
@@ -130,7 +130,7 @@ class RebootSlot:
         self._timeout = vm_plan.context.settings.task_timeout
 
     def await_slot(self) -> None:
-        """Return when the VM may go down, at once if it already is. Raises Conflict."""
+        """Wait until the VM may go down; return at once if it is down already. Raises Conflict."""
         if not self._reboots.is_down(self._actual.vmid):
             self._reboots.enter(
                 self._actual.vmid, self._candidate, lambda: self._client.clock.sleep(0)
@@ -155,7 +155,7 @@ class RebootSlot:
         self._reboots.leave(self._actual.vmid, runs=False)
 
     def _runs(self, timeout: float) -> bool:
-        """Return whether the VM runs, at the latest after `timeout` seconds.
+        """Wait for the VM to run, at most `timeout` seconds, and return whether it runs.
 
         The task of a reboot ends when the guest is off; qmeventd starts it right after
         (qemu-server: `qm cleanup`).
@@ -191,7 +191,7 @@ class Executor:
         self._planned_at = planned_at
 
     def execute(self, plans: list[PlannedGuest], before: Before | None = None) -> list[VmOutcome]:
-        """Return the outcome of each VM, in order; `before` may raise to refuse one."""
+        """Return the outcome of each VM, in order; `before` may raise to refuse a VM."""
         limiter = ConcurrencyLimiter(self._limits, self._clock.monotonic)
         outcomes: list[VmOutcome | None] = [None] * len(plans)
         waiting: list[
@@ -229,7 +229,7 @@ class Executor:
         spare = self._limits.ahead or SPARE_WORKERS
         try:
             all_at_once(worker, min(len(waiting), (self._limits.all or len(waiting)) + spare))
-        # such as the end of the task's time: who is at work stops at its next pause
+        # such as a timeout of the Ansible task: each worker stops at its next pause
         except BaseException:
             self._clock.stop()
             limiter.close()
@@ -237,7 +237,7 @@ class Executor:
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _slot_of(self, planned: PlannedGuest, vm_plan: GuestPlan[Any]) -> RebootSlot | None:
-        """Return the turn of a VM that runs and is to run when all is done, or None."""
+        """Return the reboot slot of a running VM that must run again in the end, or None."""
         actual, desired = vm_plan.actual, planned.item.desired
         if actual is None or not actual.running:
             return None
@@ -310,7 +310,7 @@ def preview_all(plans: list[PlannedGuest]) -> list[VmOutcome]:
 
 
 def _storages(vm_plan: GuestPlan[Any]) -> frozenset[Resource]:
-    """Return the storages that a new VM's disks are made on."""
+    """Return the storages on which the disks of a new VM are created."""
     if vm_plan.draft is None:
         return frozenset()
     draft = vm_plan.draft

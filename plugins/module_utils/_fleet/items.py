@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The desired VMs of a list: the options for all, of a VM's class and its own, merged (pure)."""
+"""The desired VMs of a list: options for all VMs, of the class and of the VM, merged (pure)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class VmItem:
 
     @property
     def label(self) -> str:
-        """The VM as a list of several shows it: with its tenant."""
+        """The name of the VM with its tenant, as lists of several VMs show it."""
         name = self.desired.guest.name or f"{self.kind.kind.noun} {self.desired.guest.vmid}"
         if self.desired.guest.tenant:
             return f"{self.desired.guest.tenant}/{name}"
@@ -83,7 +83,7 @@ class VmItem:
 
 @dataclass(frozen=True)
 class PruneScope:
-    """The VMs that may be pruned: all of a tenant, of a pool, or of the tenant within the pool."""
+    """The VMs that may be pruned: all VMs of a tenant, of a pool, or of a tenant in a pool."""
 
     tenant_tag: str | None
     prefix: str
@@ -114,7 +114,7 @@ class Estate:
 
 
 def read_items(params: Mapping[str, Any], client: Client) -> list[VmItem]:
-    """Return the VMs to work on, in the order of the list. Raises one error with every mistake."""
+    """Return the VMs to work on, in the order of the list. Raises one error with all mistakes."""
     return read_estate(params, client).items
 
 
@@ -123,8 +123,9 @@ def read_estate(
 ) -> Estate:
     """Parse the options of a task. Raises FleetError for a mistake in any of them.
 
-    The client is only asked for its version, and only if an option is not in the schema; without a
-    client such names are not checked. With `sites`, only VMs of these sites are included.
+    The client is only asked for the version of PVE, and only if an option is not in the schema.
+    Without a client, such options are not checked. With `sites`, only VMs of these sites are
+    included.
     """
     params, given = fold_defaults(params), params
     listed = read_listed(params)
@@ -199,7 +200,7 @@ def fold_defaults(params: Mapping[str, Any], kind: ListKind = VMS) -> dict[str, 
 def merge(
     params: Mapping[str, Any], own: Mapping[str, Any], kind: ListKind = VMS
 ) -> dict[str, Any]:
-    """Return the options of one guest: its own over its class, over the options for all guests.
+    """Return the options of one guest: its own override its class, which overrides the shared ones.
 
     Raises FleetError for a class that does not exist.
     """
@@ -213,7 +214,7 @@ def merge(
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = lay_over(merged, layer)
-    merged["class"] = None  # it is part of the rest now
+    merged["class"] = None  # its options are merged already
     return with_defaults(specs.whole, merged)
 
 
@@ -252,7 +253,7 @@ def removal_of(
 def removal_listed(
     params: Mapping[str, Any], own: Mapping[str, Any], kind: ListKind = VMS
 ) -> dict[str, Any]:
-    """Return the options to remove a listed guest; others, as a missing class, are ignored."""
+    """Return the options that remove a listed guest; others, even a missing class, are ignored."""
     shared = {name: params.get(name) for name in _OF_LISTED_REMOVAL}
     label = own.get("class") or params.get("class")
     content = _classes_of(params, own).get(str(label))

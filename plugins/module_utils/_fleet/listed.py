@@ -20,7 +20,7 @@ from .tenants import TenantSettings, read_settings, settings_of, site_of
 
 @dataclass(frozen=True)
 class ListEntry:
-    """One entry of the list: its place, its own options, and which VM it names."""
+    """One entry of the list: its place, its own options, and the identity of its VM."""
 
     index: int
     kind: ListKind
@@ -227,7 +227,7 @@ def require_one_tenant(tenants: Sequence[str]) -> str:
 
 
 def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) -> None:
-    """Raise ValidationFailed for entries with the tag of a tenant that spell it otherwise."""
+    """Raise ValidationFailed for entries with the tenant's tag that spell its name differently."""
     misspelt = [entry.label for entry in others if entry.tag == tag.lower()]
     if not misspelt:
         return
@@ -241,7 +241,7 @@ def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) ->
 
 
 def _refused(wrong: Sequence[_Mistake]) -> FleetError:
-    """Return one error for the whole list, made of the errors of its VMs."""
+    """Return one error for the whole list that combines the errors of its VMs."""
     failures: list[Failed] = []
     details: list[dict[str, Any]] = []
     reasons: set[str] = set()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pace of a run: resources of tasks, VMs that may be down at once, how far it is."""
+"""The pace of a run: resources of tasks, VMs that may be down at the same time, progress."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ from .._resource.plan import Plan
 # Requests below `status` that take a running VM down.
 _DOWN = frozenset(("reboot", "reset", "shutdown", "stop"))
 _OFF = frozenset(("shutdown", "stop"))
-_WAKEUP = 1.0  # seconds after which a waiting VM looks whether the run was given up
+_WAKEUP = 1.0  # seconds between two checks of a waiting VM whether the run was given up
 
 
 @dataclass(frozen=True)
 class RebootCandidate:
-    """A VM that will be restarted, and the VMs that its own rules keep away."""
+    """A VM that will be restarted, and the selectors of its anti-affinity rules."""
 
     row: VmRow
     apart_from: tuple[VmSelector, ...] = ()
 
     def excludes(self, other: RebootCandidate) -> bool:
-        """Return whether both must not be down at once: apart, or both apart from a third."""
+        """Return whether anti-affinity forbids that both VMs are down at the same time.
+
+        The rules of one VM match the other, or both VMs have a selector in common.
+        """
         if set(self.apart_from) & set(other.apart_from):
             return True
         return self._keeps_away(other) or other._keeps_away(self)
@@ -78,9 +81,9 @@ class RebootQueue:
         self._lost: str = ""
 
     def enter(self, vmid: int, candidate: RebootCandidate, pause: Callable[[], None]) -> None:
-        """Return when the VM may go down. `pause` raises when the run was given up.
+        """Wait until the VM may go down. `pause` raises if the run was given up.
 
-        Raises Conflict when an earlier VM does not run again.
+        Raises Conflict if an earlier VM does not run again.
         """
         with self._changed:
             while True:
@@ -94,7 +97,7 @@ class RebootQueue:
             self._taken += 1
 
     def leave(self, vmid: int, *, runs: bool) -> None:
-        """Note that a VM runs again, or that it does not."""
+        """Note whether a VM runs again."""
         with self._changed:
             candidate = self._down.pop(vmid, None)
             if candidate is None:
@@ -157,7 +160,7 @@ class RunProgress:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count a VM as running, and at the end as done."""
+        """Count a VM as at work, and as done when the block ends."""
         with self._lock:
             self._busy += 1
         try:

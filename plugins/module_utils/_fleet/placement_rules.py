@@ -55,7 +55,7 @@ class PlacementKeeper:
         require_allowed(self.plan(), self._client)
 
     def plan(self) -> KeptPlan:
-        """Return the plan of the guests as they are planned; empty if no guest sets C(keep).
+        """Return the plan of the HA rules for the guests as planned; empty if none sets C(keep).
 
         Two requests. Raises FleetError.
         """
@@ -82,7 +82,7 @@ class PlacementKeeper:
         return plan_kept(kept, state, self._client)
 
     def _others(self) -> list[VmRow]:
-        """Return the guests that the list does not have and that stay."""
+        """Return the guests that are not in the list and are not removed."""
         listed = {vmid for one in self._plans for vmid in vmids_of(one)}
         left_out = listed | self._leaving
         return [row for row in self._cluster.guests if row.vmid not in left_out]
@@ -120,7 +120,8 @@ def kept_of(
 ) -> KeptPlacement:
     """Return the placement to keep (pure).
 
-    `others` are the guests that are not in the list, `shown` the results of guests by their place.
+    `others` are the guests that are not in the list, `shown` the results of guests by list and
+    index.
     """
     guests: list[PlacedGuest] = []
     rows: list[VmRow] = []
@@ -153,7 +154,7 @@ def _with_result(row: VmRow, shown: Mapping[str, Any]) -> VmRow:
 
 
 def _shown(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
-    """Return the guests as results show them, by their place."""
+    """Return the guests as their results show them, by list and index."""
     found: dict[tuple[str, int], Any] = {}
     for outcome in outcomes:
         item = outcome.planned.item
@@ -163,7 +164,7 @@ def _shown(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
 
 
 def local_storages(planned: PlannedGuest, cluster: ClusterState) -> list[str]:
-    """Return the storages of a guest that only its node has (pure)."""
+    """Return the storages of a guest that are not shared (pure)."""
     if planned.vm_plan is None or planned.vm_plan.config is None:
         return []
     local = {row.storage for row in cluster.storages if not row.shared}

@@ -34,13 +34,13 @@ from .reservations import PlanningView, row_of
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# VMs that are read at once.
+# VMs that are read at the same time.
 READERS = 10
 
 
 @dataclass(frozen=True)
 class PlannedGuest:
-    """The plan of one VM, or its error. `row` is the VM as decisions about the others see it."""
+    """The plan of one VM, or its error. `row` is the VM as the plans of other VMs see it."""
 
     item: VmItem
     vm_plan: GuestPlan[Any] | None = None
@@ -85,8 +85,8 @@ class Planner:
         self.notes: tuple[str, ...] = ()  # problems while looking for VMs to prune
         self.leaving: frozenset[int] = frozenset()  # VMs that this run removes, if all goes well
         self._named: dict[str, list[VmItem]] = {}  # names that new VMs of this run will have
-        self._owners: dict[int, VmItem] = {}  # which item means the VM of a number
-        # new templates of this run by name and by number, and their places
+        self._owners: dict[int, VmItem] = {}  # the item of each VMID
+        # new templates of this run, by name and by VMID
         self._templates: dict[str, VmItem] = {}
 
     def plan(self, items: list[VmItem]) -> list[PlannedGuest]:
@@ -94,22 +94,22 @@ class Planner:
         return self.plan_located(self.look_up(items))
 
     def plan_again(self, items: list[VmItem]) -> list[PlannedGuest]:
-        """Return the plans of VMs whose earlier items had errors: other items mean them now."""
+        """Return new plans of VMs whose earlier items had errors, from other items."""
         for item in items:
             self._owners.pop(item.desired.guest.vmid, None)
         return self.plan(items)
 
     def withdraw(self, planned: PlannedGuest) -> None:
-        """Show later plans the present state of a guest, because its plan is not carried out."""
+        """Show later plans the current state of a guest whose plan is not carried out."""
         if planned.found is not None:
             self._planned.put(planned.found)
 
     def look_up(self, items: list[VmItem]) -> list[PlannedGuest]:
-        """Return which VM each item means, without a plan yet."""
+        """Return the VM of each item, without a plan."""
         located = self._locate(items)
         self._ask_nodes_of(located)
         if any(map(_is_unknown, located)):
-            # The listing may have had an old name of a VM that seems to be missing.
+            # The listing may have an outdated name of a VM that seems to be missing.
             located = self._locate(items)
         return located
 
@@ -139,8 +139,8 @@ class Planner:
     ) -> list[PlannedGuest]:
         """Return the plans that remove the VMs of the scope that are not in the list.
 
-        Templates are never removed. The listing takes the template flag from statistics, so that it
-        lacks the flag of a new template; therefore the nodes are asked.
+        Templates are never removed. The listing takes the template flag from statistics and does
+        not show it for a new template yet, so the nodes are asked.
         """
         unwanted: list[PlannedGuest] = []
         for kind in sorted(self._seen):
@@ -170,13 +170,13 @@ class Planner:
         return self._without_templates(self.plan(items))
 
     def _without_templates(self, unwanted: list[PlannedGuest]) -> list[PlannedGuest]:
-        """Return the plans of VMs to prune without the VMs whose configuration is a template's."""
+        """Return the plans of VMs to prune, except templates according to their configuration."""
         templates = list(filter(_is_template, unwanted))
         self.leaving -= all_vmids_of(templates)
         return still_unwanted(unwanted, templates)
 
     def current_row(self, planned: PlannedGuest) -> VmRow | None:
-        """Return the VM that an item means, with name and tags from its node, or None."""
+        """Return the row of an item's VM, with name and tags from its node, or None."""
         return None if planned.found is None else self._planned.row(planned.found.vmid)
 
     def _cluster_of(self, item: VmItem) -> ClusterState:
@@ -196,7 +196,7 @@ class Planner:
 
     def _locate(self, items: list[VmItem]) -> list[PlannedGuest]:
         located: list[PlannedGuest] = []
-        # If two tenants name one VM, its configuration decides who owns it.
+        # If items of two tenants refer to one VM, its configuration decides who owns it.
         owners: dict[tuple[int, str | None], VmItem] = {}
         for item in items:
             row = _row_in(self._cluster_of(item), item.desired.guest)
@@ -211,10 +211,10 @@ class Planner:
         return located
 
     def _ask_nodes_of(self, located: list[PlannedGuest]) -> None:
-        """Refresh names and power states, which are late in the listing; one request per node and
+        """Refresh names and power states, which the listing shows late; one request per node and
         kind.
 
-        Only the nodes of known guests are asked; all nodes if one was not found by its name.
+        Only the nodes of known guests are asked, or all nodes if a guest was not found by its name.
         """
         for kind in sorted(self._seen):
             of_kind = [one for one in located if one.item.kind.kind.type == kind]
@@ -227,7 +227,7 @@ class Planner:
             self._planned.see(seen, before - seen.vms.keys())
 
     def _read(self, planned: PlannedGuest) -> tuple[Actual | None, ClusterState] | FleetError:
-        """Return the VM that an item means, and the cluster state in which it was searched."""
+        """Return the VM of an item, and the cluster state in which it was searched."""
         if planned.error is not None:
             return planned.error
         context = self._context(planned.item)
@@ -236,7 +236,7 @@ class Planner:
         except FleetError as error:
             return error
         if actual is not None:
-            with suppress(FleetError):  # the plan meets the same error, which is remembered too
+            with suppress(FleetError):  # the plan gets the same error, which is cached too
                 planned.item.kind.flow.ask_ahead(context, actual)
         return actual, seen
 
@@ -292,7 +292,7 @@ class Planner:
                 )
 
     def _require_single(self, item: VmItem, actual: Actual) -> None:
-        """Raise Conflict if an earlier item of the list means the same VM."""
+        """Raise Conflict if an earlier item of the list refers to the same VM."""
         if item.pruned:
             return
         if item.desired.guest.state != "absent":
@@ -336,7 +336,7 @@ def _is_template(planned: PlannedGuest) -> bool:
 
 
 def _row_in(cluster: ClusterState, desired: Guest) -> VmRow | None:
-    """Return the row of the desired VM, None if it is missing or its name ambiguous (pure)."""
+    """Return the row of the desired VM, None if it is missing or its name is ambiguous (pure)."""
     try:
         return find_row(cluster, desired)
     except Conflict:
@@ -384,7 +384,7 @@ def row_after(vm_plan: GuestPlan[Any]) -> VmRow | None:
 
 
 def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
-    """Return the resources of the node that a VM will take beyond the listing's figures (pure)."""
+    """Return the resources that a VM will take of its node beyond the listed figures (pure)."""
     draft = vm_plan.draft
     if draft is None:
         return vm_plan.taken
@@ -393,7 +393,7 @@ def taken_by(vm_plan: GuestPlan[Any]) -> Capacity | None:
 
 
 def reserve(view: PlanningView, plan: GuestPlan[Any]) -> VmRow | None:
-    """Show a planned guest and the room that it takes to the plans of others; return its row."""
+    """Show a planned guest and its resources to the plans of other guests; return its row."""
     taken, row = taken_by(plan), row_after(plan)
     if taken is not None:
         view.take(taken)
@@ -403,7 +403,7 @@ def reserve(view: PlanningView, plan: GuestPlan[Any]) -> VmRow | None:
 
 
 def after_plan(client: Client, cluster: ClusterState, plan: GuestPlan[Any]) -> ClusterState:
-    """Return a cluster state with guests of both kinds as it will be after a plan."""
+    """Return the predicted cluster state after a plan, with guests of both kinds."""
     view = PlanningView(client, cluster)
     reserve(view, plan)
     return view.of(plan.context.desired.guest.kind.type).now()
@@ -415,15 +415,15 @@ def vmids_of(planned: PlannedGuest) -> set[int]:
 
 
 def all_vmids_of(planned: Iterable[PlannedGuest]) -> set[int]:
-    """Return the VMIDs that any of these items means (pure)."""
+    """Return the VMIDs of all these items (pure)."""
     return set().union(*map(vmids_of, planned))
 
 
 def mark_look_alikes(
     planned: list[PlannedGuest], cluster: ClusterState, scope: PruneScope
 ) -> list[PlannedGuest]:
-    """Return the plans, with an error for a new VM whose name differs from another's in case only
-    (pure).
+    """Return the plans, with an error for a new VM if a VM that is not listed has the same name in
+    other case (pure).
 
     DNS ignores the case of a name: the other VM would be pruned because of a typing error.
     """
@@ -458,7 +458,7 @@ def still_unwanted(unwanted: list[PlannedGuest], planned: list[PlannedGuest]) ->
 
 
 def with_leaving(planned: list[PlannedGuest], leaving: frozenset[int]) -> list[PlannedGuest]:
-    """Return the plans with `leaving` as the VMs that do not count in a quota (pure)."""
+    """Return the plans, with quotas that do not count the VMs in `leaving` (pure)."""
     found: list[PlannedGuest] = []
     for one in planned:
         vm_plan = one.vm_plan
@@ -475,9 +475,9 @@ def _with_leaving(context: RunContext[Any], leaving: frozenset[int]) -> RunConte
 
 
 def require_own(planned: list[PlannedGuest], planner: Planner) -> None:
-    """Raise Conflict if an entry to remove means a VM with another name or another tenant.
+    """Raise Conflict if an entry to remove refers to a VM with another name or tenant.
 
-    One such entry shows that the list is not the one its author had in mind, so nothing is removed.
+    One such entry suggests that the whole list is wrong, so nothing is removed.
     """
     foreign: list[str] = []
     for one in planned:
@@ -505,7 +505,7 @@ def require_own(planned: list[PlannedGuest], planner: Planner) -> None:
 
 
 def _describe_owner(row: VmRow, desired: Guest) -> str:
-    """Describe the VM in words; of another tenant's VM only its VMID is shown (pure)."""
+    """Describe the VM in words; only its VMID if it belongs to another tenant (pure)."""
     if is_of_others(desired.tenant_tag, row.tags, desired.tenant_prefix):
         return f"VM {row.vmid} belongs to another tenant"
     tags = ", ".join(row.tags) or "none"
@@ -515,7 +515,7 @@ def _describe_owner(row: VmRow, desired: Guest) -> str:
 def require_not_given_away(
     unwanted: list[PlannedGuest], items: list[VmItem], others: list[ListEntry], scope: PruneScope
 ) -> None:
-    """Raise Conflict if a VM to prune is listed under its name for another tenant (pure)."""
+    """Raise Conflict if the list has the name of a VM to prune for another tenant (pure)."""
     mine = {item.name_in_dns for item in items}
     elsewhere = {entry.name.lower() for entry in others}
     elsewhere -= {"", *mine}
@@ -537,7 +537,7 @@ def require_not_given_away(
 
 
 def out_of_list(cluster: ClusterState, scope: PruneScope, listed: set[int]) -> list[VmRow]:
-    """Return the VMs in a scope that no item of the list means, by VMID, templates too (pure)."""
+    """Return the VMs and templates in a scope that are not listed, sorted by VMID (pure)."""
     found: list[VmRow] = []
     for vmid, row in sorted(cluster.vms.items()):
         if vmid not in listed and within(row, scope):
@@ -546,7 +546,7 @@ def out_of_list(cluster: ClusterState, scope: PruneScope, listed: set[int]) -> l
 
 
 def not_pruned(cluster: ClusterState, scope: PruneScope) -> tuple[str, ...]:
-    """Return a warning for guests in the scope of a kind that the list does not have (pure)."""
+    """Return a warning for guests that stay because the list of their kind is empty (pure)."""
     kept = [row for row in cluster.others.values() if within(row, scope) and not row.template]
     if not kept:
         return ()

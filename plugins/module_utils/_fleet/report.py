@@ -25,9 +25,9 @@ from .placement_rules import RulesOutcome
 from .plan import PlannedGuest
 from .summary import ACTIONS, lines_of
 
-# The lines of a refused list name this many mistakes.
+# The report of a refused list names at most this many mistakes.
 _SHOWN_CAUSES = 20
-# The row of a VM that was not worked on because the run failed before.
+# The row of a VM in a run that failed before any VM was worked on.
 _NOT_WORKED_ON: Mapping[str, Any] = {
     "vmid": None,
     "node": None,
@@ -74,7 +74,7 @@ def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool
 
 
 def with_rules(result: Result, outcomes: Sequence[RulesOutcome]) -> Result:
-    """Return the result of the guests with the HA rules of their placement."""
+    """Return the result of the guests, with the results of their HA rules added."""
     results = [one for outcome in outcomes for one in outcome.results]
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     plan = [step for one in results for step in one.values["plan"]]
@@ -102,7 +102,7 @@ def with_rules(result: Result, outcomes: Sequence[RulesOutcome]) -> Result:
 
 
 def _joined_diffs(first: Any, more: Sequence[Any]) -> Any:
-    """Return the diffs of guests and of HA rules as one list; without rules the first one."""
+    """Return the diffs of guests and of HA rules as one list; without rules, the guests' diff."""
     if not more:
         return first
     guests = [] if isinstance(first, Mapping) else list(first or ())
@@ -112,9 +112,9 @@ def _joined_diffs(first: Any, more: Sequence[Any]) -> Any:
 def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str, Any]:
     """Return the values of a run that failed before any VM was worked on.
 
-    The message of the task has the cause, so a row has an error only if the VM itself has a
-    mistake. If any row has one, the details omit the other rows: a typing error must not be hidden
-    among them. The arguments may be the refused ones, of any shape.
+    The message of the task contains the cause; a row has an error only if its own VM has a
+    mistake. If any row has an error, only the rows with errors are returned, so a typing error is
+    easy to find. `arguments` may be invalid and have any shape.
     """
     own: dict[tuple[str, int], Mapping[str, Any]] = {}
     causes: list[str] = []
@@ -149,7 +149,7 @@ def _refused_rows(
 
 
 def _refused_row(of: ListKind, item: Any, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the identity of an item that nothing has checked, None if the run is not about it."""
+    """Return the identity of an unchecked item, or None if its tenant is not selected."""
     given: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
     tenant = _tenant_of(given, arguments)
     if not _is_chosen(tenant, arguments):
@@ -176,7 +176,7 @@ def _is_chosen(tenant: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the outcome in a row, without the VM itself and its plan."""
+    """Return a row with only the outcome, without the VM itself and its plan."""
     found = {key: row[key] for key in _SHORT}
     found["tenant"] = found["tenant"] or ""
     if "site" in row:
@@ -230,7 +230,7 @@ def row_of(outcome: VmOutcome) -> dict[str, Any]:
 
 
 def _older_image(planned: PlannedGuest) -> dict[str, Any] | None:
-    """Return the image of a guest and the present one of its source, None if they are equal."""
+    """Return the image of a guest and the current image of its source, or None if equal."""
     actual, vm_plan = planned.actual, planned.vm_plan
     guest = planned.item.desired.guest
     if actual is None or vm_plan is None or guest.state == "absent":
@@ -292,7 +292,7 @@ def _action(outcome: VmOutcome, row: Mapping[str, Any]) -> str:
 def _warnings(
     outcomes: Sequence[VmOutcome], rows: Sequence[Mapping[str, Any]], kept: int
 ) -> tuple[str, ...]:
-    """Return the warnings of all VMs; one for several VMs that wait for a reboot."""
+    """Return the warnings of all VMs; VMs that wait for a reboot share one warning."""
     lines: list[str] = []
     waiting: list[str] = []
     for outcome in outcomes:

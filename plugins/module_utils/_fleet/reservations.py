@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Resources that the VMs of one run take, visible to later decisions before PVE shows them."""
+"""Resources reserved for the VMs of one run, visible to later decisions before PVE lists them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PlanningView:
         self._views: dict[str, KindView] = {}
         for kind, vms in rows.items():
             others = [rows[other] for other in rows if other != kind]
-            # The whole plan rests on one reading; later changes are noticed while it is executed.
+            # The whole plan uses one reading; later changes are detected during execution.
             own = replace(
                 cluster,
                 vms=vms,
@@ -99,12 +99,12 @@ class PlanningView:
         return next((rows[vmid] for rows in self._rows.values() if vmid in rows), None)
 
     def put(self, row: VmRow) -> None:
-        """Show a guest as it will be."""
+        """Add a guest, or replace its row."""
         self._rows[row.type][row.vmid] = row
         self._taken.add(row.vmid)
 
     def take(self, taken: Capacity) -> None:
-        """Show the memory and the storage that a guest will take of its node."""
+        """Count the memory and the storage that a guest will take as used on its node."""
         for view in self._views.values():
             nodes, row = dict(view.cluster.nodes), view.cluster.nodes.get(taken.node)
             if row is not None:
@@ -113,14 +113,14 @@ class PlanningView:
             view.cluster = replace(view.cluster, nodes=nodes, storages=storages)
 
     def drop(self, vmid: int) -> None:
-        """Show that a guest is gone."""
+        """Remove a guest."""
         for rows in self._rows.values():
             rows.pop(vmid, None)
         self._taken.discard(vmid)
 
     def see(self, seen: ClusterState, gone: Iterable[int]) -> None:
-        """Show names and power states of the guests of one kind as the nodes that were asked give
-        them, without the guests that are gone.
+        """Update names and power states of the guests of one kind from the answers of nodes, and
+        remove the guests in `gone`.
         """
         for vmid in gone:
             self.drop(vmid)
@@ -138,7 +138,7 @@ class PlanningView:
 
 
 class Reservations:
-    """The VMs that this run will create or change, as they will be; safe for several threads."""
+    """The planned rows of VMs that this run creates or changes; safe for several threads."""
 
     def __init__(self, client: Client, cluster: ClusterState) -> None:
         self._client = client
@@ -154,26 +154,26 @@ class Reservations:
             self._rows[row.vmid] = row
 
     def drop(self, vmid: int) -> None:
-        """Give up a claim."""
+        """Release a reservation."""
         with self._lock:
             self._rows.pop(vmid, None)
 
     def renumber(self, old: int, new: int, node: str) -> None:
-        """Move a claim to another number and node."""
+        """Move a reservation to another VMID and node."""
         with self._lock:
             row = self._rows.pop(old, None)
             if row is not None:
                 self._rows[new] = replace(row, vmid=new, node=node)
 
     def read(self, not_before: float) -> ClusterState:
-        """Return a state read then or later by the monotonic clock; one reads for all."""
+        """Return a state read at `not_before` (monotonic clock) or later; threads share it."""
         with self._reading:
             if self._latest.read_at < not_before:
                 self._latest = fetch_cluster_state(self._client, self.types)
             return self._latest
 
     def over(self, cluster: ClusterState, without: int, kind: str) -> ClusterState:
-        """Return the state for guests of one kind with all reservations except one guest's."""
+        """Return the state for guests of one kind, with the reservations of all guests but one."""
         with self._lock:
             rows = {vmid: row for vmid, row in self._rows.items() if vmid != without}
         whole = replace(cluster, vms={**cluster.vms, **rows}, taken=cluster.taken | rows.keys())
@@ -181,7 +181,7 @@ class Reservations:
 
 
 class LiveView(ClusterView):
-    """The cluster as one guest of a run sees it while the others are worked on too."""
+    """The cluster as one guest of a run sees it, with the reservations of the other guests."""
 
     def __init__(self, client: Client, reservations: Reservations, vmid: int, kind: str) -> None:
         super().__init__(client, {kind})

@@ -45,9 +45,7 @@ _SITES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class SiteWork:
-    """The outcomes of the VMs of one site, in the order of the list, warnings of the run, and the
-    HA rules of their placement.
-    """
+    """The outcomes of one site: VMs in the order of the list, warnings, backup jobs, HA rules."""
 
     outcomes: list[VmOutcome]
     notes: tuple[str, ...] = ()
@@ -59,7 +57,7 @@ class SiteWork:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Create, change or remove the VMs of a list as desired; check mode only plans.
 
-    A VM that fails does not stop the others, but nothing is pruned then.
+    If a VM fails, the others continue, but nothing is pruned.
     """
     estate = read_estate(params, client)
     return _reported([work_on(estate, client, check_mode)], params, check_mode)
@@ -70,9 +68,9 @@ def run_at_sites(
     clients: Sequence[tuple[Collection[str], Client]],
     check_mode: bool = False,
 ) -> Result:
-    """Run for VMs of several sites, side by side; each list of sites comes with its client.
+    """Do the same at several sites in parallel; `clients` pairs the names of sites with a client.
 
-    If a whole site fails, its VMs fail and the VMs of other sites do not.
+    If a whole site fails, only its own VMs fail.
     """
 
     def one(part: tuple[Collection[str], Client]) -> SiteWork:
@@ -94,7 +92,7 @@ def run_at_sites(
 def sites_of(params: Mapping[str, Any]) -> list[str]:
     """Return the sites of the VMs of a run; an empty text is the site of the task.
 
-    Raises FleetError for a mistake in the list, if it names any site.
+    Raises FleetError for a mistake in the list, but only if a VM or a tenant names a site.
     """
     settings = params.get("tenant_settings") or {}
     given = list(settings.values())
@@ -113,7 +111,7 @@ def _names_site(given: Any) -> bool:
 
 
 def _of_site(outcome: VmOutcome, site: str) -> VmOutcome:
-    """Return the outcome with the site of a VM that was pruned."""
+    """Return the outcome; the item of a pruned VM gets the site."""
     item = outcome.planned.item
     if not item.pruned:
         return outcome
@@ -195,7 +193,7 @@ def _previewed(plans: list[PlannedGuest], unwanted: list[PlannedGuest]) -> list[
 
 
 def _require_kept(items: Sequence[VmItem], scope: PruneScope | None) -> None:
-    """Raise ValidationFailed for an empty list whose scope would be pruned as a whole (pure)."""
+    """Raise ValidationFailed for an empty list, which would prune the whole scope (pure)."""
     if scope is None or items:
         return
     raise validate.refused(
@@ -221,7 +219,7 @@ def _limit(params: Mapping[str, Any], option: str) -> int:
 
 
 def _execute(executor: Executor, plans: list[PlannedGuest]) -> list[VmOutcome]:
-    """Return the outcome of each VM; templates go last, because linked clones depend on them."""
+    """Return the outcome of each VM; templates are removed last, as linked clones need them."""
     first: list[PlannedGuest] = []
     late: list[PlannedGuest] = []
     for planned in plans:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which arguments of module vms must not be shown, beside the options of the task itself (pure)."""
+"""Secrets in the arguments of module vms, in addition to the options of the task itself (pure)."""
 
 from __future__ import annotations
 

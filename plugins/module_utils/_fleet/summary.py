@@ -16,7 +16,7 @@ from .._guest.plan.origin import origins
 from .._kinds.registry import list_of_key
 
 ACTIONS = ("created", "changed", "removed", "unchanged", "failed", "kept")
-# Of a task's log this many lines are shown, the last ones.
+# Number of lines that are shown of the end of a task's log.
 _LOG_LINES = 10
 # This many failures are explained; the line with all failed VMs has the category of each.
 _EXPLAINED = 20
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 def lines_of(rows: Sequence[Row], failures: Mapping[int, Failed], *, check_mode: bool) -> list[str]:
     """Return the lines; VMs without a change are only counted, and each cause is explained once.
 
-    `failures` are by their place among the rows.
+    `failures` has the index of a row as its key.
     """
     lines = [_counts(rows, check_mode)]
     named: dict[str, list[str]] = {action: [] for action in ACTIONS}
@@ -80,7 +80,7 @@ def _waiting(rows: Sequence[Row]) -> list[str]:
 
 
 def _older(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each image that guests come from and their sources do not mean any more."""
+    """Return a line for each outdated image and its current one, with the guests made from it."""
     by_images: dict[str, list[str]] = {}
     for row in rows:
         older = row.get("older_image")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings that an estate has once per tenant, and how its VMs inherit them (pure)."""
+"""The settings of each tenant in an estate, and their inheritance by its VMs (pure)."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def _settings(tenant: str, options: Mapping[str, Any]) -> TenantSettings:
 
 
 def settings_of(settings: Mapping[str, TenantSettings], tenant: str) -> TenantSettings:
-    """Return the settings of a tenant, empty settings for a VM without a tenant.
+    """Return the settings of a tenant; empty without a tenant, or if no tenant has settings.
 
-    Raises ValidationFailed for a tenant that has no settings although others have.
+    Raises ValidationFailed for a tenant without settings if other tenants have settings.
     """
     if not settings or not tenant:
         return TenantSettings()
