@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checksum in the head of an estate file, by which another export notices edits (pure)."""
+"""The checksum in the head of an estate file, with which a later export detects edits (pure)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LINE_ENDS = re.compile(rb"\r\n?")
 
 
 def with_checksum(text: str, head: str) -> str:
-    """Return a text that begins with `head`, with the checksum of all of it behind that."""
+    """Return a text with the checksum of the whole text inserted after its beginning `head`."""
     content = text.encode("utf-8")
     rest = text.removeprefix(head)
     return f"{head}# Checksum: sha256:{_digest(content)}\n{rest}"
 
 
 def find_edit(content: bytes) -> str:
-    """Return why a file is not as export wrote it, an empty text if it is.
+    """Return why a file differs from the text that export wrote, or an empty text.
 
-    Ends of lines do not count: an editor or git may have changed all of them.
+    Line endings are ignored, because an editor or git may have changed all of them.
     """
     lines = _LINE_ENDS.sub(b"\n", content)
     found = _LINE.search(lines)

@@ -56,8 +56,8 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
 def _layers(items: list[dict[str, Any]], containers: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the shared settings of the VMs, by variable, and the guests with the rest.
 
-    The settings that containers can have too are not shared if there are containers: defaults and
-    settings of tenants hold for these as well.
+    If there are containers, options that containers also have are not shared: defaults and
+    settings of tenants would apply to the containers too.
     """
     of_both: Collection[str] = (*CONTAINER_ORDER, _BACKUP) if containers else ()
     networks = take_networks(items)
@@ -97,8 +97,8 @@ def _place(vm: ExportItem) -> tuple[bool, str, int]:
 
 
 def _named_once(vms: Iterable[ExportedVm]) -> list[ExportedVm]:
-    """Return the VMs in their order; the second one of a name within a tenant has its number only,
-    as a list of module vms needs it.
+    """Return the VMs in their order. A VM whose name is already in use within the tenant gets only
+    its VMID, because names in a list of module vms must be unique.
     """
     known: set[tuple[str, str]] = set()
     found: list[ExportedVm] = []

@@ -86,8 +86,8 @@ def _identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterat
 def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
     """Yield the tags of a guest except tags of tenants, each once and in lower case.
 
-    No tags are written as an empty list, and the list is exact: a tag that is set by hand later is
-    a difference.
+    The list is exact, and an empty list is written if there are no tags, so a tag that is set by
+    hand later is a difference.
     """
     fit: list[str] = []
     left_out: list[Lost] = []
@@ -105,7 +105,7 @@ def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
 
 
 def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
-    """Return the template that a clone of this collection was made from, while it exists."""
+    """Return the template from which this collection cloned the guest, if it still exists."""
     nothing = Alternative({})
     row = cluster.vms.get(actual.marker.origin or 0)
     if row is None or not row.template or row.type != actual.kind.type:
@@ -118,7 +118,7 @@ def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
 
 
 def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
-    """Return whether a template can be named by its name alone."""
+    """Return whether the name alone identifies a template."""
     if not row.own_name or row.name.isdigit():
         return False
     same: list[VmRow] = []
@@ -130,7 +130,7 @@ def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
 
 
 def _state(actual: Actual, choices: Choices) -> SettingGroup:
-    """Return the state. A VM that is neither running nor stopped is left in its power state."""
+    """Return the state. A VM that is neither running nor stopped keeps its power state."""
     present = Alternative({"state": PRESENT})
     if actual.template:
         unconverted = Lost("template", "1", _NOT_CONVERTED)
@@ -167,9 +167,10 @@ def without_name(exported: ExportedVm, why: str) -> ExportedVm:
 
 
 def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> ExportedVm:
-    """Return the guest with the backup of the job of an estate that it is in.
+    """Return the guest with the backup that its job declares, if the job belongs to an estate.
 
-    A run would change several jobs, and a job that was edited: these are listed as lost.
+    A run would change the backup of a guest with several jobs or an edited job: it is listed as
+    lost.
     """
     if not shown:
         return exported

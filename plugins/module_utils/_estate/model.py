@@ -47,7 +47,7 @@ class ExportItem:
 
     @property
     def label(self) -> str:
-        """How comments and messages call the VM: TENANT/NAME and its VMID."""
+        """The VM in comments and messages: TENANT/NAME and its VMID."""
         name = self.name or ("container" if self.is_container else "VM")
         if self.tenant:
             name = f"{self.tenant}/{name}"
@@ -79,8 +79,8 @@ class ExportedVm(ExportItem):
 class UnreadVm(ExportItem):
     """A VM that could not be read: its data in the listing, and the reason.
 
-    `privilege` and `acl_path` name a missing right of the login, empty texts for another reason.
-    `left_out` is whether it is not in the estate.
+    `privilege` and `acl_path` name the privilege that the login lacks; both are empty for other
+    reasons. `left_out` is set if the VM is not in the estate.
     """
 
     node: str
@@ -95,9 +95,9 @@ class UnreadVm(ExportItem):
 
     @property
     def item(self) -> dict[str, Any]:
-        """The item of the list, with nothing that a run would change.
+        """The item of the list, without options that would change the VM.
 
-        It is in the list so that a run which prunes keeps the VM.
+        A VM that is in the list is not pruned.
         """
         item = super().item
         if self.tenant:
@@ -134,11 +134,11 @@ class ExportReadings:
 
 @dataclass(frozen=True)
 class Choices:
-    """How VMs are expressed.
+    """The form in which VMs are expressed.
 
-    `adopt` is the tenant for VMs without one, empty for none. `power` is whether they have their
-    power state, `nodes` whether they have their node, `quotas` whether the quota of a tenant is set
-    to its usage.
+    `adopt` is the tenant for VMs without a tenant, or empty. `power` and `nodes` decide whether
+    items contain the power state and the node, `quotas` whether the quota of a tenant is set to its
+    usage.
     """
 
     prefix: str

@@ -4,8 +4,8 @@
 
 """The placement that HA rules keep, as guests of an estate declare it (pure).
 
-Rules have the tenant, the direction and the selector in their comments. A guest gets the option
-only if the rules that follow from it are exactly the rules of the cluster.
+Comments of rules contain the tenant, the direction and the selector. A guest gets the option only
+if the rules that are derived from it are exactly the rules of the cluster.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def placements_of(
 def _guests_of(
     source: Source, resources: Resources, rows: Sequence[VmRow], prefix: str
 ) -> list[PlacedGuest]:
-    """Return the guests with the selector; none if no choice of guests leads to these rules.
+    """Return the guests with the selector; none if no choice of guests results in these rules.
 
-    Guests that a selector matches may be in a rule without having it.
+    A guest that the selector matches may be in a rule without having the selector itself.
     """
     selector = VmSelector(source[2])
     sids = frozenset().union(*resources.values())

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proof that options do not change a guest: they are planned as its module plans them (pure)."""
+"""Proof that options do not change a guest, from the plan that its module makes (pure)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _OF_ADOPTION = frozenset(("tags", "digest"))
 
 @dataclass
 class ProvenOptions:
-    """The options that a VM can have, and the settings they leave out."""
+    """Options that leave a VM unchanged, and the settings that they do not express."""
 
     options: dict[str, Any]
     lost: list[Lost]
 
 
 class Proof:
-    """Plans a guest as its module does it."""
+    """Plans a guest as its module does."""
 
     def __init__(
         self, exporter: Exporter, actual: Actual, around: ClusterContext, prefix: str
@@ -51,7 +51,7 @@ class Proof:
         return (self._base,) if isinstance(self._base, str) else _summaries(self._base)
 
     def keep(self, pieces: Sequence[SettingGroup]) -> ProvenOptions:
-        """Return the options of the pieces with which a run does not change the VM."""
+        """Return the options of the pieces that leave the VM unchanged."""
         best: list[Options] = [self._identity]
         left_out: list[Lost] = []
         for piece in pieces:
@@ -66,7 +66,7 @@ class Proof:
         return self._one_by_one(pieces)
 
     def _one_by_one(self, pieces: Iterable[SettingGroup]) -> ProvenOptions:
-        """Return the same for pieces of which some cannot be kept in their best way."""
+        """Return the same if the best alternatives of some pieces would change the VM."""
         kept: list[Options] = [self._identity]
         left_out: list[Lost] = []
         for piece in pieces:
@@ -81,7 +81,7 @@ class Proof:
     def _first_that_holds(
         self, kept: Sequence[Options], piece: SettingGroup
     ) -> tuple[Alternative | None, str]:
-        """Return the first alternative without changes or None, and why the best is not."""
+        """Return the first alternative without changes or None, and why the best causes changes."""
         reason = ""
         for way in piece.ways:
             options = combined([*kept, way.options])

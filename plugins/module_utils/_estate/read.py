@@ -38,7 +38,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
     cluster = fetch_cluster_state(client, TYPES)
     concerned = list(cluster.vms.values())
     if not scope.names:
-        # names are known once the nodes have been asked
+        # a filter by names needs the answers of the nodes
         concerned = scope.chosen(cluster)
     nodes = {row.node for row in concerned}
     cluster = _as_nodes_list(client, cluster, nodes)
@@ -52,7 +52,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
 def _as_nodes_list(client: Client, cluster: ClusterState, nodes: Collection[str]) -> ClusterState:
     """Return the cluster state with the guests as these nodes list them.
 
-    Only the lists of VMs can have the full power state: a container runs or does not.
+    Only VMs have a full power state, such as paused; a container is running or stopped.
     """
     vms = ask_nodes(client, _only(cluster, VM.type), nodes, full=True)
     of_containers = _only(cluster, CONTAINER.type)
@@ -73,9 +73,10 @@ def _only(cluster: ClusterState, pve_type: str) -> ClusterState:
 def read_all(
     client: Client, cluster: ClusterState, rows: list[VmRow], prefix: str
 ) -> list[Actual | UnreadVm]:
-    """Return each VM as read, or the reason why it could not be read, without VMs removed since.
+    """Return each VM as read, or the reason why it could not be read.
 
-    One request for each VM. Raises AuthenticationError for rejected credentials.
+    VMs that were removed in the meantime are omitted. One request for each VM. Raises
+    AuthenticationError for rejected credentials.
     """
 
     def read(row: VmRow) -> Actual | UnreadVm | None:
@@ -101,7 +102,7 @@ def read_all(
 
 
 def _missing(row: VmRow, prefix: str, reason: str, privilege: str = "") -> UnreadVm:
-    """Return a VM that the listing has and that could not be read."""
+    """Return a VM of the listing that could not be read."""
     tenant, _why = tenant_of(row.tags, prefix)
     acl_path = f"{_ALL_VMS}/{row.vmid}" if privilege else ""
     return UnreadVm(
@@ -119,7 +120,7 @@ def _missing(row: VmRow, prefix: str, reason: str, privilege: str = "") -> Unrea
 def silent_nodes(cluster: ClusterState, scope: ExportScope, rows: list[VmRow]) -> list[UnreadNode]:
     """Return the nodes that are offline and have VMs of the export, by name.
 
-    The listing has the VMs of such a node without their names, so that each may be a named VM
+    The listing shows the VMs of such a node without names, so each may be a VM that the task names
     (pve-manager: PVE/API2Tools.pm, extract_vm_stats).
     """
     concerned = set(cluster.nodes) if scope.names else {row.node for row in rows}
@@ -131,7 +132,7 @@ def silent_nodes(cluster: ClusterState, scope: ExportScope, rows: list[VmRow]) -
 
 
 def sees_all(client: Client) -> bool:
-    """Return whether the caller may read all VMs, as far as it may know that; one request."""
+    """Return whether the caller may read all VMs, False if that is unknown; one request."""
     try:
         granted = client.get("access", "permissions", path=_ALL_VMS)
     except FleetError:
@@ -164,7 +165,7 @@ def _members(client: Client, pool: str) -> set[int]:
 
 
 def _unseen(vmid: int) -> UnreadVm:
-    """Return a VM that the listing does not have."""
+    """Return a VM that is not in the listing."""
     path = f"{_ALL_VMS}/{vmid}"
     return UnreadVm(
         vmid=vmid,

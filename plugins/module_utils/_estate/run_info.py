@@ -44,11 +44,11 @@ _OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the estate as data and as text. Nothing is written, in check mode or out of it.
+    """Return the estate as data and as text. Nothing is written, with or without check mode.
 
-    As many requests as module vms makes without a change, one for backup jobs, one for HA rules,
-    and one for the privileges of the login if all VMs are exported. A VM that cannot be read is in
-    C(missing), with the reason.
+    As many requests as module vms without a change, plus one for backup jobs, one for HA rules, and
+    one for the privileges of the login if all VMs are exported. A VM that cannot be read is listed
+    in C(missing), with the reason.
     """
     scope = read_scope(params)
     choices = _choices(params, scope)
@@ -69,7 +69,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _choices(params: Mapping[str, Any], scope: ExportScope) -> Choices:
-    """Return how VMs are expressed. Raises ValidationFailed."""
+    """Return the form in which VMs are expressed. Raises ValidationFailed."""
     adopt = ""
     if params.get("adopt") is not None:
         adopt = str(params["adopt"]).lower()
@@ -84,7 +84,7 @@ def _choices(params: Mapping[str, Any], scope: ExportScope) -> Choices:
 
 
 def _require_tenant(adopt: str, scope: ExportScope) -> None:
-    """Raise ValidationFailed for a name that no tenant can have, and for VMs that have one."""
+    """Raise ValidationFailed for an invalid tenant, or if the export is of a tenant's VMs only."""
     if not adopt.strip():
         step = "Name one, or leave it out"
         raise validate.refused("adopt", adopt, "is not a tenant", step)
@@ -166,7 +166,7 @@ def _add_networks(client: Client, found: ExportReadings, scope: ExportScope) -> 
 
 
 def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
-    """Return a VM that is being made. It is not in the list: a run would complete it."""
+    """Return a VM that is being created. It is not listed, because a run would complete it."""
     tenant = ""
     for tag in tenants_of((actual.marker.tenant or "",), prefix):
         tenant = tag.removeprefix(prefix.lower())

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which VMs an export is about (pure)."""
+"""The selection of the VMs of an export (pure)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExportScope:
     templates: bool = True
 
     def chosen(self, cluster: ClusterState) -> list[VmRow]:
-        """Return the VMs that are meant, by VMID."""
+        """Return the VMs that match the filters, sorted by VMID."""
         rows = map(cluster.vms.get, sorted(cluster.vms))
         return [row for row in rows if row is not None and self._includes(row)]
 
@@ -61,7 +61,7 @@ class ExportScope:
 
     @property
     def label(self) -> str:
-        """The filters as a comment has them, an empty text without one."""
+        """The filters as the text of a comment, empty without filters."""
         parts: list[str] = []
         if self.tenant:
             parts.append(f"with the tag {self.tenant}")
@@ -100,7 +100,7 @@ def read_scope(params: Mapping[str, Any]) -> ExportScope:
 
 
 def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
-    """Return the VMs that are named. Raises ValidationFailed for a list without a name in it."""
+    """Return the names of VMs. Raises ValidationFailed for an empty list or an empty name."""
     if given is None:
         return ()
     names = [str(one).strip() for one in given]
@@ -115,7 +115,7 @@ def require_there(
 ) -> None:
     """Raise NotFound for a name that no VM of the export has, and for an unknown pool or tenant.
 
-    `hidden` are VMs that exist, although the caller may not see them.
+    `hidden` are the VMIDs of existing VMs that the caller may not see.
     """
     if scope.pool is not None and scope.pool not in cluster.pools:
         visible = ", ".join(sorted(cluster.pools)) or "none"

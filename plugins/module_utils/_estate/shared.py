@@ -5,9 +5,9 @@
 """Settings shared by VMs, written once: networks, storage classes, defaults, tenants, classes
 (pure).
 
-Each step takes a setting out of a group of VMs only if every VM of the group has it in exactly that
-form, so that the layers of module vms lead back to the same options. Names follow from the content,
-so that they do not change from run to run.
+Each step takes a setting out of a group of VMs only if every VM of the group has it in exactly the
+same form, so the layers of module vms result in the same options again. Names are derived from the
+content, so they do not change from run to run.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def take_storage_classes(vms: Sequence[Values]) -> dict[str, Values]:
 def take_defaults(vms: Sequence[Values], of_both: Collection[str] = ()) -> Values:
     """Return the settings that all VMs have in common, except their size, and take them out.
 
-    `of_both` are options that are not shared, because they would hold for containers too.
+    `of_both` are options that are not shared, because they would apply to containers too.
     """
     if len(vms) < _MINIMUM:
         return {}
@@ -171,7 +171,7 @@ def _by_size(vm: Values) -> tuple[int, int, str]:
 
 
 def _gateways(nics: Sequence[Values]) -> Values:
-    """Return the gateways that all NICs with a static address share; it holds for these alone."""
+    """Return the gateways that all NICs with a static address share; only these NICs use them."""
     found: Values = {}
     for gateway, address in _GATEWAYS:
         static = [nic for nic in nics if nic.get(address) not in NOT_STATIC]
@@ -181,12 +181,12 @@ def _gateways(nics: Sequence[Values]) -> Values:
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that equal values of the same type have: 1 is not true."""
+    """Return a text that is the same for equal values of the same type: 1 differs from true."""
     return json.dumps(value, sort_keys=True)
 
 
 def _common(items: Sequence[Options], keys: Iterable[str]) -> Values:
-    """Return the options that all items have with the same value, each taken whole."""
+    """Return the options with the same value in all items; dictionaries are compared as a whole."""
     return {key: items[0][key] for key in keys if _is_common(items, key)}
 
 
@@ -198,7 +198,7 @@ def _is_common(items: Sequence[Options], key: str) -> bool:
 
 
 def _replace(items: Iterable[Values], shared: Options, named: Options) -> None:
-    """Replace the shared settings of items by a reference, which follows their own name."""
+    """Replace the shared settings of each item by a reference, placed after the item's name."""
     for item in items:
         rest = dict(item)
         for key in shared.keys() & rest.keys():
@@ -233,7 +233,7 @@ def _taken(members: Sequence[Values], kept: Iterable[str]) -> Values:
 
 
 def _intersection(items: Sequence[Options], keys: Iterable[str]) -> Values:
-    """Return the settings with the same value in all items, within dictionaries by key."""
+    """Return the settings with the same value in all items; dictionaries are compared by key."""
     shared: Values = {}
     for key in keys:
         nested = [item.get(key) for item in items]

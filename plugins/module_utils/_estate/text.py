@@ -40,7 +40,7 @@ _SETTLED = ("running", "stopped")
 def text_of(estate: ExportedEstate, found: ExportReadings, scope: str) -> str:
     """Return the text of an estate file. The same estate has the same text in each run.
 
-    `scope` says which VMs are in it, an empty text for all.
+    `scope` describes the selection of VMs, empty for all VMs.
     """
     lines: list[str] = []
     if scope:
@@ -65,7 +65,7 @@ def text_of(estate: ExportedEstate, found: ExportReadings, scope: str) -> str:
 
 
 def _unread(found: ExportReadings) -> Iterator[str]:
-    """Yield which VMs the file does not have."""
+    """Yield comments about VMs that are missing in the file."""
     if found.complete:
         return
     yield "#"
@@ -79,7 +79,7 @@ def _unread(found: ExportReadings) -> Iterator[str]:
 
 
 def _secrets(estate: ExportedEstate) -> Iterator[str]:
-    """Yield which secrets the file does not have."""
+    """Yield comments about secrets that are missing in the file."""
     head = ["#", _SECRETS]
     for vm in estate.exported:
         if not vm.secrets:
@@ -92,7 +92,7 @@ def _secrets(estate: ExportedEstate) -> Iterator[str]:
 
 
 def _tenants(settings: Mapping[str, Options], estate: ExportedEstate) -> Iterator[str]:
-    """Yield the tenants with comments: usage if it differs from the quota, steps of role tenant."""
+    """Yield the tenants with comments: usage if no quota is exported, steps of role tenant."""
     use, networks = estate.use, estate.networks
     yield "tenants:"
     for name, content in settings.items():

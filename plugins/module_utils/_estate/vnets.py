@@ -29,9 +29,9 @@ _DIFFERS = "a run would change the firewall of the guest"
 def with_networks(
     client: Client, vms: list[ExportedVm], networks: Mapping[str, ExportedNetworks], prefix: str
 ) -> list[ExportedVm]:
-    """Return the guests with the names of networks. A guest that is not isolated keeps bridges.
+    """Return the guests with names of networks; guests that are not isolated keep their bridges.
 
-    Some five requests for each guest on a network of its tenant.
+    About five requests for each guest on a network of its tenant.
     """
     return side_by_side(
         lambda vm: _named(client, vm, networks.get(vm.tenant), prefix), vms, _READERS
@@ -60,7 +60,7 @@ def _named(
 
 
 def label_of(nic: Mapping[str, Any], contents: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the network that a NIC can name without a change, empty without one (pure)."""
+    """Return the network that a NIC can name without a change, or an empty text (pure)."""
     for label, content in contents.items():
         if nic.get("bridge") == content["bridge"] and _is_over(nic, content):
             return label
@@ -68,7 +68,7 @@ def label_of(nic: Mapping[str, Any], contents: Mapping[str, Mapping[str, Any]]) 
 
 
 def _is_over(nic: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
-    """Return whether a NIC has the options of a network, or its own instead."""
+    """Return whether a NIC has the options of a network; its gateways may differ."""
     for key, value in content.items():
         address = dict(_GATEWAYS).get(key)
         if address is not None and nic.get(address) in NOT_STATIC:
@@ -80,7 +80,7 @@ def _is_over(nic: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
 
 
 def named_nic(nic: Mapping[str, Any], contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a NIC without the options that it has of its network (pure)."""
+    """Return a NIC without the options that equal the options of its network (pure)."""
     label = nic.get("network")
     if not label:
         return dict(nic)

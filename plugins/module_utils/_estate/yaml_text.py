@@ -5,8 +5,8 @@
 """Plain data as the YAML that a person would write (pure).
 
 PyYAML writes no comments, its output differs between its versions, and modules run on hosts without
-it. Only texts that every reader takes for texts stand without quotation marks. A text that Ansible
-would read as a template gets C(!unsafe).
+it. A text is written without quotation marks only if every YAML reader reads it as a text. A text
+that Ansible would read as a template gets C(!unsafe).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def flow(value: Any) -> str:
 
 
 def lines_of(options: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a dictionary, each entry in the shortest form that can be read."""
+    """Yield the lines of a dictionary, each entry in its shortest readable form."""
     indent = _INDENT * depth
     for name, value in options.items():
         head = f"{indent}{plain(str(name))}:"
@@ -131,7 +131,7 @@ def _entry(head: str, value: Any, note: str, depth: int) -> Iterator[str]:
 
 
 def _block(head: str, text: str, note: str, depth: int) -> Iterator[str]:
-    """Yield a text of several lines as such."""
+    """Yield a text of several lines as a block scalar."""
     tag = " !unsafe" if _TEMPLATE.search(text) else ""
     yield f"{head}{tag} |-{note}"
     indent = _INDENT * (depth + 1)
@@ -155,7 +155,7 @@ def item_lines(item: Any, depth: int) -> Iterator[str]:
 
 
 def _is_short(head: str, value: Any) -> bool:
-    """Return whether a value stands on the line of its key: no list of dictionaries does."""
+    """Return whether a value is written on the line of its key; nested values never are."""
     inner: Iterable[Any] = ()
     if isinstance(value, Mapping):
         inner = value.values()
@@ -163,7 +163,7 @@ def _is_short(head: str, value: Any) -> bool:
         inner = value
     else:
         return True
-    if not inner:  # without a line of its own it would be null
+    if not inner:  # without lines of its own, it would be read as null
         return True
     if any(map(_is_nested, inner)):
         return False
@@ -176,7 +176,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _is_block(text: str) -> bool:
-    """Return whether several lines can be written as such: printable, without blanks at an end."""
+    """Return whether a text can be a block scalar: printable lines without trailing blanks."""
     first, *others = text.split("\n")
     if not others or not others[-1]:
         return False
