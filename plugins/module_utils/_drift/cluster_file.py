@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares a cluster file with the cluster, planned as module cluster does, and finds who changed
-it. Nothing is written.
+"""Compares a cluster file with the cluster, from the plan of module cluster, and finds who changed
+the cluster. Nothing is written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LINES = 5000
 
 
 def require_valid(params: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for a mistake in a cluster file; no request."""
+    """Raise ValidationFailed for a mistake in a cluster file, without a request."""
     read_items(params)
     read_exact(params)
 
@@ -52,8 +52,8 @@ def add_cluster(
 ) -> None:
     """Add the resources of a cluster file to the reading of a site.
 
-    As many requests as module cluster makes without a change. If a resource differs, one more for
-    the nodes, one for each node about tasks, and one for the log of the cluster.
+    As many requests as module cluster without a change. If a resource differs, one more for the
+    list of nodes, one for each node about tasks, and one for the log of the cluster.
     """
     planner = PlannedReader(client)
     for item, known in items_in_order(params, planner):
@@ -151,7 +151,7 @@ def add_resource(reading: DriftReading, resource: ClusterResource, ignored: Igno
 
 
 def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
-    """Add the last task of each resource of whose changes Proxmox VE keeps tasks."""
+    """Add the last task of each resource if Proxmox VE runs tasks for changes of its section."""
     if not any(one.section in TYPES for one in differing):
         return
     rows = client.get("nodes", attempted="Could not list the nodes") or []
@@ -163,7 +163,7 @@ def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
 
 
 def _add_logins(reading: DriftReading, client: Client) -> None:
-    """Add the last login of each user: they can have made a change without a task."""
+    """Add the last login of each user, because any of them may have changed it without a task."""
     rows = client.get(
         "cluster", "log", params={"max": _LINES}, attempted="Could not read the cluster log"
     )

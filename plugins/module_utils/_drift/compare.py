@@ -49,16 +49,16 @@ BLIND = (
     BeingRestored,
     RestoreFailed,
 )
-# An action that a state asks for in every run. It is not a difference.
+# An action that a desired state requires in every run. It is not a difference.
 _ACTION = "restarted"
-# Statuses of VMs that were read and are to exist.
+# Statuses of VMs that were read and should exist.
 _COMPARED = frozenset((DRIFTED, PENDING, IN_SYNC))
 # Parts of a diff that are not options of the configuration.
 _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 
 def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compared:
-    """Return the differences of a VM. `cluster` has the templates that sources name."""
+    """Return the differences of a VM. `cluster` contains the templates that sources name."""
     found = _identity(planned)
     vm_plan = planned.vm_plan
     if planned.error is not None:
@@ -79,7 +79,7 @@ def _add_refused(
 ) -> None:
     """Add the differences of a VM that a run would refuse to change, for the reason in `error`.
 
-    None for a VM with the number, but not the name or source that the estate means.
+    Nothing is added if the VMID belongs to a VM with another name or source than in the estate.
     """
     desired, actual = planned.item.desired, planned.refused
     if actual is None or desired.guest.state == "absent" or isinstance(error, BLIND):
@@ -114,7 +114,7 @@ def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) ->
 def add_backup(found: Compared, planned: PlannedGuest, jobs: Jobs | FleetError) -> None:
     """Add the difference between the declared and the actual backup jobs of an existing guest.
 
-    `jobs` is an error if they cannot be read: then it is not known whether the guest is in sync.
+    `jobs` is an error if they cannot be read; then the guest becomes C(unknown).
     """
     guest = declared_guest(planned, found.vmid)
     if guest is None or found.status not in (*_COMPARED, OUTDATED):
@@ -138,7 +138,7 @@ def seems_gone(planned: PlannedGuest, found: Compared) -> bool:
 
 
 def _identity(planned: PlannedGuest) -> Compared:
-    """Return which VM it is, with its number and node where it exists."""
+    """Return the identity of the VM, with its VMID and node if it exists."""
     desired = planned.item.desired
     found = Compared(
         name=desired.guest.name or "",
@@ -155,7 +155,7 @@ def _identity(planned: PlannedGuest) -> Compared:
 
 
 def _status_of_error(planned: PlannedGuest, error: FleetError) -> str:
-    """Return missing for a VM that is not there and cannot be created either, else unknown."""
+    """Return C(missing) for a VM that does not exist and cannot be created, else C(unknown)."""
     if planned.found is not None:
         return UNKNOWN
     if isinstance(error, BLIND):
@@ -200,7 +200,7 @@ def status_of(options: list[Difference]) -> str:
 
 
 def is_unfinished(planned: PlannedGuest) -> bool:
-    """Return whether a VM exists that a run did not finish making."""
+    """Return whether the VM exists, but a run did not finish its creation."""
     vm_plan = planned.vm_plan
     if vm_plan is None or vm_plan.actual is None:
         return False

@@ -17,8 +17,8 @@ VERSION = 1
 
 
 def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[str, Any]:
-    """Return the report on all sites. C(drift) is whether anything differs besides the images of
-    VMs, which no run changes, C(complete) whether everything is known.
+    """Return the report on all sites. C(complete) is whether everything is known. C(drift) is
+    whether anything differs, except images of VMs, which no run changes.
     """
     document: dict[str, Any] = {
         "version": VERSION,

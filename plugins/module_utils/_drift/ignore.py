@@ -48,8 +48,8 @@ class Ignored:
 def read_ignored(given: Iterable[str]) -> Ignored:
     """Return the patterns of C(VM) and C(VM:OPTION). Raises ValidationFailed for an empty part.
 
-    A name may have a colon, such as C(ha_resources/vm:100): a text is read at each of its colons,
-    and as a whole.
+    A name may contain a colon, such as C(ha_resources/vm:100), so each text gives one pattern for
+    each of its colons as the separator, and one for the whole text.
     """
     return Ignored(tuple(pattern for text in given for pattern in _patterns(text)))
 

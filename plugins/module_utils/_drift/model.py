@@ -31,7 +31,7 @@ SOURCE = "source"
 class Difference:
     """One option of a VM that is not in sync, with values as modules show them, or C(source).
 
-    `pending` is None, or its C(value) is the value that applies after the next stop.
+    `pending` is None, or a dictionary with the C(value) that applies after the next stop.
     """
 
     option: str
@@ -47,7 +47,7 @@ class Difference:
 
 @dataclass
 class Compared:
-    """One guest of the estate beside the real one. Site and tenant are empty if it has none."""
+    """One guest of the estate, compared with the real one. Site and tenant are empty if not set."""
 
     name: str
     tenant: str
@@ -78,8 +78,8 @@ class Unlisted:
 
 @dataclass
 class ClusterResource:
-    """One resource of the cluster file, or the networks of a tenant, beside the real ones. Its keys
-    are joined by slashes in `name`.
+    """One resource of the cluster file, or the networks of a tenant, compared with the real ones.
+    `name` joins the keys with slashes.
     """
 
     site: str
@@ -142,8 +142,8 @@ class DriftReading:
 class DriftScope:
     """The scope of the comparison: the VMs of these tenants, or of all tenants if None.
 
-    Without `unlisted`, VMs that are not in the estate are not searched. `cluster` is a cluster file
-    as options of module cluster, None without one. `networked` are tenants with networks, by site.
+    `unlisted` is whether to search for VMs that are not in the estate. `cluster` is a cluster file
+    as options of module cluster, or None. `networked` are tenants with networks, by site.
     """
 
     tenants: Collection[str] | None

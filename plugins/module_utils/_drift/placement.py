@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares the HA rules and resources of C(placement.keep) with an estate, planned as module vms
-does. Nothing is written.
+"""Compares the HA rules and resources of C(placement.keep) with an estate, from the plan of module
+vms. Nothing is written.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WHOLE = "placement"
 def add_placement(reading: DriftReading, keeper: PlacementKeeper, ignored: Ignored) -> None:
     """Add each rule and resource that differs, under the sections of a cluster file.
 
-    Two requests if a guest of the estate has C(keep). Without the privilege to read HA rules, the
-    report has a warning.
+    Two requests if a guest of the estate sets C(keep). Without the privilege to read HA rules, only
+    a warning is added.
     """
     try:
         plan = keeper.plan()
@@ -43,7 +43,7 @@ def add_placement(reading: DriftReading, keeper: PlacementKeeper, ignored: Ignor
 
 
 def described(one: TableResource, site: str) -> ClusterResource:
-    """Return a rule or a resource that differs, as the report has it (pure)."""
+    """Return a rule or a resource that differs, as the report shows it (pure)."""
     section = RULES if one.table is HA_RULE else RESOURCES
     name = "/".join(one.desired.keys.values())
     found = ClusterResource(site, section, name, _status_of(one))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read one site and plan its VMs as module vms does it. Nothing is written."""
+"""Read one site and plan its VMs as module vms does. Nothing is written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # Tasks that do not change the VM: consoles and backups.
 _HARMLESS = frozenset("vncproxy vncshell spiceproxy spiceshell termproxy vzdump".split())
 _CHECKS_AT_ONCE = 8
-# How a VM differs that exists.
+# Statuses of existing VMs that differ.
 _EXISTING = frozenset((DRIFTED, PENDING, UNWANTED, OUTDATED))
 
 
@@ -80,9 +80,9 @@ def read_site(
 def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -> DriftReading:
     """Return the differences of the guests at one site.
 
-    As many requests as module vms makes without a change, one more for each VM that is not found
-    and each node with a VM that is not in the estate, and, if there is a difference, three for each
-    node about tasks. A site that cannot be read leaves its VMs unknown.
+    As many requests as module vms without a change, plus one for each VM that is not found and for
+    each node with a VM that is not in the estate, plus three for each node about tasks if anything
+    differs. If the site cannot be read, its VMs are unknown.
     """
     reading = DriftReading(site)
     try:
@@ -121,10 +121,10 @@ def _lists_of(estate: Estate) -> list[ListKind]:
 def _find_hidden(
     client: Client, planner: Planner, plans: list[PlannedGuest], vms: list[Compared]
 ) -> None:
-    """Mark VMs as unknown that were not found, but whose VMID a hidden VM has.
+    """Mark VMs that were not found as unknown if a hidden VM has their VMID.
 
-    The VMID of a VM of this collection is the first free one of an order that follows from its
-    name. One request for each VM that was not found.
+    The collection derives a sequence of VMIDs from the name of a VM, and uses the first free one.
+    One request for each VM that was not found.
     """
 
     def ask_for(pair: tuple[PlannedGuest, Compared]) -> None:
@@ -207,7 +207,7 @@ def _add_unlisted(
 
 
 def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
-    """Add the last task of each VM that differs; it stays None if none is known."""
+    """Add the last task of each VM that differs; `last_task` stays None if no task is known."""
     existing = [vm for vm in reading.vms if vm.status in _EXISTING]
     differing: list[Compared | Unlisted] = [*reading.unlisted, *existing]
     if not differing:
@@ -218,7 +218,7 @@ def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
 
 
 def _last_tasks(client: Client, planner: Planner) -> dict[int, Task]:
-    """Return the newest task of each VM, by VMID, that may have changed it."""
+    """Return the newest task that may have changed each VM, by VMID."""
     nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
     removals = read_removals(client, nodes)
     answers = read_tasks(client, nodes, Query(limit=MAX_TASKS), _may_change)

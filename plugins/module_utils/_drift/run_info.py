@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module drift_info: compares an estate and a cluster file with the cluster, planned as
-modules vms and cluster do.
+"""The work of module drift_info: compares an estate and a cluster file with the cluster, from the
+plans of modules vms and cluster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SiteClient = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the differences from the estate. Nothing is written, in check mode or out of it.
+    """Return the differences from the estate. Nothing is written, with or without check mode.
 
     Raises FleetError for a mistake in the estate. VMs that cannot be read are unknown in the
     result.
@@ -49,14 +49,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
-    """Do the same for VMs of several sites, side by side, each list of sites with its client."""
+    """Do the same at several sites in parallel; `clients` pairs names of sites with a client."""
     wanted = with_defaults(fleet_spec(), dict(params))
     scope = read_scope(wanted)
 
     def one(part: SiteClient) -> DriftReading:
         names, client = part
         sites = list(names) or None
-        # read without the server, so that a site that is down still has its list of VMs
+        # read without a client, so the list of VMs is known even if the site is down
         estate = read_estate(wanted, None, sites) if has_guests(wanted) else None
         return read_site(estate, client, scope, names)
 
@@ -70,7 +70,7 @@ def run_at_sites(
 
 
 def has_guests(options: Mapping[str, Any]) -> bool:
-    """Return whether options of the module have a list of guests, which may be empty."""
+    """Return whether options of the module contain a list of guests, which may be empty."""
     return options.get("vms") is not None or options.get("containers") is not None
 
 

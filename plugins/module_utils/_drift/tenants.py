@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares the networks and the isolation of tenants with an estate, planned as module tenant does.
-Nothing is written.
+"""Compares the networks and the isolation of tenants with an estate, from the plan of module
+tenant. Nothing is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECTION = "tenants"
 def read_networked(
     options: Mapping[str, Any], chosen: Collection[str] | None
 ) -> dict[str, list[Tenant]]:
-    """Return the tenants with networks by site, of all tenants or the chosen ones (pure).
+    """Return the tenants with networks, by site; only tenants in `chosen` if any are given (pure).
 
     Raises ValidationFailed.
     """
@@ -49,9 +49,9 @@ def read_networked(
 def add_tenants(
     reading: DriftReading, client: Client, scope: DriftScope, sites: Collection[str]
 ) -> None:
-    """Add the networks of the tenants of these sites to a reading, of all tenants without sites.
+    """Add the networks of the tenants of these sites, or of all tenants if `sites` is empty.
 
-    As many requests as module tenant makes for networks without a change.
+    As many requests as module tenant for networks without a change.
     """
     reader = CachingReader(client)
     for site, tenants in scope.networked.items():

@@ -119,7 +119,7 @@ def _option(option: Row) -> str:
 
 
 def _texts(option: str, values: list[Any]) -> list[str]:
-    """Return the values of an option for people; different sizes among them differ in the texts."""
+    """Return the values of an option as readable texts; different sizes have different texts."""
     sizes = [_size(option, value) for value in values]
     readable = iter(readable_sizes(*(size for size in sizes if size is not None)))
     texts: list[str] = []
@@ -143,7 +143,7 @@ def _size(option: str, value: Any) -> int | None:
 
 
 def _in_one_line(value: Any) -> str:
-    """Return a value without a line break, which a tenant's text may have."""
+    """Return a value on one line; a text of a tenant may contain line breaks."""
     if value is None:
         return "not set"
     return json.dumps(value, sort_keys=True)

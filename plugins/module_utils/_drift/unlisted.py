@@ -18,10 +18,9 @@ from .model import OfflineNode, Unlisted
 def unlisted(
     cluster: ClusterState, listed: Collection[int], tenants: Collection[str], prefix: str
 ) -> list[VmRow]:
-    """Return the VMs that no item of the estate means, sorted by VMID, without templates and
-    copies of drills.
+    """Return the VMs that are not in the estate, sorted by VMID.
 
-    With `tenants`, only the VMs of these tenants.
+    Templates and copies of drills are omitted. With `tenants`, only the VMs of these tenants.
     """
     others = [cluster.vms[vmid] for vmid in sorted(cluster.vms.keys() - set(listed))]
     guests = [row for row in others if not row.template and not is_marked(row.tags)]
