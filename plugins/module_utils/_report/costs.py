@@ -37,7 +37,7 @@ _COLUMNS = (
     "currency",
     "unknown",
 )
-# Cells that begin with one of these are formulas in spreadsheets, also as wide characters.
+# Spreadsheets read a cell as a formula if it begins with one of these characters or its wide form.
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _INVISIBLE = ("Cf", "Zs", "Zl", "Zp", "Cc")
 
@@ -122,9 +122,9 @@ def _line(tenant: Row, cost: Row, currency: str, month: str) -> list[Any]:
 
 
 def cell(value: Any) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
+    """Return a cell that no spreadsheet reads as a formula.
 
-    A text whose first visible character could begin one gets an apostrophe before it.
+    A text gets a leading apostrophe if its first visible character could begin a formula.
     """
     if not isinstance(value, str):
         return str(value)

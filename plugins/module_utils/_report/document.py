@@ -104,7 +104,7 @@ def _is_complete(sites: Sequence[Row], guests: Sequence[Row], drift: Row | None)
 
 
 def _costs(tenants: Sequence[Row], prices: Prices | None, checked: str) -> dict[str, Any] | None:
-    """Return the costs of a month at the use of now, None without prices."""
+    """Return the costs of a month at the current usage, None without prices."""
     if prices is None:
         return None
     rows = costs_of(tenants, prices)

@@ -70,7 +70,7 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
 
 
 def _agent(actual: Actual) -> bool | None:
-    """Return whether the guest agent is on, None of a container, which has none."""
+    """Return whether the guest agent is on, None for a container, which has none."""
     if actual.kind is not VM:
         return None
     return agent_is_on(actual.live.get("agent", ""))
@@ -103,7 +103,9 @@ def _pending(actual: Actual) -> list[str]:
 def _snapshots(
     snapshots: Sequence[Snapshot] | None, now: float, days: int
 ) -> dict[str, Any] | None:
-    """Return the number of snapshots, the oldest, and those older than `days`, oldest first."""
+    """Return the number of snapshots, the oldest time, and the names of snapshots that are older
+    than `days`, oldest first.
+    """
     if snapshots is None:
         return None
     limit = now - days * DAY
@@ -115,8 +117,8 @@ def _snapshots(
 def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]:
     """Return the newest backup of a guest, and whether it is `ok`, `old`, `none` or `unknown`.
 
-    If other backups may be hidden, a backup that is new enough is still `ok`, but an old one is not
-    known to be the newest.
+    If other backups may be hidden, a backup that is new enough is still `ok`. An old backup is
+    `unknown`, because a hidden one may be newer.
     """
     found = reading.backups.get(guest.row.vmid, _UNREAD)
     if isinstance(found, FleetError):
@@ -131,7 +133,10 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
 
 
 def _proven(key: GuestKey, proofs: Mapping[GuestKey, Proof] | None) -> dict[str, Any] | None:
-    """Return the last proven restore of a guest, without a time for none; None without a record."""
+    """Return the last proven restore of a guest, all values None if there is none.
+
+    None without a record of drills.
+    """
     if proofs is None:
         return None
     found = proofs.get(key)

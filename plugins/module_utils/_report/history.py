@@ -17,7 +17,7 @@ from .._core.times import seconds
 from .model import Row
 
 VERSION = 1
-# Reports that are kept, more than a year of daily ones.
+# Number of reports that are kept: more than a year of daily reports.
 KEPT = 400
 _HIGHEST = 1 << 62
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -36,7 +36,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class History:
-    """The reports so far, the oldest first. `reason` is why the file cannot be used: it is kept."""
+    """The reports so far, oldest first. `reason` is why the file is not used and not changed."""
 
     entries: Sequence[HistoryEntry] = ()
     reason: str = ""
@@ -126,8 +126,8 @@ def extended(history: History, entry: HistoryEntry) -> dict[str, Any] | None:
 def growth_of(history: History, entry: HistoryEntry) -> dict[str, Any]:
     """Return the growth since the last report: `since`, the `total`, and each tenant by site.
 
-    A figure is None if it is not known now, or was not known then. A tenant without an earlier
-    figure had nothing.
+    The growth of a tenant is None if either of its figures is unknown. A tenant that is missing in
+    one of the reports counts as zero there.
     """
     growth: dict[str, Any] = {
         "since": None,
@@ -184,7 +184,7 @@ def sum_of(use: Use, of_now: Use) -> Figures | None:
 
 
 def trend_of(history: History, entry: HistoryEntry) -> list[dict[str, Any]]:
-    """Return the figures of all sites over time, of each report that knew them all."""
+    """Return the total of all sites over time, without reports whose total is unknown."""
     entries = [*history.entries, entry]
     trend: list[dict[str, Any]] = []
     for one in entries[-KEPT:]:

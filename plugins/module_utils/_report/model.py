@@ -74,9 +74,10 @@ class VmReading:
 class SiteReading:
     """The reading of one site; `reason` is the error if the site could not be read.
 
-    `cluster` and `nodes` are as modules cluster_info and node_info return them, `volumes` the bytes
-    of all disks by VMID, None if they could not be listed. `privileges` belong to the login.
-    `jobs` are the enabled backup jobs of each guest by VMID, None if they are not known.
+    `cluster` and `nodes` have the form of the results of modules cluster_info and node_info.
+    `volumes` are the bytes of all disks by VMID, None if they could not be listed. `privileges` are
+    the privileges of the login. `jobs` are the enabled backup jobs of each guest by VMID, None if
+    unknown.
     """
 
     site: str

@@ -49,7 +49,7 @@ def _vnet(row: Row, placed: Place, prefix: str) -> dict[str, Any]:
 
 
 def _placed(reading: SiteReading, guests: Iterable[Row]) -> dict[str, list[dict[str, Any]]]:
-    """Return the guests by the bridges of their NICs, each once."""
+    """Return the guests by bridge of their NICs, each guest once for a bridge."""
     known = {guest["vmid"]: guest for guest in guests}
     found: dict[str, list[dict[str, Any]]] = {}
     for one in reading.guests:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read one site for the report, each question once. Nothing is written."""
+"""Read one site for the report, with each request sent only once. Nothing is written."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def read_report_site(
     """Return the reading of a site for the report.
 
     Two requests for each guest, two for each storage on a node (three with containers), three for
-    each node, and ten more. With an estate, its VMs are compared with the same answers. A site
-    that cannot be read has the reason instead.
+    each node, and ten more. With an estate, its VMs are compared from the same answers. If the
+    site cannot be read, the reading has only the reason.
     """
     site = max(names, default="")
     reader = CachingReader.around(client)
@@ -125,7 +125,7 @@ def _is_own(client: Client, node: str) -> bool:
 
 
 def _own_part(client: Client, state: ClusterState) -> ClusterState:
-    """Return the guests, nodes and storages that the site uses of its cluster."""
+    """Return the state with only the guests, nodes and storages that the site uses."""
     own_storages = client.connection.own_storages
     vms = {vmid: row for vmid, row in state.vms.items() if _is_own(client, row.node)}
     nodes = {name: row for name, row in state.nodes.items() if _is_own(client, name)}
@@ -136,7 +136,7 @@ def _own_part(client: Client, state: ClusterState) -> ClusterState:
 
 
 def _own_storages(client: Client, cluster: Row) -> Row:
-    """Return the facts of a cluster with the storages that the site uses."""
+    """Return the facts of a cluster with only the storages that the site uses."""
     own = client.connection.own_storages
     if not own:
         return cluster
@@ -165,10 +165,10 @@ def _backups(
     rows: Sequence[VmRow],
     held: Privileges | None,
 ) -> Mapping[int, Copies | FleetError]:
-    """Return the backups of each guest or why they are not known.
+    """Return the backups of each guest, or the error if they are unknown.
 
-    There are none with the reason in `missing`. Without privileges it cannot be known which
-    backups are hidden.
+    The result is empty if backups cannot be read, with the reason in `missing`, or if the
+    privileges are unknown, because it is then unknown which backups are hidden.
     """
     if held is None:
         return {}

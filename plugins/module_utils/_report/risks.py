@@ -43,7 +43,7 @@ Items = Iterable[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of the report in which risks are searched. `time` is that of the reading."""
+    """The parts of the report that are searched for risks. `time` is the time of the report."""
 
     sites: Sequence[Row]
     tenants: Sequence[Row]
@@ -55,7 +55,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Risk:
-    """A kind of risk, and the function that finds its items. The title is a format of `wanted`."""
+    """A kind of risk, and the function that finds its items. `title` is a format string."""
 
     kind: str
     severity: str
@@ -85,14 +85,14 @@ def _item(row: Row, text: str, **about: Any) -> dict[str, Any]:
 
 
 def _of_vms(vms: Iterable[Row], text: str = "{name}") -> Items:
-    """Yield an item for each guest; the text is a format of its `name` and of `vm`."""
+    """Yield an item for each guest; `text` is a format string of `name` and `vm`."""
     for vm in vms:
         formatted = text.format(name=name_of(vm), vm=vm)
         yield _item(vm, formatted, vmid=vm["vmid"])
 
 
 def name_of(vm: Row) -> str:
-    """Return how the report calls a guest."""
+    """Return the name of a guest in the report."""
     noun = "container" if vm.get("kind") == CT else "VM"
     name = vm["name"] or f"{noun} {vm['vmid']}"
     if vm["tenant"]:
@@ -159,7 +159,7 @@ def _exceeded_quotas(found: Findings) -> Items:
 
 
 def _backups(found: Findings, state: str) -> list[Row]:
-    """Return the guests that could be read and whose backups have a state."""
+    """Return the guests that could be read and whose backups have this state."""
     read = [vm for vm in found.guests if not vm["reason"]]
     return [vm for vm in read if vm["backup"]["state"] == state]
 
@@ -175,7 +175,7 @@ def _old_backups(found: Findings) -> Items:
 
 
 def _uncovered(found: Findings) -> Items:
-    """Yield the guests that no backup job has, at sites with a job."""
+    """Yield the guests that are in no backup job, at sites with jobs."""
     sites = {vm["site"] for vm in found.guests if vm["jobs"]}
     known = [vm for vm in found.guests if vm["site"] in sites and vm["jobs"] is not None]
     return _of_vms([vm for vm in known if not vm["jobs"]])
@@ -248,7 +248,7 @@ def _cluster_drift(found: Findings) -> Items:
 
 
 def _resource(row: Row) -> str:
-    """Return how the report calls a resource of the cluster file."""
+    """Return the name of a resource of the cluster file in the report."""
     return f"{row['section']} {row['name']}".rstrip()
 
 

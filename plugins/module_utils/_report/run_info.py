@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module report_info: everything about the sites from one reading of each."""
+"""The work of module report_info: a report on all sites, from one reading of each site."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SiteClient = tuple[Collection[str], "Client"]
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the report on one site. Nothing is written, in check mode or out of it.
+    """Return the report on one site. Nothing is written, with or without check mode.
 
     Raises ValidationFailed for a mistake in the options. Objects that cannot be read are unknown in
     the report.
@@ -56,7 +56,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
-    """Do the same for several sites, read side by side, each list of sites with its client."""
+    """Do the same at several sites in parallel; `clients` pairs names of sites with a client."""
     wanted = read_wanted(params)
     history = read_history(params.get("history"))
     estate = _estate_options(params)
@@ -66,7 +66,7 @@ def run_at_sites(
 
     def one(part: SiteClient) -> SiteReading:
         names, client = part
-        # read without the server, so that a site that is down still has its list of VMs
+        # read without a client, so the list of VMs is known even if the site is down
         own: Estate | None = None
         if estate is not None and has_guests(estate):
             own = read_estate(estate, None, list(names) or None)

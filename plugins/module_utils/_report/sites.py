@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One site as the report shows it: its nodes with their room, storages and privileges (pure)."""
+"""One site as the report shows it: its nodes with free capacity, storages, privileges (pure)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_NODE = (
     "error",
 )
 _LEFT = ("cores_left", "memory_left", "vms_left")
-# Without these privileges, parts of the report are missing and no request fails.
+# Without these privileges, parts of the report are missing although no request fails.
 _SILENT = (
     ("/vms", "VM.Audit", "guests that the login may not see are missing"),
     ("/nodes", "Sys.Audit", "the load and the room of nodes are unknown"),
@@ -40,7 +40,7 @@ _SILENT = (
 
 
 def site_of(reading: SiteReading, guests: Sequence[Row]) -> dict[str, Any]:
-    """Return a site. `reason` is why it could not be read; the rest is null or empty then."""
+    """Return a site. If it could not be read, `reason` is set and the rest is null or empty."""
     site: dict[str, Any] = {
         "site": reading.site,
         "reason": reading.reason or None,
@@ -78,10 +78,10 @@ def _is_vm_template(row: VmRow) -> bool:
 
 
 def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
-    """Return the room that the placement rules leave on nodes that take new VMs, memory in bytes.
+    """Return the free capacity within the placement rules on nodes that accept new VMs, in bytes.
 
-    None if it is not known of any node. A node above a limit has no room, and does not reduce the
-    room of the others.
+    None if it is unknown for every node. A node above a limit counts as 0, so it does not reduce
+    the capacity of other nodes.
     """
     open_nodes = [row for row in nodes if row["capacity"] and not row["maintenance"]]
     if not open_nodes:
@@ -93,7 +93,7 @@ def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
 
 
 def _sum_of(amounts: Iterable[int | None]) -> int | None:
-    """Return the sum of the known amounts, None without any: no limit, or not known."""
+    """Return the sum of the known amounts, None if there are none: no limit, or unknown."""
     known = [max(0, amount) for amount in amounts if amount is not None]
     if not known:
         return None

@@ -21,10 +21,10 @@ from .model import ReportOptions, ReportTenant, Row, SiteReading
 def tenants_of_site(
     reading: SiteReading, guests: Sequence[Row], wanted: ReportOptions
 ) -> list[dict[str, Any]]:
-    """Return the tenants with guests at a site, and the tenants that are described for it.
+    """Return the tenants with guests at a site, and the tenants that the task describes for it.
 
-    The last one has an empty name, if there are guests without a tenant or with several. `reason`
-    says why the figures are less than the tenant has; quotas, costs and growth rest on them.
+    The last row has an empty name if there are guests without a tenant or with several. `reason`
+    says why the figures are too low; quotas, costs and growth are based on them.
     """
     described = {one.name: one.limits for one in wanted.tenants if _is_at(one, reading.site)}
     by_tenant: dict[str, list[Row]] = {name: [] for name in described}
@@ -51,12 +51,12 @@ def tenants_of_site(
 
 
 def _order(name: str) -> tuple[bool, str]:
-    """Return the place of a tenant among others: the empty name comes last."""
+    """Return the sort key of a tenant: the empty name is last."""
     return not name, name
 
 
 def _is_at(tenant: ReportTenant, site: str) -> bool:
-    """Return whether a tenant may have VMs at a site; the only site of a task has all tenants."""
+    """Return whether a tenant may have VMs at a site; a site without a name has all tenants."""
     return not site or tenant.site in ("", site)
 
 
@@ -73,7 +73,7 @@ def _unknown(row: Row) -> dict[str, Any]:
 
 
 def why_less(reading: SiteReading, guests: Iterable[Row]) -> str | None:
-    """Return why the figures of guests are less than they have, or None."""
+    """Return why the figures of these guests are too low, or None."""
     if reading.reason:
         return reading.reason
     reasons = [guest["reason"] for guest in guests if guest["reason"]]
@@ -87,7 +87,7 @@ def _figures(guest: Row) -> Figures:
 
 
 def _templates(state: ClusterState | None, prefix: str) -> Counter[str]:
-    """Return the bytes of the templates of each tenant, which a quota counts."""
+    """Return the bytes of the templates of each tenant, which count in its quota."""
     found: Counter[str] = Counter()
     if state is None:
         return found
