@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Starts or stops one tier: by one bulk action if PVE has it, and the rest guest by guest."""
+"""Starts or stops one tier: with one bulk action if PVE has it, and other guests one by one."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from .plan import OrderedGuest
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# The cluster has bulk actions since 9.1. A node's C(startall) of older versions pauses for three
-# seconds after each start (pve-manager: PVE/API2/Nodes.pm), so that it is slower.
+# PVE has bulk actions for the whole cluster since 9.1. C(startall) of a node in older versions
+# pauses for three seconds after each start (pve-manager: PVE/API2/Nodes.pm), so it is slower.
 _BULK_SINCE = (9, 1)
 _STARTUP: Format = {"order": {"default_key": 1}, "up": {}, "down": {}}
 _OWN = frozenset("bulk-start bulk-shutdown qmstart qmshutdown vzstart vzshutdown".split())
-_GRACE = 60  # seconds for the requests of a bulk action beside the shutdowns
+_GRACE = 60  # seconds for the requests of a bulk action, in addition to the shutdowns
 
 
 def await_running_tasks(
     client: Client, nodes: Collection[str], vmids: set[int], limit: int
 ) -> None:
-    """Wait for bulk actions, and starts and shutdowns of these guests, of an interrupted run."""
+    """Wait for tasks of an interrupted run: bulk actions, starts and shutdowns of these guests."""
     known = {"", *map(str, vmids)}
     for _left in poll(client.clock, limit, longest=5.0):
         rows = [row for node in nodes for row in read_active(client, node)]
@@ -52,7 +52,7 @@ def await_running_tasks(
 def switch_tier(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest], managed: Collection[int]
 ) -> dict[int, FleetError]:
-    """Start or stop the guests of a tier, and return the error of each that has not the state."""
+    """Start or stop the guests of a tier, and return the error of each guest that failed."""
     bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
     if len(bulk) < 2 or client.version() < _BULK_SINCE:
         return _switch_single(client, options, tier)
@@ -93,7 +93,7 @@ def _unverified(error: FleetError, turn: OrderedGuest, bulk: Sequence[OrderedGue
 def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGuest]) -> bool:
     """Send one bulk action, and return whether its task has ended.
 
-    Its own outcome is not needed: the state of each guest is read afterwards.
+    The outcome of the task is not needed: the state of each guest is read afterwards.
     """
     data: dict[str, object] = {
         "vms": [str(turn.row.vmid) for turn in turns],
@@ -135,7 +135,7 @@ def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> in
 def _still_different(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> list[OrderedGuest]:
-    """Return the guests that have not the state, as their nodes list them."""
+    """Return the guests that are not in the desired state according to their nodes."""
     cluster = fetch_cluster_state(client.direct(), TYPES)
     vmids = {turn.row.vmid for turn in tier}
     nodes = {row.node for row in cluster.guests if row.vmid in vmids}
@@ -159,7 +159,7 @@ def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
 def check_health(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> dict[int, FleetError]:
-    """Wait until each guest of a tier answers, and return the error of each that does not."""
+    """Wait until each guest of a tier answers, and return an error for each that does not."""
     if options.wait_for == "none" or not tier:
         return {}
     items = [

@@ -23,8 +23,8 @@ _LONGEST = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """The options of a task. `wanted` has the limits of time and number. `unresponsive` decides
-    about guests that do not reach the state in time.
+    """The options of a task. `wanted` contains the timeouts and the number of parallel tasks.
+    `unresponsive` decides about guests that do not reach the state in time.
     """
 
     state: str

@@ -60,8 +60,8 @@ class OrderedGuest:
 class Estate:
     """The guests by tier, in the order of the run, and the guests that cannot be planned.
 
-    `managed` are the guests of the HA manager. `restored` has a sentence about each guest that a
-    restore writes and that may belong to one of the tenants.
+    `managed` are the VMIDs of HA resources. `restored` has a sentence about each guest that is
+    being restored and may belong to one of the tenants.
     """
 
     tiers: tuple[tuple[OrderedGuest, ...], ...]
@@ -78,7 +78,7 @@ class Estate:
 def plan_estate(
     client: Client, options: PowerOptions, recorded: Mapping[int, str] | None
 ) -> Estate:
-    """Return the tiers of the guests that do not have the state. Nothing is written.
+    """Return the tiers of the guests that are not in the desired state. Nothing is written.
 
     `recorded` are the guests that an earlier run has stopped, None without a record.
     """
@@ -107,7 +107,7 @@ def plan_estate(
 
 
 def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> list[VmRow]:
-    """Return the guests that seem to be restored: they have no tags until the restore ends."""
+    """Return the guests that a restore seems to be writing; they have no tags until it ends."""
     prefix = options.wanted.tenant_prefix
     found: dict[int, VmRow] = {}
     for tag in options.tags:
@@ -126,8 +126,8 @@ def _state(options: PowerOptions) -> dict[str, Any]:
 def _is_to_start(
     turn: OrderedGuest, options: PowerOptions, recorded: Mapping[int, str] | None
 ) -> bool:
-    """Return whether a guest is started: by the record of an earlier stop; without a record, if all
-    guests start or if it starts with its node.
+    """Return whether a guest must be started: with a record, if an earlier run stopped the guest;
+    without one, if all guests start or the guest starts with its node.
     """
     if recorded is not None:
         mark = recorded.get(turn.row.vmid)
@@ -145,12 +145,12 @@ def tiers_of(
 
 
 def _managed(client: Client) -> frozenset[int]:
-    """Return the guests of the HA manager, which starts and stops them itself."""
+    """Return the VMIDs of HA resources, which the HA manager itself starts and stops."""
     rows = client.direct().get("cluster", "resources", type="vm")
     return frozenset(int(row["vmid"]) for row in rows if row.get("hastate"))
 
 
 def name_of(tier: Sequence[OrderedGuest]) -> str:
-    """Return a tier as messages call it (pure)."""
+    """Return the name of a tier in messages (pure)."""
     order = tier[0].order
     return "guests without a start order" if order == LAST else f"guests of start order {order}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The file with the guests that a run has stopped, so that the next start starts these only."""
+"""The file with the guests that a run has stopped; the next start starts only these guests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODE = 0o600
 def read_stopped(path: str) -> dict[int, str] | None:
     """Return the mark of each recorded guest by VMID, or None without a file.
 
-    Raises ConfigurationError for a file with other content, or that cannot be written.
+    Raises ConfigurationError if the file has other content or cannot be written.
     """
     reason = why_not_writable(path)
     if reason:

@@ -60,7 +60,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _require_planned(estate: Estate, options: PowerOptions) -> None:
-    """Raise the errors of the guests without a plan, unless the policy is to leave them."""
+    """Raise the errors of the guests without a plan, unless `unresponsive` is C(leave)."""
     if not estate.refused or options.unresponsive == LEAVE:
         return
     errors = {one.row.vmid: one.planned.error for one in estate.refused if one.planned is not None}

@@ -28,10 +28,10 @@ _ON_STORAGE, _ON_VM = "Datastore.AllocateSpace", "VM.Backup"
 def read_backups(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow], held: Privileges
 ) -> dict[int, Copies | FleetError]:
-    """Return the backups of each guest by VMID, or the reason if they are not known.
+    """Return the backups of each guest by VMID, or the error if they are unknown.
 
-    One request for each storage with backups, on each node if it is not shared, and, if there are
-    backups, two for each node that is online, about removed guests.
+    One request for each storage with backups, on each node if it is not shared. If there are
+    backups, two more for each node that is online, about removed guests.
     """
     contents = read_contents(client, cluster, "backup")
     removals: Mapping[int, int] = {}
@@ -53,7 +53,7 @@ def times_of(
 ) -> dict[int, list[int]]:
     """Return the times of the backups of each guest of a kind, by VMID (pure).
 
-    A backup from before the last removal of a guest belongs to that guest: VMIDs are reused.
+    VMIDs are reused: backups that are older than the last removal of a VMID are left out.
     """
     times_by_vmid: dict[int, list[int]] = {}
     for _row, volume in contents.volumes:
@@ -69,9 +69,9 @@ def times_of(
 def find_copies(
     row: VmRow, times: list[int], contents: Contents, held: Privileges, cluster: ClusterState
 ) -> Copies | FleetError:
-    """Return the backups of a guest with these times, or the reason if none can be found (pure).
+    """Return the backups of a guest, or an error if none is visible and some may be hidden (pure).
 
-    The found backups have a doubt if others may be hidden.
+    `times` are the times of the visible backups. The result has a doubt if others may be hidden.
     """
     doubt = _doubt(row, contents, held, cluster)
     if doubt is not None and not times:
@@ -100,7 +100,7 @@ def _doubt(
 def missing_privilege(vmid: int, held: Privileges, cluster: ClusterState) -> str:
     """Return a privilege without which backups of a guest are hidden, or an empty text (pure).
 
-    PVE leaves volumes out of a listing that the caller has no right to use (pve-storage:
+    PVE omits volumes from a listing if the caller has no right to use them (pve-storage:
     PVE/API2/Storage/Content.pm and PVE/Storage.pm, check_volume_access).
     """
     if _VISIBLE not in held.below("/storage"):

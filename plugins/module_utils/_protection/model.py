@@ -15,8 +15,8 @@ from .._core.errors import FleetError
 class Copies:
     """Snapshots or backups of one VM: their number, and the time of the newest.
 
-    The time is in seconds since the epoch, 0 without any. `doubt` is why there may be more of them,
-    and newer ones.
+    The time is in seconds since the epoch, 0 without any. `doubt` is why more or newer ones may
+    exist.
     """
 
     number: int

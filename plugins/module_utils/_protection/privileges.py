@@ -16,8 +16,8 @@ class Privileges:
     them.
 
     The value of a privilege is 1 if it holds for paths below too. The answer has the paths of all
-    ACLs and of the members of all pools; any other path has the privileges that its parent hands
-    down (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
+    ACLs and of the members of all pools; any other path inherits the privileges that its parent
+    propagates (pve-access-control: PVE/RPCEnvironment.pm, get_effective_permissions).
     """
 
     by_path: Mapping[str, Mapping[str, int]]
@@ -33,7 +33,7 @@ class Privileges:
         return self.below(parent)
 
     def below(self, path: str) -> frozenset[str]:
-        """Return the privileges on everything below a path, as far as no ACL there takes them."""
+        """Return the privileges on all paths below a path, unless an ACL there removes them."""
         listed = self.by_path.get(path)
         if listed is None:
             return self.on(path)

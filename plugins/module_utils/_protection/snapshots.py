@@ -27,7 +27,7 @@ _TRIES = 2
 def read_snapshots(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow]
 ) -> dict[int, Copies | FleetError]:
-    """Return the snapshots of each guest by VMID, or the reason if they are unknown.
+    """Return the snapshots of each guest by VMID, or the error if they are unknown.
 
     One request for each guest, none for a guest on an offline node.
     """

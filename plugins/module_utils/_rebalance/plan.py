@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans the moves that even the use of nodes: each by the plan of a guest that leaves its node."""
+"""Plans the moves that balance nodes; each move is the plan of a guest that leaves its node."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """The budget of a run: moves, and bytes that they copy. `threshold` is a score at which the
-    nodes are even enough. `tenants` are the owners of the guests that may move, empty for all.
-    `placements` are the rules of tenants.
+    """The budget of a run: the number of moves, and the bytes that they copy. `threshold` is the
+    score at which the nodes are balanced enough. `tenants` are the owners of the guests that may
+    move, empty for all. `placements` are the placement rules by tenant.
     """
 
     moves: int
@@ -42,7 +42,7 @@ class Limits:
     placements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def rules_of(self, row: VmRow, wanted: MaintenanceOptions) -> dict[str, Any]:
-        """Return the rules of placement for a guest: of its tenant, over the rules for all."""
+        """Return the placement rules of a guest: its tenant's rules override the shared rules."""
         tenant = tenant_in(row, wanted.tenant_prefix) or ""
         own = self.placements.get(tenant, {})
         return {**wanted.placement, **{key: value for key, value in own.items() if value}}
@@ -100,7 +100,7 @@ def _takes_part(row: VmRow, wanted: MaintenanceOptions, limits: Limits) -> bool:
 
 
 def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> GuestDecision | None:
-    """Return the decision about a guest that never moves, or None."""
+    """Return the decision about a guest that must not move, or None."""
     sid = sid_of(row)
     reason = ""
     if row.lock:
@@ -146,7 +146,7 @@ def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> Gues
 
 
 def _cost_of(decision: GuestDecision, planning: _Planning) -> tuple[int, str]:
-    """Return the bytes that a move copies, and why it is not made, empty if it is made."""
+    """Return the bytes that a move copies, and the reason against it, empty if it is made."""
     actual = decision.planned.actual if decision.planned is not None else None
     if actual is None or decision.is_stuck:
         return 0, decision.why

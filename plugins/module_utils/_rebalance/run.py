@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Move guests until the nodes are even or the budget is spent; check mode writes nothing.
+    """Move guests until the nodes are balanced or the budget is spent; check mode writes nothing.
     Raises FleetError.
     """
     wanted = read_moves(params)
@@ -54,7 +54,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def _require_in_order(
     facts: MaintenanceFacts, found: Rebalance, wanted: MaintenanceOptions, now: datetime
 ) -> None:
-    """Raise an error for a cluster that is not in order, or moves that take too long."""
+    """Raise an error if the cluster is not in order, or if the moves would take too long."""
     left = remaining(wanted.windows, now)
     needed = estimate(found.moves, wanted.parallel)
     blockers = [*find_unrest(facts), *find_late(wanted.windows, left, needed)]
@@ -108,7 +108,7 @@ def _result(
     moved: Outcomes,
     failure: FleetError | None = None,
 ) -> Result:
-    """Return the result: as foreseen, or as measured after the moves."""
+    """Return the result; `after` is the predicted balance, or the balance measured after moves."""
     plan = [text for one in found.moves for text in one.summaries]
     before = found.before
     values: dict[str, Any] = {

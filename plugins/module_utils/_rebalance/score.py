@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How evenly the memory of nodes is given to guests, and the move that evens it most (pure)."""
+"""The balance of the memory allocated on nodes, and the move that improves it most (pure)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from .._cluster.rules import PlacementRules
 from .._cluster.state import ClusterState, VmRow
 
-# A move is worth its copying if it lowers the score by this at least.
+# A move is worth its copying if it lowers the score by at least this much.
 MIN_GAIN = 0.1
 
 
 @dataclass(frozen=True)
 class Balance:
-    """The nodes that take part, with their memory, and the memory that guests have there; bytes."""
+    """The memory of each node that takes part, and the memory allocated to its guests, in bytes."""
 
     memory: Mapping[str, int]
     given: Mapping[str, int]
 
     @property
     def shares(self) -> dict[str, float]:
-        """The percentage of each node's memory that is given to its guests."""
+        """The percentage of each node's memory that is allocated to its guests."""
         return {node: 100 * self.given[node] / total for node, total in self.memory.items()}
 
     @property
@@ -44,15 +44,15 @@ class Balance:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A guest whose move lowers the score, and the nodes at which it does, the best one first."""
+    """A guest whose move lowers the score, and the target nodes for which it does, best first."""
 
     row: VmRow
     nodes: tuple[str, ...]
 
 
 def balance_of(cluster: ClusterState, rules: PlacementRules) -> Balance:
-    """Return the balance of the nodes that are online, known to the caller and allowed by the
-    rules. Guests count whether they run or not, as in the choice of a node.
+    """Return the balance of the nodes that are online, not in maintenance, allowed by the rules,
+    and whose memory is known. Stopped guests count too, as in the choice of a node.
     """
     memory = {
         name: node.memory
@@ -73,8 +73,8 @@ def _is_allowed(node: str, rules: PlacementRules) -> bool:
 
 
 def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
-    """Return the guest whose move lowers the score most, or None if no move is worth it. Of equal
-    guests, the guest with less memory moves, then the guest with the lower VMID.
+    """Return the guest whose move lowers the score most, or None if no move is worth it. If scores
+    are equal, the guest with less memory moves, then the guest with the lower VMID.
     """
     found: list[tuple[float, int, int, Proposal]] = []
     for row in rows:
@@ -87,7 +87,7 @@ def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
 
 
 def _better_nodes(balance: Balance, row: VmRow) -> dict[str, float]:
-    """Return the nodes at which a guest lowers the score enough, with the score of each."""
+    """Return the nodes to which a move lowers the score enough, with the resulting scores."""
     if row.node not in balance.memory:
         return {}
     others: Collection[str] = balance.memory.keys() - {row.node}

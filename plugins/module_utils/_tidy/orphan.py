@@ -19,7 +19,7 @@ from .._guest.model import Actual
 from .._kinds.registry import list_of
 
 REMOVE, WAIT, BY_HAND = "remove", "wait", "by_hand"
-# Locks that belong to a chosen state, or to a backup.
+# Locks of an intended state or of a backup; nothing is unfinished.
 _CHOSEN = frozenset(("suspended", "backup"))
 # Seconds after which the copy of a drill is abandoned.
 ABANDONED = 12 * 3600
@@ -36,7 +36,7 @@ class Orphan:
     next_step: str
 
     def row(self, actual: Actual) -> dict[str, Any]:
-        """Return it as the module reports it."""
+        """Return the unfinished part as the module reports it."""
         place = {
             "guest": _module_of(actual),
             "vmid": actual.vmid,
@@ -47,7 +47,7 @@ class Orphan:
 
 
 def _module_of(actual: Actual) -> str:
-    """Return the word of results for its kind, which is the name of its module."""
+    """Return the key of its kind in results, which is the name of its module."""
     return list_of(actual.kind.type).flow.key
 
 
@@ -67,7 +67,7 @@ def orphans_of(actual: Actual, tasks: Collection[str], bases: Collection[str]) -
 
 
 def orphan_of_copy(notes: CopyNotes, now: float) -> Orphan:
-    """Return the copy of a drill, which is abandoned some hours after the drill has made it."""
+    """Return the copy of a drill, which is abandoned `ABANDONED` seconds after its creation."""
     detail = f"it is a copy of drill {notes.run}, made {iso(notes.began)}"
     if now - notes.began > ABANDONED:
         step = "Let module tidy remove it, or the next drill"
@@ -76,7 +76,7 @@ def orphan_of_copy(notes: CopyNotes, now: float) -> Orphan:
 
 
 def _creation(actual: Actual, tasks: Collection[str]) -> Orphan:
-    """Return the leftover of a VM with the marker of a run that has not finished making it."""
+    """Return the unfinished creation of a VM that still has the creation marker."""
     if tasks:
         return _running("creation", tasks)
     if actual.lock:
@@ -112,7 +112,7 @@ _KIND_OF_LOCK: Mapping[str, str] = {
 
 
 def _locks(actual: Actual, tasks: Collection[str]) -> list[Orphan]:
-    """Return the lock of a VM that belongs to something unfinished."""
+    """Return the lock of a VM if it belongs to an unfinished task."""
     lock = actual.lock
     if not lock or lock in _CHOSEN:
         return []

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _READERS = 10
-# Seconds after which a VM that is being made is reported as such.
+# Seconds to wait for a VM that is being created before it is reported.
 _PATIENCE = 30.0
 
 
@@ -73,7 +73,7 @@ class AbandonedGuest(RemovedGuest[RunContext[Any]]):
         """
         seen = super()._look(node)
         is_busy = bool(tasks_on(self.client, seen))
-        # The configuration comes last, because the name and the tenant are in it.
+        # The configuration is read last, because it contains the name and the tenant.
         current = super()._look(seen.node, seen.status)
         is_abandoned = current.marker == self.actual.marker and current.status == "stopped"
         if is_busy or current.lock or not is_abandoned:
@@ -86,8 +86,8 @@ class AbandonedGuest(RemovedGuest[RunContext[Any]]):
         return current
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Return the remaining steps once no task works on the VM: after a lost answer the running
-        task is our own removal.
+        """Return the remaining steps. After a lost answer, wait first until no task works on the
+        VM, because the running task is our own removal.
         """
         if uncertain:
             for _left in poll(self.client.clock, self.context.settings.task_timeout):
@@ -184,8 +184,8 @@ def find_unfinished(
     """Return the unfinished guests of a tenant, of both kinds, by VMID.
 
     `cluster` is the listing with its storages. One request for each VM that has the tenant's tag,
-    no tenant's tag, or exactly the tags of a template. A VM whose creation is in progress is waited
-    for. Raises FleetError.
+    no tenant's tag, or exactly the tags of a template. Waits for VMs whose creation is in progress.
+    Raises FleetError.
     """
     bases = base_storages(cluster)
     inherited = _tags_of_templates(cluster)
@@ -227,7 +227,7 @@ def _tags(row: VmRow) -> frozenset[str]:
 
 
 def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
-    """Return whether a VM may be the tenant's, as far as its own tags say."""
+    """Return whether a VM may be the tenant's, by its tags or because it is being created."""
     is_being_created = row.lock in CREATION_LOCKS
     if is_being_created:
         return True
@@ -239,7 +239,7 @@ def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
 def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished | None:
     """Return a VM with its unfinished parts, None if it is complete or gone.
 
-    `bases` are the storages with base volumes. The first reading has the power state of the
+    `bases` are the storages with base volumes. The first reading uses the power state of the
     listing, which saves a request for each VM that is complete.
     """
     kind = list_of(row.type).kind
@@ -264,9 +264,9 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished |
 
 
 def _settled(client: Client, actual: Actual) -> Actual | None:
-    """Return a VM with a marker once no task works on it, or its present state after a long wait.
+    """Wait until no task works on a VM with a marker, at most `_PATIENCE` seconds; return the VM.
 
-    None if it is gone, or completed in that time. Raises NotFound if it is gone after that time.
+    None if it was removed or completed in that time. Raises NotFound if it was removed later.
     """
     try:
         settled = await_creation(client, actual, _PATIENCE)
