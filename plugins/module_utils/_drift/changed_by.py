@@ -17,10 +17,10 @@ from typing import Any
 
 from .._tasks.row import Task, describe_task
 
-# Tasks that change a resource of a section, by the object of the task: networks by pve-manager,
-# API2/Network.pm; SDN by pve-network, API2/Network/SDN.pm; storages by pve-storage,
-# API2/Disks/*.pm; realms by pve-access-control, API2/Domains.pm; HA resources by qemu-server,
-# API2/Qemu.pm, and pve-container, API2/LXC/Status.pm.
+# Types of the tasks that change resources, by section. Sources: pve-manager, API2/Network.pm, for
+# networks; pve-network, API2/Network/SDN.pm, for SDN; pve-storage, API2/Disks/*.pm, for storages;
+# pve-access-control, API2/Domains.pm, for realms; qemu-server, API2/Qemu.pm, and pve-container,
+# API2/LXC/Status.pm, for HA resources.
 _OF_DISKS = ("dir", "lvm", "lvmthin", "zfs")
 _HA_TASKS = ("hastart", "hastop", "hashutdown", "hamigrate")
 TYPES: Mapping[str, frozenset[str]] = {

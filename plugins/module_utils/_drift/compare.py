@@ -114,7 +114,7 @@ def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) ->
 def add_backup(found: Compared, planned: PlannedGuest, jobs: Jobs | FleetError) -> None:
     """Add the difference between the declared and the actual backup jobs of an existing guest.
 
-    `jobs` is an error if they cannot be read; then the guest becomes C(unknown).
+    `jobs` is an error if they cannot be read; the status is then C(unknown).
     """
     guest = declared_guest(planned, found.vmid)
     if guest is None or found.status not in (*_COMPARED, OUTDATED):

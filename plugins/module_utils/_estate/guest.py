@@ -149,7 +149,7 @@ def _notes(actual: Actual) -> Iterator[SettingGroup]:
 
 
 def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
-    """Return the VM as a tenant's VM if a run can adopt it with its tags alone."""
+    """Return the VM as a tenant's VM if a run can adopt it by a change of tags only."""
     options = {**exported.options, "tenant": tenant, "adopt": True}
     reason = proof.why_not_adopted(options)
     if reason:
@@ -159,7 +159,7 @@ def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
 
 
 def without_name(exported: ExportedVm, why: str) -> ExportedVm:
-    """Return the VM identified by its number alone."""
+    """Return the VM identified by its VMID alone."""
     options = dict(exported.options)
     name = options.pop("name", "")
     left_out = Lost("name", str(name), why)

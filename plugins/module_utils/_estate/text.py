@@ -124,7 +124,7 @@ def _guests(estate: ExportedEstate, variable: str) -> Iterator[str]:
 
 
 def _with_notes(item: Options, vm: ExportItem) -> dict[str, Any]:
-    """Return an item of the list with comments behind some of its options."""
+    """Return an item of the list with comments after some of its options."""
     noted = dict(item)
     if "options" in noted:
         noted["options"] = CommentedValue(noted["options"], _RAW)

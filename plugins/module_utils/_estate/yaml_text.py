@@ -33,7 +33,7 @@ _CONSTANTS = ((None, "null"), (True, "true"), (False, "false"))
 
 @dataclass(frozen=True)
 class CommentedValue:
-    """A value with a comment behind its key."""
+    """A value with a comment on the line of its key."""
 
     value: Any
     note: str

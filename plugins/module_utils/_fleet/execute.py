@@ -53,7 +53,7 @@ class VmOutcome:
     planned: PlannedGuest
     result: Result | None = None
     error: FleetError | None = None
-    vmid: int | None = None  # at an error, because the creation may have got another VMID
+    vmid: int | None = None  # after an error; it differs from the plan if the VMID was taken
 
 
 class Admission:

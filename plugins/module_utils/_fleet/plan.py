@@ -78,12 +78,12 @@ class Planner:
         self._memory = CachingReader.around(client)
         self._check_mode = check_mode
         types = {one.kind.type for one in lists}
-        self.cluster = fetch_cluster_state(self._memory, types)  # as read at the start
+        self.cluster = fetch_cluster_state(self._memory, types)  # as read when the run began
         self._listed = {one: self.cluster.of_type(one) for one in types}  # the same, by kind
         self._seen = dict(self._listed)  # the same, refreshed from the nodes
         self._planned = PlanningView(self._memory, self.cluster)
         self.notes: tuple[str, ...] = ()  # problems while looking for VMs to prune
-        self.leaving: frozenset[int] = frozenset()  # VMs that this run removes, if all goes well
+        self.leaving: frozenset[int] = frozenset()  # VMs that this run removes if nothing fails
         self._named: dict[str, list[VmItem]] = {}  # names that new VMs of this run will have
         self._owners: dict[int, VmItem] = {}  # the item of each VMID
         # new templates of this run, by name and by VMID

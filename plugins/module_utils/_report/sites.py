@@ -78,10 +78,10 @@ def _is_vm_template(row: VmRow) -> bool:
 
 
 def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:
-    """Return the free capacity within the placement rules on nodes that accept new VMs, in bytes.
+    """Return the capacity that placement rules leave on nodes that accept new VMs.
 
-    None if it is unknown for every node. A node above a limit counts as 0, so it does not reduce
-    the capacity of other nodes.
+    Memory is in bytes. None if the capacity is unknown for every node. A node above a limit counts
+    as 0, so it does not reduce the capacity of other nodes.
     """
     open_nodes = [row for row in nodes if row["capacity"] and not row["maintenance"]]
     if not open_nodes:
