@@ -18,10 +18,10 @@ from .._vm.kind import VM
 class Archive(NamedTuple):
     """A backup as its storage lists it; the size in bytes, the time in seconds since the epoch.
 
-    `node` lists the storage, and `place` is the node of a storage that is not shared, else empty.
+    `node` is a node that lists the storage. `place` is empty for a shared storage, else that node.
     `type` is PVE's word for the kind of guest. `verification` is the state that a backup server
     reports, such as C(ok), empty if it was never verified. A task reads tens of thousands of
-    archives, and a tuple takes a quarter of the time of a frozen dataclass.
+    archives, and creating a tuple takes a quarter of the time of a frozen dataclass.
     """
 
     volume: str
@@ -67,7 +67,7 @@ def by_guest(
 ) -> dict[int, list[Archive]]:
     """Return the archives of each guest by VMID, the newest first.
 
-    An archive of the other kind, or from before the last removal of a guest with this VMID, belongs
+    An archive of the other type, or older than the last removal of a guest with this VMID, belongs
     to an earlier guest.
     """
     found: dict[int, list[Archive]] = {row.vmid: [] for row in guests}

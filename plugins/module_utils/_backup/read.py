@@ -27,7 +27,7 @@ _ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
 
 @dataclass(frozen=True)
 class ArchiveReading:
-    """The archives that were found, and C(missing): storages that could not be read, as rows."""
+    """The archives that were found. `missing` has a row for each storage that is not readable."""
 
     archives: tuple[Archive, ...]
     missing: tuple[dict[str, Any], ...]
@@ -46,7 +46,7 @@ class ArchiveReading:
 def backup_storages(
     cluster: ClusterState, names: Sequence[str] | None = None
 ) -> tuple[StorageRow, ...]:
-    """Return the storages for backups, all or the named ones (pure).
+    """Return all storages for backups, or the named ones (pure).
 
     Raises ConfigurationError for a name that is not a storage for backups.
     """
@@ -72,7 +72,7 @@ def read_archives(
 ) -> ArchiveReading:
     """Return the archives on these storages that the caller may see.
 
-    One request for each storage, on each node if it is not shared, side by side.
+    One request for each shared storage, and one for each node of the others, in parallel.
     """
     contents = read_contents(client, replace(cluster, storages=tuple(storages)), CONTENT)
     missing: list[dict[str, Any]] = []
@@ -92,9 +92,9 @@ def read_archives(
 def find_hidden(
     guests: Iterable[VmRow], storages: Iterable[StorageRow], privileges: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return why archives of guests on these storages may be hidden, as rows (pure).
+    """Return a row for each reason why archives of guests on these storages may be hidden (pure).
 
-    PVE leaves volumes out of a listing that the caller has no right to use (pve-storage:
+    PVE omits volumes that the caller has no right to use from a listing (pve-storage:
     PVE/Storage.pm, check_volume_access). `privileges` has the caller's privileges by path.
     """
     held = Privileges(privileges)

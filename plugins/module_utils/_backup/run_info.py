@@ -33,22 +33,22 @@ KINDS = frozenset((VM.type, CONTAINER.type))
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """The archives and guests of a task; `max_age` in seconds, `now` the time of the run."""
+    """The query of a task. `max_age` is in seconds, `now` is the time of the run."""
 
     owner: Owner
     now: float
     max_age: int | None
     newest: bool
     detects_reuse: bool
-    chooses: bool  # whether only some guests are meant
+    chooses: bool  # whether the task selects guests
     vmids: frozenset[int]  # guests that are named by VMID and may no longer exist
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the archives of the guests. Nothing is written, in check mode or out of it.
+    """Return the archives of the guests. Nothing is written, with or without check mode.
 
-    One request for the listing, one for the privileges, and one for each storage, on each node if
-    it is not shared; two more for each node about removed guests if reused VMIDs are detected.
+    One request for the listing, one for the privileges, one for each shared storage, and one for
+    each node of the other storages. Detection of reused VMIDs needs two more for each node.
     """
     query = _read_query(params, client.clock.time())
     storages = params.get("storages")
@@ -86,9 +86,9 @@ def _read_query(params: Mapping[str, Any], now: float) -> ArchiveQuery:
 
 
 def _present(targets: Iterable[Target], removed: Collection[int]) -> list[VmRow]:
-    """Return the rows of guests. Raises the first error of a named guest (pure).
+    """Return the rows of existing guests. Raises the first error of a named guest (pure).
 
-    Without a tenant, a VMID may belong to a guest that was removed.
+    Without a tenant, a named VMID may belong to a removed guest.
     """
     rows: list[VmRow] = []
     for target in targets:

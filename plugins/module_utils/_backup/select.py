@@ -32,17 +32,16 @@ def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
 def select(
     client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
 ) -> list[Target]:
-    """Return the guests of the task, each once; one that is missing or foreign has its error."""
+    """Return each guest of the task once; a missing or foreign guest has an error."""
     if is_named(params):
         return [_owned(target, owner) for target in targets(client, cluster, params)]
     return [Target(f"{row.name} ({row.vmid})", row) for row in matching(cluster, params, owner)]
 
 
 def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
-    """Return the guests with this tenant, these tags and this pool, by VMID, without copies of
-    drills (pure).
+    """Return the guests with the tenant, tags and pool of the task, sorted by VMID (pure).
 
-    Raises ConfigurationError for a pool that does not exist.
+    Copies of drills are left out. Raises ConfigurationError for a pool that does not exist.
     """
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     pool = params.get("pool")
@@ -76,6 +75,6 @@ def _owned(target: Target, owner: Owner) -> Target:
 
 
 def label_of(row: VmRow) -> str:
-    """Return how messages call a guest."""
+    """Return the label of a guest in messages."""
     name = row.own_name
     return f"guest '{name}' ({row.vmid})" if name else f"guest {row.vmid}"

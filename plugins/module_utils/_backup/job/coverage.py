@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The guests of backup jobs, and guests that no job has (pure)."""
+"""The guests that backup jobs cover, and the guests that no job covers (pure)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .table import BACKUP_JOB
 
 
 def named_jobs(answer: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the jobs of an answer of PVE by ID, in the canonical values of their table."""
+    """Return the jobs in an answer of PVE by ID, with the canonical values of their table."""
     return {str(row["id"]): BACKUP_JOB.values(row) for row in answer}
 
 
 def guests_of(job: Mapping[str, Any], guests: Iterable[VmRow]) -> set[int]:
     """Return the VMIDs of the guests that a job backs up; a disabled job backs up none.
 
-    `job` has the canonical values of its table. A job with a node has the guests on that node only
-    (pve-manager: VZDump.pm, get_included_guests).
+    `job` has the canonical values of its table. A job with a node covers only the guests on that
+    node (pve-manager: VZDump.pm, get_included_guests).
     """
     if not job["enabled"]:
         return set()
@@ -44,7 +44,7 @@ def _is_chosen(job: Mapping[str, Any], row: VmRow) -> bool:
 
 
 def other_jobs(jobs: Jobs, guests: Iterable[VmRow]) -> dict[str, list[int]]:
-    """Return the VMIDs of guests in enabled jobs without the mark of estates, by ID of the job."""
+    """Return the VMIDs of the guests in each enabled job without the estate mark, by job ID."""
     rows = list(guests)
     found: dict[str, list[int]] = {}
     for name in sorted(jobs):

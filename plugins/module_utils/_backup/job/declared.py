@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Backup jobs as the guests of an estate declare them, and the jobs that this takes (pure).
+"""Backup jobs as the guests of an estate declare them, and the plan of these jobs (pure).
 
-Guests with equal declarations share a job. The comment of the job has a mark, by which jobs of
-estates are distinguished from all others.
+Guests with equal declarations share a job. A mark in its comment distinguishes a job of an estate
+from all others.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Jobs = Mapping[str, Values]
 
 @dataclass(frozen=True)
 class Declaration:
-    """The backup of a guest. `values` has every option of a declaration in its canonical form, and
-    none for a guest that no job of an estate must have.
+    """The declared backup of a guest. `values` has the canonical value of every option; it is empty
+    for a guest that must not be in a job of an estate.
     """
 
     values: Values
@@ -87,7 +87,7 @@ class DeclaredGuest:
 
 
 def read_declaration(options: Mapping[str, Any]) -> Declaration:
-    """Return the declaration; without a schedule there is no job. Raises ValidationFailed."""
+    """Return the declaration; an empty schedule means no job. Raises ValidationFailed."""
     if options.get("schedule") == "":
         return NO_JOB
     for option in ("schedule", "storage"):
@@ -105,7 +105,7 @@ def read_declaration(options: Mapping[str, Any]) -> Declaration:
 
 
 def declaration_of(job: Values) -> Declaration:
-    """Return the declaration that leads to a job."""
+    """Return the declaration that would result in this job."""
     return Declaration({one.option: job[one.option] for one in _FIELDS})
 
 
@@ -115,15 +115,15 @@ def marked(jobs: Jobs) -> dict[str, Values]:
 
 
 def is_marked(job: Values) -> bool:
-    """Return whether a job is one of an estate."""
+    """Return whether a job belongs to an estate."""
     return MARK in str(job["comment"])
 
 
 def plan_jobs(guests: Sequence[DeclaredGuest], jobs: Jobs) -> list[DesiredResource]:
-    """Return the jobs that differ, as they must be.
+    """Return the desired state of each job that differs.
 
-    Jobs that get guests come first, so that no guest is without a job in between. Guests that are
-    not in `guests` stay in their jobs. Raises Conflict.
+    Jobs that gain guests come first, so a guest that changes jobs is never without one. Guests that
+    are not in `guests` stay in their jobs. Raises Conflict.
     """
     ours = marked(jobs)
     wanted = _wanted(guests, ours, jobs)
@@ -146,7 +146,7 @@ def _turn(before: frozenset[int], after: frozenset[int]) -> int:
 
 
 def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> DesiredResource:
-    """Return a job as it must be. A job that no guest of the run declares keeps its settings."""
+    """Return the desired job. A job that no guest of the run declares keeps its settings."""
     if not vms:
         return DesiredResource({"name": name}, present=False)
     values: dict[str, Any] = {"all": False, "vms": vms, "pool": "", "exclude": frozenset()}
@@ -158,7 +158,7 @@ def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> Desire
 def _wanted(
     guests: Iterable[DeclaredGuest], ours: Jobs, jobs: Jobs
 ) -> dict[str, tuple[Declaration, frozenset[int]]]:
-    """Return declaration and guests of each declared job, by its ID. Raises Conflict."""
+    """Return the declaration and the guests of each declared job, by job ID. Raises Conflict."""
     found: dict[str, tuple[Declaration, frozenset[int]]] = {}
     for guest in guests:
         if guest.declaration == NO_JOB:
@@ -172,9 +172,9 @@ def _wanted(
 
 
 def _name_of(declaration: Declaration, ours: Jobs, jobs: Jobs) -> str:
-    """Return the ID of the job of a declaration: of a job with the same settings, or a new ID.
+    """Return the ID of the job that has the settings of a declaration, or a new ID.
 
-    Raises Conflict if a job without the mark has that ID.
+    Raises Conflict if a job without the mark, or without a list of guests, has the new ID.
     """
     for name in sorted(ours):
         if declaration_of(ours[name]) == declaration:
@@ -198,9 +198,9 @@ def _not_planned(answer: str, next_step: str) -> Conflict:
 
 
 def difference(guest: DeclaredGuest, jobs: Jobs) -> tuple[Any, Any] | None:
-    """Return the declared and the actual backup of a guest as options, None if they are equal.
+    """Return the declared and the actual backup of a guest as options, or None if they are equal.
 
-    The actual backup is a list if several jobs of estates have the guest.
+    The actual backup is a list if several jobs of estates contain the guest.
     """
     actual = shown_of(guest.vmid, jobs)
     wanted = [] if guest.declaration == NO_JOB else [guest.declaration.shown()]
@@ -208,8 +208,8 @@ def difference(guest: DeclaredGuest, jobs: Jobs) -> tuple[Any, Any] | None:
 
 
 def shown_of(vmid: int, jobs: Jobs) -> list[dict[str, Any]]:
-    """Return the options of each job of an estate that has a guest, with other settings that keep
-    the guest from being backed up.
+    """Return the options of each job of an estate that contains the guest, with any other settings
+    of the job that can prevent its backup.
     """
     ours = marked(jobs)
     return [_shown(ours[name]) for name in sorted(ours) if vmid in ours[name]["vms"]]

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps the backup jobs of an estate: planned, written, and read again until every guest is in its
-job.
+"""Maintains the backup jobs of an estate: plans, writes and reads them again until every guest is
+in its job.
 
-PVE has no digest for jobs, and a request writes the whole list of guests, so that two runs can undo
-each other. Each run therefore looks again after its last write.
+PVE has no digest for jobs, and a request writes the whole list of guests, so two runs can undo each
+other's changes. Each run therefore reads the jobs again after its last write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .precheck import require_references
 from .table import BACKUP_JOB
 
 _PASSES = 5
-# Seconds: between the reading and the writing of another run there is one request for each job.
+# In seconds: time for another run to write the jobs that it has read, with one request each.
 _SETTLES = 1.0
 _ATTEMPTED = "The backup jobs of the estate were not changed"
 _NEXT_STEP = (
@@ -43,10 +43,10 @@ _NEXT_STEP = (
 
 @dataclass(frozen=True)
 class JobsOutcome:
-    """The jobs before and after, for the guests with these VMIDs.
+    """The jobs before and after a run for the guests in `vmids`.
 
-    `steps` are planned or done, `error` is why the jobs are not as declared. `others` are the jobs
-    of no estate that have guests of the run too, each with their VMIDs.
+    `steps` are the planned or finished steps. `error` is the reason why the jobs are not as
+    declared. `others` are jobs outside estates that contain guests of the run: VMIDs by job ID.
     """
 
     before: Jobs
@@ -58,11 +58,11 @@ class JobsOutcome:
 
     @property
     def changed(self) -> bool:
-        """Whether a job was or would be changed, or may have been before an error."""
+        """Whether a job was or would be changed, or may have been changed before an error."""
         return bool(self.steps) or (self.error is not None and self.error.came_after_changes)
 
     def names(self) -> list[str]:
-        """Return the jobs of estates that changed or that have one of the guests."""
+        """Return the IDs of the jobs of estates that changed or contain one of the guests."""
         found: list[str] = []
         for name in sorted({*self.before, *self.after}):
             old, new = self.before.get(name), self.after.get(name)
@@ -71,12 +71,12 @@ class JobsOutcome:
         return found
 
     def _has_guest(self, job: Mapping[str, Any]) -> bool:
-        """Return whether a job is of estates and has one of the guests."""
+        """Return whether a job belongs to an estate and contains one of the guests."""
         return is_marked(job) and not self.vmids.isdisjoint(job["vms"])
 
 
 class _JobSteps(TableResource):
-    """A job while its plan is carried out: a failure ends it, and the next pass plans all again."""
+    """A job whose plan is executed. A failed step ends it; the next pass plans all jobs again."""
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:
         return Verdict.FAILED
@@ -85,7 +85,7 @@ class _JobSteps(TableResource):
 def preview_jobs(
     client: Api, guests: Sequence[DeclaredGuest], cluster: ClusterState
 ) -> JobsOutcome:
-    """Return the jobs as they would be.
+    """Return the jobs as a run would leave them.
 
     One request, and a second one if a job differs. Raises every refusal before the first write.
     """
@@ -114,7 +114,7 @@ def preview_jobs(
 def maintain_jobs(client: Api, guests: Sequence[DeclaredGuest]) -> JobsOutcome:
     """Write the jobs until every guest is in its job, and return them.
 
-    The outcome has the error that ended this.
+    If that fails, the outcome contains the error.
     """
     before: Jobs = {}
     jobs: Jobs = {}
@@ -158,9 +158,9 @@ def _plan(job: DesiredResource, actual: Values | None) -> Any:
 
 
 def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: list[str]) -> None:
-    """Write the jobs, and add the steps that were done to `steps`. Raises FleetError.
+    """Write the jobs, and add the finished steps to `steps`. Raises FleetError.
 
-    A job that another run changed first is left to the next pass.
+    If another run changed a job first, this job and the remaining ones wait for the next pass.
     """
     for job in planned:
         actual = jobs.get(job.keys["name"])
@@ -175,7 +175,7 @@ def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: l
 def _require_privileges(held: Privileges, planned: Sequence[DesiredResource], jobs: Jobs) -> None:
     """Raise PermissionDenied if the login may not write the jobs.
 
-    A changed job needs the privilege on its present storage too (pve-manager: API2/Backup.pm,
+    A change also requires the privilege on the job's present storage (pve-manager: API2/Backup.pm,
     assert_param_permission_update).
     """
     needed = {"/": "Sys.Modify"}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refusals about backup jobs that PVE does not check, found before the first write."""
+"""Checks of backup jobs that PVE does not make itself, before the first write."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NEEDS_STORAGE = ("notes_template", "protected")
 def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
     """Raise any refusal before the first write; return warnings.
 
-    One request, if the job names a guest, pool, node or storage that it did not have: PVE stores
-    unknown ones, and the job fails when it runs.
+    One request if the task adds a guest, pool, node or storage to the job: PVE accepts unknown
+    names, and the job fails when it runs.
     """
     if change.deletes:
         return ()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work of module backup_job_info: the jobs, and which guests they cover."""
+"""The work of module backup_job_info: the jobs, and the guests that they cover."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the jobs, all or the named one, and the coverage of the guests by all jobs.
+    """Return all jobs or the named one, and for each guest all the jobs that cover it.
 
-    Two requests. Nothing is written, in check mode or out of it.
+    Two requests. Nothing is written, with or without check mode.
     """
     name = params.get("name")
     if name is not None:

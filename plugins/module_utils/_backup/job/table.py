@@ -41,7 +41,7 @@ from .precheck import precheck_job
 _ONE = Call(("cluster", "backup", "{name}"))
 _KEEP_ALL = "keep_all"
 CHOICES = ("all", "vms", "pool")
-"""The options that choose the guests of a job: PVE takes exactly one of them."""
+"""The options that choose the guests of a job: PVE accepts exactly one of them."""
 
 
 def _count(name: str) -> SubKey:
@@ -86,10 +86,10 @@ PERFORMANCE = PropertyString(
 
 
 def retention(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the rule of a retention by PVE's keys, an empty one for no options.
+    """Return the values of a retention by PVE's keys; no options result in an empty retention.
 
-    Raises ValidationFailed for a rule that PVE would refuse, and for a rule of zeros, which keeps
-    everything in PVE (pve-storage: Storage.pm, prune_mark_backup_group).
+    Raises ValidationFailed for a retention that PVE would refuse. A retention with only zeros is
+    refused too: PVE would keep everything (pve-storage: Storage.pm, prune_mark_backup_group).
     """
     found = {key: text for key, text in PRUNE.want(options).items() if text}
     counts = {key: text for key, text in found.items() if key != "keep-all" and text != "0"}
@@ -112,7 +112,7 @@ def retention(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def fleecing(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of fleecing by PVE's keys. Raises ValidationFailed."""
+    """Return the fleecing settings by PVE's keys. Raises ValidationFailed."""
     found = {key: text for key, text in FLEECING.want(options).items() if text}
     if found.get("enabled") == "1" and "storage" not in found:
         raise validate.refused(
@@ -122,7 +122,7 @@ def fleecing(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def performance(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of performance by PVE's keys."""
+    """Return the performance settings by PVE's keys."""
     return {key: text for key, text in PERFORMANCE.want(options).items() if text}
 
 
@@ -165,10 +165,10 @@ def _number(option: str, default: int, maximum: float = float("inf")) -> Field:
 
 
 def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
-    """Return the desired job with the selection that PVE makes of it (pure).
+    """Return the desired job with the selection of guests that PVE would store (pure).
 
-    A new choice of guests replaces the former one (API2/Backup.pm, update_job). Raises
-    ValidationFailed for a choice that PVE refuses.
+    A new selection replaces the former one (API2/Backup.pm, update_job). Raises ValidationFailed
+    for a selection that PVE refuses.
     """
     values = dict(desired.values)
     chosen = [option for option in CHOICES if values.get(option)]
@@ -205,7 +205,7 @@ def resolve(_client: Api, desired: DesiredResource) -> DesiredResource:
 
 
 def _only(values: Mapping[str, Any], choice: str) -> dict[str, Any]:
-    """Return the chosen option; a list of VMIDs has no exceptions."""
+    """Return the chosen option; a list of VMIDs clears `exclude`."""
     if choice == "vms":
         return {choice: values[choice], "exclude": frozenset()}
     return {choice: values[choice]}

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 FOREIGN = "foreign"
 _CAUSE = re.compile(r"ERROR: Backup of VM \d+ failed - (.+)")
-# Seconds by which the clocks of the controller and of a node may differ in a look for a task.
+# Tolerated clock difference of controller and node when a task is searched for, in seconds.
 _CLOCKS = 10
 
 
 @dataclass(frozen=True)
 class GuestPlan:
-    """The plan for a guest: `takes` is whether it is backed up, `marks` are its archives on the
-    storage, with the new one. `known` are the volumes that the storage has for its VMID.
+    """The plan for a guest. `takes` is true if the guest is backed up. `known` are the volumes of
+    its VMID on the storage. `marks` are the marks of its archives there, including the new one.
     """
 
     row: VmRow
@@ -75,15 +75,14 @@ class GuestOutcome:
 class BackupContext:
     """The values that are the same for all guests of a task.
 
-    `maximum` is the number of archives of a guest from which the storage takes no other, 0 for
-    none.
+    `maximum` is the number of archives of a guest that the storage accepts, 0 for no limit.
     """
 
     client: Client
     desired: DesiredBackup
     cluster: ClusterState
     removals: Mapping[int, int]
-    offsets: Mapping[str, float]  # of the local time of nodes, in seconds
+    offsets: Mapping[str, float]  # from UTC to the local time of each node, in seconds
     maximum: int = 0
 
 
@@ -103,7 +102,7 @@ def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]
 def find_full(
     context: BackupContext, plan: GuestPlan, archives: Collection[Archive]
 ) -> FleetError | None:
-    """Return why PVE would refuse the backup of a guest with these archives, or None (pure)."""
+    """Return an error if PVE would refuse another archive of the guest, or None (pure)."""
     row, storage = plan.row, context.desired.storage
     own = [one for one in archives if one.vmid == row.vmid and one.type == row.type]
     count = sum(not one.protected for one in own)
@@ -136,9 +135,10 @@ def _new_archive(desired: DesiredBackup, row: VmRow, newest: int) -> Archive:
 
 
 def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> list[Mark]:
-    """Return the marks of the archives, none without a retention.
+    """Return the marks of the archives, or no marks without a retention.
 
-    An archive from before the guest belonged to its tenant stays and does not count.
+    If an archive to remove may not belong to the task's tenant, it is kept, and the other archives
+    are marked again without it.
     """
     keep = context.desired.keep
     if keep is None:
@@ -162,10 +162,10 @@ def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> l
 
 
 def _foreign_reason(context: BackupContext, row: VmRow, one: Archive) -> str:
-    """Return why an archive is not known to be of the task's tenant, or an empty text.
+    """Return the reason why an archive may not belong to the task's tenant, or an empty text.
 
-    One request for each archive, if there is a tenant: VMIDs are used again, and the configuration
-    in the archive has the tags of its guest.
+    One request if the task has a tenant: VMIDs are reused, and the configuration in the archive
+    contains the tags of its guest.
     """
     owner = context.desired.owner
     if owner.tag is None:
@@ -183,7 +183,7 @@ def _foreign_reason(context: BackupContext, row: VmRow, one: Archive) -> str:
 
 
 def _value_of(config: str, name: str) -> str:
-    """Return an option of a configuration in an archive, before its first section (pure)."""
+    """Return the value of an option of an archived configuration, without its sections (pure)."""
     for line in config.splitlines():
         if line.startswith("["):
             break
@@ -209,9 +209,9 @@ def execute(context: BackupContext, plan: GuestPlan) -> GuestOutcome:
 def _take_where_it_is(
     context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome
 ) -> VmRow:
-    """Run the backup on the node of the guest, also if it moves once; return the guest there.
+    """Run the backup on the guest's node, following one move of the guest; return its new row.
 
-    PVE answers without a task on another node. Raises Conflict if the guest moves again.
+    On any other node, PVE answers without a task. Raises Conflict if the guest moves again.
     """
     for _try in range(2):
         if _take(context, row, plan, outcome):
@@ -221,7 +221,7 @@ def _take_where_it_is(
 
 
 def _raise_moving(row: VmRow) -> NoReturn:
-    """Raise Conflict for a guest that moves again and again (pure)."""
+    """Raise Conflict for a guest that keeps moving (pure)."""
     raise Conflict(
         attempted=f"Could not back up {label_of(row)}",
         answer="it moves from node to node",
@@ -231,9 +231,9 @@ def _raise_moving(row: VmRow) -> NoReturn:
 
 
 def _current(context: BackupContext, row: VmRow, *, fresh: bool = False) -> VmRow:
-    """Return the guest from a new listing. Raises UnknownVm, and Conflict for another tenant's.
+    """Return the present guest. Raises UnknownVm, and Conflict if it belongs to another tenant.
 
-    The cluster is read again if the last reading is too old for a write.
+    The cluster is read again if `fresh` is set or the last reading is too old for a write.
     """
     old = replace(context.cluster, read_at=float("-inf")) if fresh else context.cluster
     cluster = refreshed(context.client, old)
@@ -257,14 +257,14 @@ def _require_listed(cluster: ClusterState, row: VmRow) -> VmRow:
 
 
 def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> bool:
-    """Run the backup and find its archive; return whether the guest is on its node."""
+    """Run the backup and find its archive; return False if the guest is not on that node."""
     client, desired = context.client, context.desired
     attempted = f"Could not back up {label_of(row)}"
     before = client.clock.time()
     began = client.clock.monotonic()
 
     def look() -> str | None:
-        """Return the task of this backup: it still runs, or has made an archive."""
+        """Return the task of this backup if it still runs or has made an archive."""
         since = before - _CLOCKS
         upid = find_task(client, row.node, type="vzdump", vmid=row.vmid, since=since)
         if upid is None or find_new() or upid == running_task(client, row.node, row.vmid, "vzdump"):
@@ -304,18 +304,18 @@ def _require_archive(found: Sequence[Archive], row: VmRow, storage: str, upid: s
 
 
 def _cause_of(error: FleetError) -> str:
-    """Return the cause in the log of a failed task: PVE ends it with C(job errors)."""
+    """Return the cause from the log of a failed task; PVE's status is only C(job errors)."""
     causes = [found.group(1) for found in map(_CAUSE.search, error.log) if found]
     return causes[-1] if causes else error.answer
 
 
 def read_own(context: BackupContext, row: VmRow) -> list[Archive]:
-    """Return the archives of a guest on the storage now; one request."""
+    """Return the present archives of a guest on the storage; one request."""
     return by_guest(_listed(context, row), [row], context.removals)[row.vmid]
 
 
 def _listed(context: BackupContext, row: VmRow) -> list[Archive]:
-    """Return the archives with the VMID of a guest on the storage now; one request."""
+    """Return the present archives with the guest's VMID on the storage; one request."""
     storage = context.desired.storage
     listed = context.cluster.storage_on(storage, row.node)
     if listed is None:
@@ -330,7 +330,7 @@ def _listed(context: BackupContext, row: VmRow) -> list[Archive]:
 
 
 def _prune(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> None:
-    """Remove the archives that the retention does not keep, from a new reading."""
+    """Read the archives again, and remove those that the retention does not keep."""
     if context.desired.keep is None:
         return
     archives = read_own(context, row)
@@ -346,7 +346,7 @@ def _prune(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOu
 
 
 def _remove(context: BackupContext, row: VmRow, one: Archive) -> None:
-    """Remove an archive. PVE refuses a protected one itself."""
+    """Remove an archive. PVE itself refuses to remove a protected one."""
     path = ("nodes", row.node, "storage", one.storage, "content", one.volume)
 
     def look() -> bool | None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which archives of a guest a retention keeps, by PVE's rule, and why (pure).
+"""Marks the archives of a guest that a retention keeps by PVE's rules, with the reasons (pure).
 
 Source: pve-storage, PVE/Storage.pm (prune_mark_backup_group) and PVE/Storage/Plugin.pm
 (prune_backups).
@@ -68,14 +68,15 @@ def needs_local_time(keep: Mapping[str, str]) -> bool:
 
 
 def is_standard(one: Archive) -> bool:
-    """Return whether PVE gave the archive its name; it removes no archive with another name."""
+    """Return whether PVE named the archive; PVE does not remove archives with other names."""
     return bool(_FILE.search(one.volume) or _SNAPSHOT.search(one.volume)) or one.volume == NEW
 
 
 def local_time(one: Archive, offset: float) -> datetime:
     """Return the local time of a backup on its node.
 
-    The name of a file has it. For others, `offset` is the difference of the node to UTC in seconds.
+    A file has the local time in its name. For other archives, it is computed from UTC with
+    `offset`, the node's difference to UTC in seconds.
     """
     found = _FILE.search(one.volume)
     if found:
@@ -89,7 +90,7 @@ def local_time(one: Archive, offset: float) -> datetime:
 
 
 def offset_of(archives: Iterable[Archive]) -> float:
-    """Return the seconds from UTC to local time, by the newest name of a file; 0 without one."""
+    """Return the seconds from UTC to local time by the name of the newest file; 0 without files."""
     files = [one for one in archives if _FILE.search(one.volume)]
     if not files:
         return 0.0
@@ -125,7 +126,7 @@ def mark_archives(
 
 
 def _apply(marks: Sequence[Mark], periods: Sequence[str], name: str, count: int) -> None:
-    """Keep the newest archive of each of the newest `count` periods that have none yet."""
+    """Keep the newest archive in each of the newest `count` periods without a kept archive."""
     if not count:
         return
     pairs = list(zip(marks, periods, strict=True))

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 _ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
-_WITHOUT_RULE = "Datastore.Allocate"  # permits a backup without the rule of its storage
+_WITHOUT_RULE = "Datastore.Allocate"  # permits a backup that ignores the storage's retention
 _BACKUP_SERVER = "pbs"
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Back up the guests; check mode plans and writes nothing.
 
-    A guest that fails does not stop the others: the result reports all of them, with the failure.
-    Guests of one node follow each other, because PVE runs one backup at a time on a node. A guest
-    starts when its node and the storage have room.
+    A failed guest does not stop the others: the result reports all guests, including the failure.
+    Guests on the same node are backed up one after the other, because PVE runs one backup at a time
+    on a node. A backup starts when the limits of its node and storage permit it.
     """
     desired = read_desired(params, client.clock.time())
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
@@ -103,15 +103,15 @@ def _work(
 
 
 def _resources(row: VmRow, place: str) -> frozenset[Resource]:
-    """Return the resources of the backup of a guest; a local storage is one of its node (pure)."""
+    """Return the resources that a backup uses; a local storage is a resource of its node (pure)."""
     return frozenset((("all", ""), ("node", row.node), ("storage", place)))
 
 
 def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
-    """Return the number of archives of a guest from which the storage takes no other, 0 for none.
+    """Return the number of archives of a guest that the storage accepts, 0 for no limit.
 
-    A backup that removes nothing fails at the number of archives that the rule of the storage
-    keeps, unless the task may set another rule (pve-manager: VZDump.pm, exec_backup_task).
+    A backup that removes nothing fails if the guest already has as many archives as the storage's
+    retention keeps, unless the task may set another (pve-manager: VZDump.pm, exec_backup_task).
     """
     if "prune-backups" in desired.data or desired.data.get("protected"):
         return 0
@@ -127,7 +127,7 @@ def _read_maximum(client: Client, desired: DesiredBackup, node: str) -> int:
 def _removals(
     client: Client, cluster: ClusterState, desired: DesiredBackup, archives: Sequence[Archive]
 ) -> Mapping[int, int]:
-    """Return when the last guest of each VMID was removed, if archives are counted."""
+    """Return the time of the last removal of a guest by VMID, if `keep` or `max_age` needs it."""
     if not archives or (desired.keep is None and desired.max_age is None):
         return {}
     online = [name for name, node in cluster.nodes.items() if node.online]
@@ -139,7 +139,7 @@ def _offsets(
 ) -> dict[str, float]:
     """Return the difference of each node to UTC in seconds, if the retention needs it.
 
-    Names of files have the local time; snapshots on a backup server do not. One request a node.
+    File names contain the local time; snapshots on a backup server do not. One request per node.
     """
     is_server = any(row.kind == _BACKUP_SERVER for row in storages)
     if desired.keep is None or not needs_local_time(desired.keep) or not is_server:
@@ -155,7 +155,7 @@ def _offsets(
 def _find_obstacle(
     row: VmRow, cluster: ClusterState, desired: DesiredBackup, held: Privileges
 ) -> FleetError | None:
-    """Return why a guest cannot be backed up, or None (pure).
+    """Return an error if a guest cannot be backed up, or None (pure).
 
     Source of the privileges: pve-manager, API2/VZDump.pm and assert_param_permission_common of
     API2/Backup.pm.
@@ -255,7 +255,7 @@ def _describe(desired: DesiredBackup, one: GuestOutcome, check_mode: bool) -> di
 def _lines(
     desired: DesiredBackup, rows: Sequence[Mapping[str, Any]], check_mode: bool
 ) -> list[str]:
-    """Return the number of guests by outcome, in check mode the limits, then the steps."""
+    """Return the number of guests by outcome, in check mode the limits, and the steps."""
     counts: Counter[str] = Counter()
     steps: list[str] = []
     for row in rows:
