@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which archive a restore uses, and the refusals about it (pure)."""
+"""Chooses the archive of a restore, and refuses an unusable one (pure)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._kinds.words import CONTAINER, VM
 from .desired import DesiredRestore
 
 KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
-# The end of the notes of an archive that a restore in place has made of the state before.
+# A restore in place keeps the former state in an archive whose notes end with this text.
 KEPT_NOTES = "state before a restore by pve.fleet"
 _SERVER = "pbs"
 _DAMAGED = "failed"
@@ -44,10 +44,10 @@ class Chosen:
 
 
 def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
-    """Return the newest archive, or the newest that is not younger than the time of the task.
+    """Return the newest archive, or the newest one up to the time that the task sets.
 
-    Archives of the state before a restore are left out: a second run would bring back the state
-    that the first one has replaced. Raises NotFound if there is none.
+    Archives of the state before a restore are left out: a second run would restore the state that
+    the first run replaced. Raises NotFound if there is no archive.
     """
     own = sorted(filter(is_ordinary, archives), key=newest_first)
     if not own:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the options of module restore to the desired restore (pure)."""
+"""Reads the desired restore from the options of module restore (pure)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .._snapshot.select import Owner, owner_of
 
 NEWEST = "newest"
 KEEP_ARCHIVE, KEEP_COPY = "archive", "copy"
-# Options of the guest that have an option of their own, or that a restore decides.
+# Guest options that are options of module restore itself, or that a restore determines.
 _OWN = frozenset("name tenant tenant_prefix source full snapshot adopt task_timeout class".split())
-# Options of a new guest's place, which a guest that is overwritten has already.
+# Options that place a new guest; an overwritten guest keeps its place.
 _PLACE = frozenset("vmid node placement rebalance vmid_range vmid_bands vmid_choice".split())
 _STATES = ("present", "started", "stopped")
-# The options that a VM takes while its disks are still being restored.
+# Options that can be applied to a VM while its disks are still being restored.
 _LIVE = frozenset("vmid node placement pool tags description state quota quotas".split())
 
 
@@ -31,10 +31,10 @@ _LIVE = frozenset("vmid node placement pool tags description state quota quotas"
 class DesiredRestore:
     """The desired restore. `before` is in seconds since the epoch, `timeout` in seconds.
 
-    `new_name` is the name of a new guest, `confirm` is the name of the guest to overwrite; one is
-    empty. `completes`: the new guest is the container itself, which a failed restore has removed.
-    `keep_storage` is the storage for the present state of that guest, `keep_name` is the name of
-    its copy. `options` are options of module vm or container.
+    `new_name` is the name of a new guest, `confirm` is the name of the guest to overwrite; one of
+    them is empty. `completes` is true if the new guest replaces a container that a failed restore
+    removed. `keep_storage` is the storage for the present state of the guest to overwrite, and
+    `keep_name` is the name of its copy. `options` are options of module vm or container.
     """
 
     owner: Owner
@@ -58,7 +58,7 @@ class DesiredRestore:
 
     @property
     def label(self) -> str:
-        """The guest in the archive as messages call it."""
+        """The label of the archived guest in messages."""
         if self.name is not None:
             return f"guest '{self.name}'"
         return f"guest {self.vmid}" if self.vmid is not None else str(self.volume)
@@ -92,7 +92,7 @@ def read_desired(params: Mapping[str, Any]) -> DesiredRestore:
 
 
 def _volume(archive: str) -> str | None:
-    """Return the volume of an archive, None for the newest."""
+    """Return the volume of an archive, or None for the newest archive."""
     if archive == NEWEST:
         return None
     volume = validate.volume(archive, "archive")
@@ -113,7 +113,7 @@ def _time(text: str | None) -> int | None:
 
 
 def read_storage_map(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the storages by the storage that they replace. Raises ValidationFailed."""
+    """Return each new storage by the storage that it replaces. Raises ValidationFailed."""
     given = params.get("storage_map") or {}
     return {validate.storage(old): validate.storage(new) for old, new in given.items()}
 

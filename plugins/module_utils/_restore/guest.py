@@ -24,7 +24,7 @@ from .desired import DesiredRestore
 
 
 def read_guest(desired: DesiredRestore, chosen: Chosen, name: str) -> Any:
-    """Return the options of the guest of that name. Raises ValidationFailed."""
+    """Return the options of the guest, which gets this name. Raises ValidationFailed."""
     of = list_of(chosen.kind.type)
     options = of.read(_params(of.specs.whole, desired, chosen, name))
     disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)
@@ -57,10 +57,10 @@ def tenant_of(desired: DesiredRestore) -> str | None:
 def with_storages(
     desired: DesiredRestore, kind: Kind, config: Mapping[str, str], given: Iterable[Disk]
 ) -> list[Disk]:
-    """Return the disks of the task, and each other disk of the archive with its storage.
+    """Return the disks of the task, and the other disks of the archive with their storages.
 
-    PVE restores a container to one storage, so all its volumes are named. Raises ValidationFailed
-    for a storage of the map that the archive does not use.
+    PVE restores a container to one storage, so each of its volumes gets a storage here. Raises
+    ValidationFailed if the map has a storage that the archive does not use.
     """
     disks = {disk.slot: disk for disk in given}
     homes: set[str] = set()
@@ -90,6 +90,6 @@ def _require_used(storage_map: Mapping[str, str], homes: Collection[str]) -> Non
 
 
 def restore_secrets(arguments: Mapping[str, Any]) -> set[str]:
-    """Return the secrets in O(options), before anything is checked."""
+    """Return the secrets in O(options), before any check."""
     given = arguments.get("options")
     return hidden_values(vm_spec(), given) | hidden_values(container_spec(), given)

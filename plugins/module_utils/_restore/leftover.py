@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empty VMs that failed restores of the same login have left: they block their VMIDs.
+"""Empty VMs that failed restores of the same login left behind, and that block their VMIDs.
 
-Such a VM has neither name nor tags nor disks. It is removed only if the last restore of its VMID
-was started by this login and has failed, and if its VMID has no archive: a VM with archives was
-there before, and its restore is repeated instead.
+Such a VM has no name, tags or disks. It is removed only if this login started the last restore of
+its VMID, if that restore failed, and if the VMID has no archive. A VM with an archive existed
+before the restore, so the restore is repeated instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def find_leftovers(
     client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
 ) -> list[VmRow]:
-    """Return the empty VMs to remove; two requests for each VM that seems to be one."""
+    """Return the empty VMs to remove; two requests for each VM that seems empty."""
     archived = {one.vmid for one in archives}
     found: list[VmRow] = []
     for row in candidates(cluster, owner, archived):
@@ -46,8 +46,8 @@ def find_leftovers(
 def find_locked(
     client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
 ) -> list[str]:
-    """Return a sentence about each empty VM that an interrupted restore of this login has left
-    with a lock, which only root can lift.
+    """Return a sentence about each empty VM that an interrupted restore of this login left locked;
+    only root can remove the lock.
     """
     archived = {one.vmid for one in archives}
     found: list[str] = []

@@ -30,7 +30,7 @@ _READERS = 8
 
 def read_all(client: Client, cluster: ClusterState, desired: DesiredRestore) -> ArchiveReading:
     """Return the archives on the storages of the task. Raises ConfigurationError if a storage
-    cannot be read: a newer archive may be there.
+    cannot be read, because a newer archive may be on it.
     """
     names = desired.storages
     if desired.volume is not None:
@@ -78,7 +78,7 @@ def _of_guest(
     row: VmRow,
     archives: Iterable[Archive],
 ) -> Chosen:
-    """Return the chosen archive of a guest, without archives of an earlier one of its VMID."""
+    """Return the chosen archive of a guest, ignoring archives of earlier guests with its VMID."""
     own = [one for one in archives if one.vmid == row.vmid]
     removals: Mapping[int, int] = {}
     if own:
@@ -91,8 +91,8 @@ def _of_guest(
 def _of_removed(
     client: Client, cluster: ClusterState, desired: DesiredRestore, archives: Iterable[Archive]
 ) -> Chosen:
-    """Return the archive of a guest that no longer exists, by the name in its configuration: one
-    request for each VMID that only archives have.
+    """Return the archive of a guest that no longer exists, by the name in its configuration; one
+    request for each VMID with archives but without a guest.
     """
     newest: dict[tuple[str, int], Archive] = {}
     for one in sorted(archives, key=newest_first):
@@ -118,7 +118,7 @@ def with_config(client: Client, desired: DesiredRestore, one: Archive, row: VmRo
 
 
 def _find_guest(client: Client, cluster: ClusterState, desired: DesiredRestore) -> VmRow | None:
-    """Return the guest, None if it no longer exists or a failed restore has left it empty."""
+    """Return the guest, or None if it no longer exists or a failed restore left it empty."""
     bare = cluster.vms.get(desired.vmid or 0)
     if bare is not None and seems_bare(bare):
         return None

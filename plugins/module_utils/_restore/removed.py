@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A container that a failed restore in place has removed: it is restored at its VMID.
+"""A container that a failed restore in place removed: it is restored with its VMID.
 
-PVE destroys the old volumes, and the configuration if the restore fails afterwards (pve-container:
-PVE/API2/LXC.pm, create_vm). The membership in a pool and the rights on the VMID stay.
+PVE destroys the old volumes first; if the restore then fails, PVE also destroys the configuration
+(pve-container: PVE/API2/LXC.pm, create_vm). Pool membership and rights on the VMID remain.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _TASK = "vzrestore"
 def find_completion(
     client: Client, cluster: ClusterState, desired: DesiredRestore, chosen: Chosen
 ) -> DesiredRestore | None:
-    """Return the restore that completes a failed one: a new guest with the name, the VMID and the
-    node of the container. None if the VMID is in use, or if no failed restore has removed the
-    container; three requests for each node.
+    """Return the restore that completes a failed one: a new guest with the name, VMID and node of
+    the container. Return None if the VMID is in use, or if no failed restore removed the container.
+    Three requests for each node.
 
-    Raises ValidationFailed for another name than that in the archive.
+    Raises ValidationFailed if `confirm` differs from the name in the archive.
     """
     vmid = chosen.archive.vmid
     if chosen.kind is not CONTAINER or vmid is None or vmid in cluster.vms:
@@ -66,8 +66,8 @@ def failed_restore(restores: Sequence[Task], removals: Mapping[int, int]) -> Tas
 
 
 def is_of_removed(desired: DesiredRestore, chosen: Chosen, removals: Mapping[int, int]) -> bool:
-    """Return whether the archive is of the container, and not of an earlier guest with its VMID; an
-    archive that the task names may be older (pure).
+    """Return whether the archive is of the container and not of an earlier guest with its VMID; an
+    archive that the task names is always accepted (pure).
     """
     removed = removals.get(chosen.archive.vmid or 0, -1)
     return desired.volume is not None or chosen.archive.time > removed

@@ -68,7 +68,7 @@ def restore_new(
     archives: Sequence[Archive],
     check_mode: bool,
 ) -> Result:
-    """Restore a new guest, after the empty VMs of earlier restores were removed."""
+    """Remove the empty VMs of earlier restores, then restore a new guest."""
     cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
     leftovers = find_leftovers(client, cluster, desired.owner, archives)
     locked = find_locked(client, cluster, desired.owner, archives)
@@ -88,7 +88,7 @@ def restore_new(
 
 
 def _with_guest(flow: AnyFlow, result: Result) -> Result:
-    """Return the result with its guest under one name for both kinds (pure)."""
+    """Return the result with its guest under the same key for VMs and containers (pure)."""
     return replace(result, values={**result.values, "guest": result.values[flow.key]})
 
 
@@ -101,7 +101,7 @@ def _described(client: Client, desired: DesiredRestore, chosen: Chosen) -> dict[
 def context_of(
     client: Client, desired: DesiredRestore, chosen: Chosen, name: str, check_mode: bool
 ) -> tuple[AnyFlow, Any]:
-    """Return the flow of the guest's kind, and the context of the guest of that name."""
+    """Return the flow of the guest's kind, and the context of the guest with this name."""
     of = list_of(chosen.kind.type)
     options = read_guest(desired, chosen, name)
     view = ClusterView(client, {chosen.kind.type})
@@ -110,7 +110,7 @@ def context_of(
 
 
 def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], AnyPlan]:
-    """Return the function that plans the new guest from a reading of the cluster."""
+    """Return the function that plans the new guest from the state of the cluster."""
 
     def plan(context: Any, cluster: ClusterState) -> AnyPlan:
         actual, searched = find(context, cluster)
@@ -123,7 +123,7 @@ def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], A
 
 
 def require_restored_from(actual: Actual, chosen: Chosen) -> None:
-    """Raise Conflict for a guest that was not restored from an archive of the guest (pure)."""
+    """Raise Conflict for an existing guest that was not restored from such an archive (pure)."""
     is_same = chosen.row is not None and actual.vmid == chosen.archive.vmid
     if not is_same and actual.marker.origin == chosen.archive.vmid:
         return

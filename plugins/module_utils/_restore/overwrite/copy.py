@@ -27,18 +27,17 @@ from ..desired import DesiredRestore
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The types of PVE's tasks that clone a guest, whose ID is the VMID of the source, and that restore
-# one.
+# PVE's types of tasks that clone a guest (the ID is the VMID of the source), and that restore one.
 _CLONES, _RESTORES = (["qmclone"], ["vzclone"]), ("qmrestore", "vzrestore")
-_TASKS = 10  # of a guest that are read
+_TASKS = 10  # tasks of a guest to read
 _LIMITS = ("quota", "quotas")
 
 
 def plan_copy(
     client: Client, restore: DesiredRestore, guest: Guest, actual: Actual, cluster: ClusterState
 ) -> GuestPlan[Any]:
-    """Return the plan of the copy: a new guest, placed and counted like any clone, which is stopped
-    and does not start with its node. Raises FleetError if it cannot be made.
+    """Return the plan of the copy. It is placed and counted like any clone, is stopped, and does
+    not start with its node. Raises FleetError if the copy cannot be made.
     """
     one = list_of(actual.kind.type)
     wanted = {
@@ -90,8 +89,8 @@ def read_facts(client: Client, plan: GuestPlan[Any], actual: Actual) -> CopyFact
 
 def require_copy(plan: GuestPlan[Any], facts: CopyFacts, actual: Actual) -> None:
     """Raise Conflict for a copy of another state, and PermissionDenied if the login cannot clone
-    the guest (pure). PVE refuses that only after the guest was stopped (qemu-server: API2/Qemu.pm,
-    clone_vm).
+    the guest (pure). PVE would refuse the clone only after the guest was stopped (qemu-server:
+    API2/Qemu.pm, clone_vm).
     """
     attempted = f"{actual.label} was not overwritten"
     if plan.actual is not None and not facts.is_present:
@@ -111,8 +110,9 @@ def require_copy(plan: GuestPlan[Any], facts: CopyFacts, actual: Actual) -> None
 
 
 def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
-    """Return whether a copy has the state of a guest before its last restore: neither of them runs,
-    and apart from restores, a clone is the last task of the guest; one request.
+    """Return whether a copy has the state of a guest before its last restore; one request.
+
+    This is true if both are stopped, and the guest's last task other than restores is a clone.
     """
     if actual.running or copy.running:
         return False
@@ -125,7 +125,7 @@ def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
 
 
 def summary_of(plan: GuestPlan[Any], actual: Actual) -> str:
-    """Return the step that makes the copy, in words (pure)."""
+    """Return the summary of the step that makes the copy (pure)."""
     name = plan.context.desired.guest.name
     vmid, node = (0, "")
     if plan.draft is not None:

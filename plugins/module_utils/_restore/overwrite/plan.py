@@ -38,7 +38,7 @@ _NOTES = "{{guestname}}: " + KEPT_NOTES
 
 @dataclass(frozen=True)
 class Overwrite:
-    """A guest that an archive overwrites; `desired` is the guest of its kind.
+    """A guest that an archive overwrites; `desired` is the desired VM or container.
 
     PVE restores all disks to `storage`, or each disk to its own storage if it is None. `copy` is
     the plan of the copy that keeps its present state.
@@ -54,7 +54,7 @@ class Overwrite:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be lost: a failed restore left it, or its creation did not end."""
+        """Whether nothing can be lost: a failed restore left it empty, or it was not finished."""
         return is_bare(self.actual.live) or is_unfinished(self.actual)
 
     @property
@@ -74,14 +74,14 @@ class Overwrite:
 
     @property
     def keep_storage(self) -> str:
-        """The storage of that archive."""
+        """The storage of the archive that keeps the present state."""
         return self.restore.keep_storage or self.chosen.archive.storage
 
 
 def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     """Return the plan: stop the guest, keep its state, restore it, and apply the options.
 
-    The steps after the restore are a prediction: they are planned again once it is done.
+    The steps after the restore are a prediction: they are planned again when it has ended.
     """
     actual, guest = task.actual, task.desired.guest
     steps: list[Step] = []
@@ -112,13 +112,13 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
 
 
 def archived_guest(task: Overwrite) -> Actual:
-    """Return the guest in the archive, in the place of the present one."""
+    """Return the archived guest with the VMID and node of the present one."""
     config, actual = task.chosen.config, task.actual
     return Actual(actual.kind, actual.vmid, actual.node, "stopped", live=config, target=config)
 
 
 def _keep_step(task: Overwrite) -> Step:
-    """Return the step that backs the guest up; protected, so that no rule removes the archive."""
+    """Return the step that backs the guest up; no retention can remove the protected archive."""
     actual = task.actual
     data = {
         "vmid": actual.vmid,
@@ -134,14 +134,14 @@ def _keep_step(task: Overwrite) -> Step:
 
 
 def _copy_step(task: Overwrite, copy: GuestPlan[Any]) -> Step:
-    """Return the step that clones the guest, which is carried out by the plan of the copy."""
+    """Return the step that clones the guest; the plan of the copy executes it."""
     actual = task.actual
     path = (*actual.path, "clone")
     return Step(KEEP, summary_of(copy, actual), "POST", path, {"full": 1}, is_task=False)
 
 
 def restore_step(task: Overwrite) -> Step:
-    """Return the step that restores the guest: PVE removes its disks, and keeps VMID, MACs and
+    """Return the step that restores the guest. PVE removes its disks, and keeps the VMID, MACs and
     UUID of the archive (qemu-server: API2/Qemu.pm, create_vm; pve-container: API2/LXC.pm,
     create_vm).
     """
@@ -175,8 +175,9 @@ def restore_step(task: Overwrite) -> Step:
 def require_possible(
     task: Overwrite, snapshots: Collection[str], status: Mapping[str, Any]
 ) -> None:
-    """Raise FleetError for a guest that must not be overwritten; `snapshots` are its snapshots,
-    `status` is its present status as PVE returns it.
+    """Raise FleetError for a guest that must not be overwritten.
+
+    `snapshots` are the names of its snapshots, `status` is its present status as PVE returns it.
     """
     actual = task.actual
     _require_confirmed(task)
@@ -212,8 +213,8 @@ def require_possible(
 
 
 def _require_unlocked(actual: Actual) -> None:
-    """Raise Conflict for an empty VM that still has the lock of its restore: the node has gone down
-    in between. PVE restores no VM with a lock, and removes none (pve-guest-common:
+    """Raise Conflict for an empty VM that still has the lock of a restore, because the node went
+    down during the restore. PVE neither restores nor removes a locked VM (pve-guest-common:
     AbstractConfig.pm, create_and_lock_config; qemu-server: QemuServer.pm, destroy_vm).
     """
     if not is_bare(actual.live) or not actual.lock:
@@ -227,7 +228,7 @@ def _require_unlocked(actual: Actual) -> None:
 
 def _require_at_rest(actual: Actual, status: Mapping[str, Any]) -> None:
     """Raise Conflict for a stopped guest that the HA manager may start at any moment. PVE itself
-    does not look at HA before a restore (qemu-server: API2/Qemu.pm, create_vm).
+    does not check HA before a restore (qemu-server: API2/Qemu.pm, create_vm).
     """
     managed = status.get("ha") or {}
     state = str(managed.get("state") or "")
@@ -283,12 +284,11 @@ def _require_reachable(task: Overwrite) -> None:
 def disks_not_kept(
     actual: Actual, archived: Mapping[str, str], *, copies: bool = False
 ) -> list[str]:
-    """Return the disks that a restore removes and a backup leaves out, or a copy, which has all but
-    unused disks.
+    """Return the disks that a restore removes, and that the backup or copy before it leaves out.
 
-    A restore of a VM removes the disks in slots of the archive; others stay as unused disks. A
-    restore of a container removes all its volumes (qemu-server: QemuServer.pm,
-    restore_cleanup_oldconf; pve-container: API2/LXC.pm, create_vm).
+    A copy leaves out unused disks only. A restore of a VM removes the disks in slots of the
+    archive; other disks stay as unused disks. A restore of a container removes all its volumes
+    (qemu-server: QemuServer.pm, restore_cleanup_oldconf; pve-container: API2/LXC.pm, create_vm).
     """
     kind = actual.kind
     disks = kind.disks_in(actual.target)
@@ -306,7 +306,7 @@ def disks_not_kept(
 
 
 def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: ClusterState) -> None:
-    """Raise FleetError for a storage that the node lacks or that has no room: PVE would notice
+    """Raise FleetError for a storage that the node lacks or that has no room: PVE would fail only
     after it has removed the disks.
     """
     actual = task.actual

@@ -43,12 +43,12 @@ class OverwrittenGuest(ExistingResource[Any]):
         super().__init__(flow, context, plan, task.actual)
         self._task = task
         self._began = self.client.clock.time()
-        self._kept: str | None = None  # the archive of the state before
-        self._known: frozenset[str] = frozenset()  # the archives before it
+        self._kept: str | None = None  # the archive or the copy of the former state
+        self._known: frozenset[str] = frozenset()  # the archives that existed before
 
     def guard(self, step: Step) -> None:
-        """Look again before the steps that cannot be undone. Raises Conflict if another guest has
-        the VMID now, or if its disks have changed.
+        """Read the guest again before steps that cannot be undone. Raises Conflict if another guest
+        has its VMID now, or if its disks have changed.
         """
         if step.action not in (KEEP, RESTORE, "stop", "shutdown"):
             return
@@ -78,7 +78,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         return read_wherever(self.client, known.kind, known.vmid, known.node, pool=known.pool)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
-        """Return the remaining steps: the marker of this run shows that the restore is done."""
+        """Return the remaining steps; the marker of this run shows that the restore has ended."""
         current = self._await_end()
         if current.marker.run == self._task.run:
             return self.flow.planner.plan_update(self.context.desired, current, creating=Creating())
@@ -89,7 +89,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         return Plan(tuple(steps))
 
     def _await_end(self) -> Actual:
-        """Return the guest once no restore writes it. Raises RestoreFailed if it is empty."""
+        """Return the guest after its restore ended. Raises RestoreFailed if the guest is empty."""
         current = self._read()
         was_empty = is_bare(self.actual.live)
         if was_empty or not is_bare(current.live):
@@ -123,8 +123,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
 
     def _remedy_of_container(self, vmid: int, name: str) -> str:
-        """Return the way back to a container, which a failed restore can remove (pve-container:
-        API2/LXC.pm, create_vm).
+        """Return the next step that recovers a container. A failed restore can remove it
+        (pve-container: API2/LXC.pm, create_vm).
         """
         step = f"Run this again with vmid {vmid} and confirm '{name}'"
         step = f"{step}: it restores the container, also if it is gone"
@@ -143,12 +143,12 @@ class OverwrittenGuest(ExistingResource[Any]):
         return Sent(warnings=result.warnings)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
-        """Return the look for the task of the backup; after other steps the plan is remade."""
+        """Return the search for the backup's task; after other steps, the plan is made again."""
         return self._find_backup if step.action == KEEP else None
 
     def _find_backup(self) -> str | None:
-        """Return the task of the backup: it still runs, or has made an archive. An earlier backup
-        is not taken for it.
+        """Return the task of the backup if it still runs or has made an archive. The task of an
+        earlier backup is ignored.
         """
         node, vmid, since = self.actual.node, self.actual.vmid, self._began - _CLOCKS
         upid = find_task(self.client, node, type=_TASK, vmid=vmid, since=since)
@@ -162,7 +162,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         return super().classify_failure(step, error)
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
-        """Return the error; a restore that failed names the way back."""
+        """Return the error; after a failed restore, its next step recovers the guest."""
         failure = super().failure(error, done)
         finished = {step.action for step in done}
         if RESTORE in finished or not error.upid or KEEP not in finished:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Overwrites the guest of an archive: read it, plan, then carry the plan out or preview it."""
+"""Overwrites the guest of an archive: reads it, plans, and executes or previews the plan."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def overwrite(
 def read_guest(
     client: Client, desired: DesiredRestore, chosen: Chosen, cluster: ClusterState
 ) -> Actual:
-    """Return the guest to overwrite, once no restore writes it. Raises NotFound if it is gone."""
+    """Return the guest to overwrite. Raises NotFound if it is gone, and BeingRestored while a
+    restore writes it.
+    """
     row = chosen.row or _empty_row(chosen, cluster)
     if row is None:
         raise NotFound(
@@ -91,7 +93,7 @@ def _empty_row(chosen: Chosen, cluster: ClusterState) -> VmRow | None:
 
 
 def _desired(desired: Any, actual: Actual) -> Any:
-    """Return the desired guest in the place of the present one, which runs again (pure)."""
+    """Return the desired guest at the present VMID; a running guest is started again (pure)."""
     state = desired.guest.state
     if state == "present" and actual.running:
         state = "started"
@@ -99,7 +101,7 @@ def _desired(desired: Any, actual: Actual) -> Any:
 
 
 def _room_of(task: Overwrite) -> dict[str, int]:
-    """Return the storages whose way to allocate matters (pure)."""
+    """Return the storages for which the type of allocation must be read (pure)."""
     storages = {task.storage} if task.storage else set()
     storages |= set(task.actual.kind.storages_in(task.chosen.config))
     return {storage: 1 for storage in storages if storage}
