@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carries a failover out: group after group in start order, the guests of a group side by side."""
+"""Executes a failover: one group after the other in start order, the guests of a group at once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failover:
-    """The values for all guests of a run. `find_running` asks again why guests must not be started
-    here, `leftovers` are the empty VMs of failed restores; `context` has the client.
+    """The values for all guests of a run. `find_running` reads the reasons again why guests must
+    not be started here. `leftovers` are the empty VMs of failed restores.
     """
 
     desired: DesiredFailover
@@ -76,13 +76,13 @@ def context_of(
 
 
 def empty_result(one: PlannedGuest) -> CopyResult:
-    """Return the result of a guest before anything is done (pure)."""
+    """Return the result of a guest before its first step (pure)."""
     chosen = one.incoming.chosen
     return CopyResult(CopyOrder(one.incoming.vmid, chosen.archive.volume), chosen)
 
 
 def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
-    """Return the result of each guest. A guest that fails does not stop the others."""
+    """Execute the plan, and return the results. A failed guest does not stop the others."""
     result = FailoverResult()
     timeout = failover.desired.copies.timeout
     result.done += remove_leftovers(failover.client, failover.leftovers, timeout)
@@ -100,7 +100,7 @@ def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
 
 
 def _pause_after(group: Sequence[PlannedGuest]) -> int:
-    """Return the seconds before the next group: the longest C(up) of the guests that it starts
+    """Return the seconds to wait after a group: the longest C(up) of the guests that were started
     (pve-manager: PVE/API2/Nodes.pm, startall).
     """
     waits = [one.incoming.wait for one in group if one.incoming.starts and one.action != KEEP]
@@ -108,7 +108,7 @@ def _pause_after(group: Sequence[PlannedGuest]) -> int:
 
 
 def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyResult]:
-    """Return the result of each guest of a group. The other site is asked again before."""
+    """Read the other site again, bring a group up, and return the result of each guest."""
     running = _running_elsewhere(failover, group)
 
     def bring_up(one: PlannedGuest) -> CopyResult:
@@ -126,7 +126,7 @@ def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyRes
 
 
 def _running_elsewhere(failover: Failover, group: Sequence[PlannedGuest]) -> list[str]:
-    """Return why a group must not start, as the other site is now. A rehearsal may always."""
+    """Return why the other site forbids the start of a group; it never forbids a rehearsal."""
     acting = [one.incoming.chosen for one in group if one.action != KEEP]
     if failover.desired.rehearsal or not acting:
         return []

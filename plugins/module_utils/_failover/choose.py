@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which guests of the lost site come up: the newest archive of each (pure)."""
+"""Chooses the guests of the lost site to bring up, with the newest archive of each (pure)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .._snapshot.select import Owner
 @dataclass(frozen=True)
 class Choice:
     """The guests of a task. `named` and `excluded` have names and VMIDs; an empty `named` means
-    all. Archives older than the time `oldest` are left out. `source` is the word for the data that
-    guests come up from.
+    all. Archives older than `oldest` are left out. `source` is the word for the data from which
+    guests come up, in messages.
     """
 
     owner: Owner
@@ -33,7 +33,7 @@ class Choice:
 
 @dataclass
 class ChosenGuests:
-    """The guests that come up, and those left out with the reason."""
+    """The guests to bring up, and the guests left out with the reason."""
 
     guests: list[Chosen] = field(default_factory=list)
     skipped: list[tuple[Chosen, str]] = field(default_factory=list)
@@ -41,8 +41,8 @@ class ChosenGuests:
 
 
 def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive]:
-    """Return the newest archive of each VMID that is not excluded, by VMID. An archive of another
-    kind of guests, such as OpenVZ, cannot be restored and is left out.
+    """Return the newest archive of each VMID that is not excluded, sorted by VMID. Archives of
+    other kinds of guests, such as OpenVZ, cannot be restored and are left out.
     """
     newest: dict[int, Archive] = {}
     for one in sorted(filter(is_ordinary, archives), key=newest_first):
@@ -54,8 +54,8 @@ def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive
 
 
 def choose(found: Iterable[Chosen], choice: Choice) -> ChosenGuests:
-    """Return the guests that come up. The problems are named guests without a usable archive, and
-    names that two guests of a tenant have.
+    """Return the guests to bring up. Problems are named guests without a usable archive, and names
+    shared by two guests of a tenant.
     """
     result = ChosenGuests()
     seen: set[str] = set()
@@ -92,7 +92,7 @@ def _reason_to_skip(one: Chosen, choice: Choice) -> str:
 
 
 def _namesakes(guests: Sequence[Chosen], prefix: str) -> list[str]:
-    """Return a sentence about each name that two guests of a tenant have."""
+    """Return a sentence about each guest that has the name of another guest of its tenant."""
     known: dict[tuple[tuple[str, ...], str], Chosen] = {}
     problems: list[str] = []
     for one in guests:
@@ -104,7 +104,7 @@ def _namesakes(guests: Sequence[Chosen], prefix: str) -> list[str]:
 
 
 def keys_of(one: Chosen) -> set[str]:
-    """Return the words that name a guest: its VMID and its name."""
+    """Return the words by which a task can name a guest: its VMID and its name."""
     return {str(one.archive.vmid), one.name}
 
 
@@ -114,12 +114,12 @@ def tags_of(one: Chosen) -> tuple[str, ...]:
 
 
 def label_of(one: Chosen) -> str:
-    """Return how messages call a guest of the lost site."""
+    """Return the label of a guest of the lost site in messages."""
     return f"{one.kind.noun} '{one.name}' ({one.archive.vmid})"
 
 
 def in_groups(guests: Mapping[int, int]) -> list[list[int]]:
-    """Return VMIDs in groups that are started one after the other, by their start order."""
+    """Return the VMIDs in groups with the same start order; `guests` has the order by VMID."""
     groups: dict[int, list[int]] = {}
     for vmid in sorted(guests):
         groups.setdefault(guests[vmid], []).append(vmid)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the options of module failover to data (pure)."""
+"""Reads the desired failover from the options of module failover (pure)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class DesiredFailover:
     """The desired failover.
 
     `replicas` are the replicas of lost nodes of this cluster, None if guests come up from archives.
-    `copies` has the storages, the node and the VMIDs of restored guests; its range of VMIDs is used
-    if `renumbers`, otherwise guests keep their VMIDs. `pools` are pools by tenant. `starts` is
-    which guests are started. `run` identifies a rehearsal. Times are in seconds.
+    `copies` has the storages, node and VMID range of restored guests. The range is used only if
+    `renumbers` is true; otherwise guests keep their VMIDs. `pools` are pools by tenant. `starts` is
+    the choice of guests to start. `run` identifies a rehearsal. Times are in seconds.
     """
 
     from_site: str
@@ -56,7 +56,7 @@ class DesiredFailover:
 
 
 def read_desired(params: Mapping[str, Any], now: float, new_run: str) -> DesiredFailover:
-    """Return the desired failover; `new_run` is a new rehearsal. Raises ValidationFailed."""
+    """Return the desired failover; `new_run` is the ID of a rehearsal. Raises ValidationFailed."""
     rehearsal, vmid_range = bool(params["rehearsal"]), params.get("vmid_range")
     copies = read_copy_options({**params, "vmid_range": vmid_range or _COPIES})
     return DesiredFailover(
@@ -108,12 +108,12 @@ def _nics(params: Mapping[str, Any]) -> NicMap:
 
 
 def _table(params: Mapping[str, Any], option: str) -> list[tuple[str, str]]:
-    """Return the entries of a table of texts."""
+    """Return the entries of a mapping option as pairs of texts."""
     given = params.get(option) or {}
     return [(str(key), str(value)) for key, value in given.items()]
 
 
 def _placement(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the rules of placement. A restore writes the whole disk, also on a thin storage."""
+    """Return the placement rules; a restore writes the whole disk, even on a thin storage."""
     check_options(vm_spec()["placement"]["options"], given or {}, "placement")
     return {"storage_overcommit": 1, **(given or {})}

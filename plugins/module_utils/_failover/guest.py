@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A guest of the lost site: the restore that brings it up here, and its obstacles (pure)."""
+"""A guest of the lost site: the restore that brings it up here, and its problems (pure)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .mapping import bridges_after, mapped_nameservers, mapped_nics
 
 @dataclass(frozen=True)
 class Incoming:
-    """A guest that comes up; `wait` is in seconds after its start, `starts` whether it starts."""
+    """A guest that comes up. If `starts` is true, it is started; `wait` is the seconds after it."""
 
     chosen: Chosen
     tenant: str | None
@@ -35,12 +35,12 @@ class Incoming:
 
     @property
     def vmid(self) -> int:
-        """Its VMID at the lost site."""
+        """The guest's VMID at the lost site."""
         return self.chosen.archive.vmid or 0
 
     @property
     def label(self) -> str:
-        """The guest as messages call it."""
+        """The label of the guest in messages."""
         return label_of(self.chosen)
 
 
@@ -65,7 +65,7 @@ class SiteNames:
 def incoming_of(
     desired: DesiredFailover, chosen: Chosen, pools: Mapping[str, str]
 ) -> tuple[Restoring, list[str]]:
-    """Return a guest with its restore, and the problems that its configuration shows.
+    """Return a guest with its restore, and the problems in its configuration.
 
     `pools` are the pools of tenants at this site.
     """
@@ -90,7 +90,7 @@ def incoming_of(
 
 
 def find_missing(desired: DesiredFailover, chosen: Chosen, place: SiteNames) -> list[str]:
-    """Return the storages and bridges that a guest needs and this site lacks, as sentences."""
+    """Return a sentence about each storage and bridge that a guest needs and this site lacks."""
     copies, kind, problems = desired.copies, chosen.kind, []
     for home in sorted(homes_of(chosen)):
         target = copies.storage_map.get(home) or copies.storage or home
@@ -103,7 +103,7 @@ def find_missing(desired: DesiredFailover, chosen: Chosen, place: SiteNames) -> 
 
 
 def homes_of(chosen: Chosen) -> set[str]:
-    """Return the storages that the disks of the guest were on."""
+    """Return the former storages of the guest's disks."""
     homes: set[str] = set()
     for slot, drive in chosen.kind.disks_in(chosen.config).items():
         home, colon, _volume = drive.get("file", "").partition(":")
@@ -184,6 +184,6 @@ def with_source(notes: str, volume: str) -> str:
 
 
 def source_of(notes: str) -> str | None:
-    """Return the archive in the notes of a guest, None if no failover has restored it."""
+    """Return the archive in the notes of a guest, or None if no failover restored the guest."""
     found = _LINE.search(notes)
     return None if found is None else found[1]

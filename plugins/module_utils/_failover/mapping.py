@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NICs of a guest at another site: its networks and addresses by a table (pure)."""
+"""Maps the NICs of a guest to another site: bridges and addresses by tables (pure)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NOT_STATIC = frozenset(("dhcp", "auto", "manual"))
 
 @dataclass(frozen=True)
 class AddressTable:
-    """Networks of the lost site, each with its network at this one, the longest prefix first."""
+    """Pairs of networks at the lost site and at this site, the longest prefix first."""
 
     pairs: tuple[tuple[Network, Network], ...] = ()
 
     def translate(self, text: str) -> str | None:
-        """Return an address, with or without a prefix, at this site; None if no entry has it, or if
-        it is not an address.
+        """Return the address at this site for an address with or without a prefix. Return None if
+        no network contains it, or if the text is not an address.
         """
         address, slash, prefix = text.partition("/")
         try:
@@ -50,9 +50,9 @@ class AddressTable:
 
 @dataclass(frozen=True)
 class NicMap:
-    """How NICs change: bridges by the bridge that they were on, and addresses.
+    """The changes of NICs: the new bridge by the former bridge, and the addresses.
 
-    `keeps_macs` is whether guests keep their MAC addresses.
+    `keeps_macs` is true if guests keep their MAC addresses.
     """
 
     bridges: Mapping[str, str]
@@ -83,7 +83,7 @@ def _network(text: Any, option: str) -> Network:
 def mapped_nics(
     kind: Kind, config: Mapping[str, str], table: NicMap
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the NICs as options of a module, and the addresses that the table lacks."""
+    """Return the NICs as options of a module, and a problem for each address not in the table."""
     nics: list[dict[str, Any]] = []
     problems: list[str] = []
     macs = kind.macs_in(config) if table.keeps_macs else {}
@@ -110,8 +110,9 @@ def nic_options(kind: Kind, config: Mapping[str, str], key: str) -> dict[str, st
 
 
 def mapped_nameservers(config: Mapping[str, str], table: AddressTable) -> list[str]:
-    """Return the name servers of a guest if the table changes one of them, otherwise none. A name
-    server in no network of the table is a public one, and stays.
+    """Return the mapped name servers of a guest, or no name servers if the table changes none.
+
+    A name server outside the networks of the table is public, and is kept.
     """
     known = nameservers_in(config)
     mapped = [table.translate(one) or one for one in known]
@@ -124,7 +125,7 @@ def nameservers_in(config: Mapping[str, str]) -> list[str]:
 
 
 def is_nic(key: str) -> bool:
-    """Return whether a key of a configuration is a NIC."""
+    """Return whether a key of a configuration is the key of a NIC."""
     return key.startswith(_NIC) and key.removeprefix(_NIC).isdigit()
 
 
@@ -136,7 +137,7 @@ def bridges_after(kind: Kind, config: Mapping[str, str], table: NicMap) -> Seque
 def _translated(
     present: Mapping[str, str], table: AddressTable
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the changed addresses as options, and static addresses that the table lacks."""
+    """Return the changed addresses as options, and static addresses that are not in the table."""
     changed: dict[str, str] = {}
     missing: list[str] = []
     if not table.pairs:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a failover: one for all guests, refused as a whole if a guest cannot come up."""
+"""The plan of a failover of all guests. It is refused as a whole if one guest cannot come up."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 RESTORE, START, KEEP = "restore", "start", "keep"
-_NAMED = 20  # problems in the message
+_NAMED = 20  # problems that the message lists
 
 
 @dataclass(frozen=True)
 class PlannedGuest:
-    """A guest with its action, its place here, and the steps in words. `start` is the plan that
-    starts a guest that an earlier run has restored.
+    """A guest with its action, its place at this site, and the summaries of its steps. `start` is
+    the plan that starts a guest that an earlier run restored.
     """
 
     incoming: Incoming
@@ -54,7 +54,7 @@ class PlannedGuest:
 
 @dataclass(frozen=True)
 class FailoverPlan:
-    """The guests in start order, those left out, and the steps of the whole run in words."""
+    """The guests in start order, the choice of guests, and the summaries of all steps."""
 
     guests: tuple[PlannedGuest, ...]
     chosen: ChosenGuests
@@ -71,8 +71,8 @@ def plan_failover(
 ) -> FailoverPlan:
     """Return the plan. Raises Conflict with every problem.
 
-    A rehearsal is planned twice: as the failover, whose problems refuse it as well, and as copies.
-    It does not matter to it whether the guests run at the other site.
+    A rehearsal is planned twice: as a failover, whose problems also refuse the rehearsal, and as
+    copies. It may take place while the guests run at the other site.
     """
     chosen = choose(site.found, desired.choice)
     problems = [*site.problems, *site.locked, *chosen.problems]
@@ -103,8 +103,8 @@ def _view(client: Client, site: Site) -> PlanningView:
 def _incoming(
     desired: DesiredFailover, site: Site, chosen: ChosenGuests
 ) -> tuple[list[tuple[Restoring, list[str]]], list[str]]:
-    """Return the guests in start order, each with the problems of its configuration, and guests
-    that modules vm and container cannot describe, such as a guest without a name (pure).
+    """Return the guests in start order, each with the problems of its configuration, and problems
+    of guests that modules vm and container cannot describe, such as guests without a name (pure).
     """
     problems: dict[int, list[str]] = {}
     guests: list[Restoring] = []
@@ -150,7 +150,7 @@ def _with_action(
     *,
     check_mode: bool,
 ) -> PlannedGuest:
-    """Return a guest with its action and its room in the view. Raises FleetError."""
+    """Return a guest with its action, and reserve its capacity in the view. Raises FleetError."""
     if present is not None and not is_unfinished(present):
         return plan_present(view, desired, incoming, present, check_mode=check_mode)
     plan = _restore_plan(client, view, incoming, check_mode=check_mode)
@@ -180,8 +180,8 @@ def plan_present(
     *,
     check_mode: bool,
 ) -> PlannedGuest:
-    """Return the plan of a guest that an earlier run has brought here: its options are changed, and
-    it is started if it must run. A guest that runs is not changed. Raises FleetError.
+    """Return the plan of a guest that an earlier run restored or moved. Its options are changed,
+    and it is started if it must run. A running guest is not changed. Raises FleetError.
     """
     place = (present.vmid, present.node, present.name)
     if present.running or not (incoming.starts or changes):
@@ -206,7 +206,7 @@ def plan_present(
 def _plan_copies(
     client: Client, site: Site, desired: DesiredFailover, guests: Iterable[PlannedGuest]
 ) -> tuple[list[PlannedGuest], list[str]]:
-    """Return the isolated copies of the guests, all of which exist at once, or the problems."""
+    """Return the isolated copies of the guests, and the problems; all copies exist at once."""
     view = _view(client, site)
     copies: list[PlannedGuest] = []
     problems: list[str] = []

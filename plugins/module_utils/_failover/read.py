@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Reads this site: archives with their configurations, pools of tenants, bridges, and guests that
-an earlier run has restored.
+an earlier run restored.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class Site:
-    """This site. `found` are the archives of the task with their configurations, `problems` are
-    archives that cannot be used.
+    """This site. `found` are the archives of the task with their configurations, `problems` has a
+    sentence about each archive that cannot be used.
 
-    `own_archives` are on its other storages. `pools` are pools by tenant. `leftovers` are the empty
-    VMs of failed restores, and `locked` has a sentence about each empty VM that only root can
-    unlock.
+    `own_archives` are the archives on other storages of this site. `pools` are pools by tenant.
+    `leftovers` are the empty VMs of failed restores, and `locked` has a sentence about each empty
+    VM that only root can unlock.
     """
 
     cluster: ClusterState
@@ -62,7 +62,8 @@ class Site:
 def read_site(client: Client, desired: DesiredFailover) -> Site:
     """Return this site. Raises ConfigurationError if a storage of the task cannot be read.
 
-    Beside the requests of module backup_info, one for each newest archive and one for each node.
+    In addition to the requests of module backup_info, it sends one for the newest archive of each
+    guest and one for each node.
     """
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     rows = backup_storages(cluster, desired.storages)
@@ -93,7 +94,7 @@ def read_site(client: Client, desired: DesiredFailover) -> Site:
 def _with_configs(
     client: Client, desired: DesiredFailover, archives: Sequence[Archive]
 ) -> list[Chosen | str]:
-    """Return each archive with its configuration, or why it cannot be used."""
+    """Return each archive with its configuration, or the reason why it cannot be used."""
 
     def read(one: Archive) -> Chosen | str:
         wanted = {"archive": one.volume, "new_name": "guest", "keep": "none"}
@@ -108,7 +109,7 @@ def _with_configs(
 
 
 def _pools(client: Client, prefix: str) -> dict[str, str]:
-    """Return the pools that module tenant has created, by tenant."""
+    """Return the pools that module tenant created, by tenant."""
     found: dict[str, str] = {}
     for row in client.get("pools", attempted="Could not read the pools") or ():
         tag = (marked_tag(row.get("comment")) or "").lower()
@@ -132,7 +133,7 @@ def _place(client: Client, cluster: ClusterState) -> SiteNames:
 def read_present(
     client: Client, cluster: ClusterState, one: Restoring, *, renumbers: bool
 ) -> tuple[Actual | None, list[str]]:
-    """Return the guest that an earlier run has restored, and the guests that are in its way."""
+    """Return the guest that an earlier run restored, and the problems with guests in its place."""
     present: Actual | None = None
     problems: list[str] = []
     for row in _rows(cluster, one, renumbers=renumbers):
@@ -151,8 +152,8 @@ def read_present(
 
 
 def _rows(cluster: ClusterState, one: Restoring, *, renumbers: bool) -> list[VmRow]:
-    """Return the guests here with the VMID of the guest, or with its name and tenant (pure). A VM
-    that a restore writes is left to the plan.
+    """Return the guests at this site with the VMID of the guest, or with its name and tenant
+    (pure). A VM that is being restored is left to the plan.
     """
     owner = one.restore.owner
     found: list[VmRow] = []
@@ -165,9 +166,9 @@ def _rows(cluster: ClusterState, one: Restoring, *, renumbers: bool) -> list[VmR
 
 
 def find_conflict(one: Restoring, actual: Actual) -> str:
-    """Return why a guest here is not the restored one, or an empty text (pure).
+    """Return why an existing guest is not the restored guest, or an empty text (pure).
 
-    A stopped guest of an older archive is one too: it must not start with old data.
+    A stopped guest from an older archive is a conflict too: it must not start with old data.
     """
     archive = one.chosen.archive
     source = source_of(actual.notes) or ""

@@ -23,7 +23,7 @@ _COPY = {"copy_vmid": "new_vmid", "copy_name": "new_name"}
 
 
 def preview(desired: DesiredFailover, plan: FailoverPlan, context: DrillContext) -> Result:
-    """Return the result in check mode."""
+    """Return the result of a plan that was not executed."""
     rows: list[dict[str, Any]] = []
     for one in plan.guests:
         row = _row(one, empty_result(one), context)
@@ -40,7 +40,7 @@ def report(
     result: FailoverResult,
     seconds: float,
 ) -> Result:
-    """Return the result of a run of that many seconds, with the failure of guests that failed."""
+    """Return the result of a run that took these seconds, with the failure of failed guests."""
     rows: list[dict[str, Any]] = []
     failures: list[Failed] = []
     for one, guest in result.guests:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def sites_of(params: Mapping[str, Any]) -> list[str]:
-    """Return the sites of a task: its own, and the site of the guests to bring up."""
+    """Return the sites of a task: its own, and the other site if the task names it."""
     return ["", *filter(None, [str(params.get("from_site") or "")])]
 
 
@@ -34,13 +34,13 @@ def run_at_sites(
     clients: Sequence[tuple[Collection[str], Client]],
     check_mode: bool = False,
 ) -> Result:
-    """Bring the guests of the other site up at this one; nothing is written there."""
+    """Bring up the guests of the other site at this site. Nothing is written at the other site."""
     (_own, client), *others = clients
     return _run(params, client, others[0][1] if others else None, check_mode)
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Bring the guests of a lost site up; check mode plans and writes nothing. Raises FleetError
+    """Bring up the guests of a lost site; check mode plans and writes nothing. Raises FleetError
     with every problem before the first write.
     """
     return _run(params, client, None, check_mode)

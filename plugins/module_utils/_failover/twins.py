@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The guests of the other site: whether the twin of a guest may still run there."""
+"""Detects whether a guest may still run at the other site."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STOPPED = "stopped"
 
 @dataclass(frozen=True)
 class OtherSite:
-    """The reading of the other site: its name, and its state or the error."""
+    """The other site: its name, and its state or the error of the reading."""
 
     name: str
     cluster: ClusterState | None = None
@@ -33,7 +33,7 @@ class OtherSite:
 
 
 def read_other(client: Client, name: str) -> OtherSite:
-    """Return the other site; two requests, and one for each node about names."""
+    """Return the other site; two requests, and one more for each node whose names are missing."""
     try:
         cluster = fetch_cluster_state(client, KINDS)
         return OtherSite(name, with_names(client, cluster, missing=True))
@@ -46,8 +46,8 @@ def find_twin_problems(
 ) -> list[str]:
     """Return why guests must not be started here (pure).
 
-    A guest that runs at the other site is always a problem. A site that does not answer, and
-    guests on nodes that are offline, are a problem unless the task says that the site is lost.
+    A guest that runs at the other site is always a problem. A site that does not answer, or a guest
+    on an offline node, is a problem unless the task declares the site lost.
     """
     if other is None or other.cluster is None:
         return [] if lost else [_unknown(other)]
@@ -74,7 +74,7 @@ def _unknown(other: OtherSite | None) -> str:
 
 
 def _twins(cluster: ClusterState, one: Chosen, prefix: str) -> list[VmRow]:
-    """Return the guests with the VMID and the kind of the guest, or with its name and tenant."""
+    """Return the guests with the VMID and kind of the guest, or with its name and tenant."""
     rows: Mapping[int, VmRow] = cluster.vms
     tags = tags_of(one)
     found: list[VmRow] = []

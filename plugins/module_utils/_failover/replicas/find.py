@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The guests of lost nodes with their replicas, and the reasons against each (pure)."""
+"""Finds the guests of lost nodes with their replicas, and reasons not to move a guest (pure)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .lines import FOLDERS, FoundConfig, Replicas
 from .mark import guest_of
 
 _MEDIA = "media=cdrom"
-_NEVER_TOO_OLD = 1 << 62  # the time of a guest without a replica, which is not left out by its age
+_NEVER_TOO_OLD = 1 << 62  # replica time of a guest without a replica: `oldest` does not exclude it
 _NO_MEDIUM = ("none", "cdrom")
 
 
 @dataclass(frozen=True)
 class ReplicaFacts:
     """The cluster: whether it has a quorum, whether each node is online, the replication jobs, the
-    ZFS pools by storage, and the IDs of the resources of the HA manager.
+    ZFS pools by storage, and the IDs of the HA resources.
     """
 
     quorate: bool
@@ -39,7 +39,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True)
 class LostGuest:
-    """A guest of a lost node with its replication job; `problem` is why it cannot come up."""
+    """A guest of a lost node with its replication job; `problem` prevents that it comes up."""
 
     chosen: Chosen
     source: str
@@ -50,11 +50,11 @@ class LostGuest:
 
     @property
     def vmid(self) -> int:
-        """Its VMID, which stays."""
+        """The VMID, which does not change."""
         return self.chosen.archive.vmid or 0
 
     def file_on(self, node: str) -> str:
-        """Return the path of its configuration if it is on a node."""
+        """Return the path of its configuration on a node."""
         folders = {kind: folder for folder, kind in FOLDERS.items()}
         folder = folders[self.chosen.archive.type]
         return f"/etc/pve/nodes/{node}/{folder}/{self.vmid}.conf"
@@ -63,7 +63,7 @@ class LostGuest:
 def find_node_problems(
     replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState, *, rehearsal: bool
 ) -> list[str]:
-    """Return why no guest of these nodes can be moved, as sentences."""
+    """Return a sentence about each reason why no guest of these nodes can be moved."""
     problems: list[str] = []
     if not facts.quorate:
         problems.append(
@@ -104,7 +104,7 @@ def find_lost(replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState) ->
 def _with_replica(
     one: FoundConfig, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
 ) -> LostGuest:
-    """Return a guest with its newest complete replica, or with why there is none."""
+    """Return a guest with its newest complete replica, or with the reason why there is none."""
     problems = [f"no replication job copies it to {', '.join(sorted(replicas.newest))}"]
     best: LostGuest | None = None
     for job in facts.jobs:
@@ -128,8 +128,8 @@ def _with_replica(
 
 
 def chosen_of(type: str, vmid: int, config: Mapping[str, str], job: str, synced: int) -> Chosen:
-    """Return a guest with the replica of a job in the form in which a failover chooses guests: the
-    time of the replica is in the place of the time of an archive.
+    """Return a guest with its replica in the form from which a failover chooses guests: an archive
+    whose time is the time of the replica.
     """
     return Chosen(Archive(f"replica {job}", "", "", "", "", type, vmid, synced, 0), config)
 
@@ -141,7 +141,7 @@ def _times_of(
     pools: Mapping[str, str],
     cluster: ClusterState,
 ) -> int | str:
-    """Return the time of the replica of all disks of a guest, or why there is none."""
+    """Return the time of a replica of all local disks, or the reason why there is none."""
     target, times = job.get("target"), {}
     for slot, drive in KINDS[one.type].disks_in(one.config).items():
         storage, _colon, name = drive.get("file", "").partition(":")
@@ -170,8 +170,8 @@ def _obstacle(one: FoundConfig, target: str, cluster: ClusterState) -> str:
 
 
 def _local_medium(one: FoundConfig, target: str, cluster: ClusterState) -> str:
-    """Return which drive has a medium that is not replicated, or an empty text. PVE writes the
-    drive of cloud-init again (qemu-server: Cloudinit.pm, commit_cloudinit_disk).
+    """Return a sentence about a drive with a medium that is not replicated, or an empty text. PVE
+    creates the cloud-init drive again (qemu-server: Cloudinit.pm, commit_cloudinit_disk).
     """
     for slot, value in sorted(one.config.items()):
         volume = value.partition(",")[0]

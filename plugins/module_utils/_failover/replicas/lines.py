@@ -4,8 +4,8 @@
 
 """The configurations and replicas of lost nodes, as commands on another node print them (pure).
 
-A node that is offline answers no request for its guests. Its configurations are still in
-C(/etc/pve) of every other node, and a replica has a snapshot whose name holds its job and its time
+An offline node answers no request for its guests. Their configurations are still in C(/etc/pve) of
+every other node, and a replica has a snapshot whose name contains its job and its time
 (pve-guest-common: PVE/ReplicationState.pm, replication_snapshot_name).
 """
 
@@ -20,9 +20,9 @@ from ..._container.kind import CONTAINER
 from ..._core.errors import ValidationFailed
 from ..._vm.kind import VM
 
-# PVE's directory of configurations by kind of guests.
+# The kind of guests by PVE's directory of configurations.
 FOLDERS: Mapping[str, str] = {"qemu-server": VM.type, "lxc": CONTAINER.type}
-# Options about the restore of archives.
+# Options that apply only to the restore of archives.
 OF_ARCHIVES = tuple(
     "storages from_site storage storage_map pools quotas node placement copy_pool network"
     " vmid_range".split()
@@ -44,8 +44,8 @@ class FoundConfig:
 
 @dataclass(frozen=True)
 class Replicas:
-    """The lost nodes of this cluster, the configurations of their guests, and by node that is left
-    the time of the newest replica by dataset and job.
+    """The lost nodes of this cluster, and the configurations of their guests. `newest` has the time
+    of the newest replica by remaining node, then by dataset and job.
     """
 
     lost: frozenset[str]
@@ -54,8 +54,8 @@ class Replicas:
 
 
 def read_replicas(params: Mapping[str, Any]) -> Replicas | None:
-    """Return the replicas of a task, None if its guests come up from archives. Raises
-    ValidationFailed for options of the other way.
+    """Return the replicas of a task, or None if its guests come up from archives. Raises
+    ValidationFailed for options that do not apply to archives or to replicas.
     """
     lost, listed = params.get("lost_nodes") or (), params.get("replicas") or {}
     if not lost:

@@ -4,9 +4,9 @@
 
 """The mark of a failover in the comment of a replication job.
 
-The job exists in the whole cluster, also while the node of its guest is lost. The mark is written
-before the configuration of the guest is moved, and removed when the guest is up, so that the next
-run completes an interrupted one.
+The job exists in the whole cluster, even while the node of its guest is lost. The mark is written
+before the configuration of the guest is moved, and removed when the guest is up. With the mark, the
+next run can complete an interrupted one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MARK = re.compile(r" ?\[pve\.fleet: failover of=([\w.-]+) synced=(\d+) nics=([0
 
 @dataclass(frozen=True)
 class Mark:
-    """The node that a guest was lost with, the time of the replica that it comes up from, and the
-    fingerprint of its NICs after the tables are applied.
+    """The lost node of a guest, the time of the replica from which it comes up, and the fingerprint
+    of its NICs after the tables are applied.
     """
 
     source: str
@@ -38,7 +38,7 @@ class Mark:
 
 
 def guest_of(job: Mapping[str, Any]) -> int:
-    """Return the VMID of the guest of a job, 0 if its ID has none (pure)."""
+    """Return the VMID of a job's guest, or 0 if the job's ID contains no VMID (pure)."""
     vmid = str(job["id"]).partition("-")[0]
     return int(vmid) if vmid.isdigit() else 0
 
@@ -50,7 +50,7 @@ def mark_of(comment: object) -> Mark | None:
 
 
 def with_mark(comment: object, mark: Mark | None) -> str:
-    """Return the comment of a job with this mark instead of any other (pure)."""
+    """Return the comment of a job with this mark in place of any earlier one (pure)."""
     text = _MARK.sub("", str(comment or ""))
     if mark is None:
         return text
@@ -66,15 +66,15 @@ def write_mark(client: Client, job: str, comment: object, mark: Mark | None) -> 
 
 
 def summary_of(job: str, mark: Mark | None) -> str:
-    """Return the step that writes or removes a mark, in words (pure)."""
+    """Return the summary of the step that writes or removes a mark (pure)."""
     if mark is None:
         return f"Remove the mark of replication job {job}"
     return f"Mark replication job {job}: its guest is moved from node {mark.source}"
 
 
 def _comments() -> Table:
-    """Return the table of jobs with their comments alone: PVE exchanges source and target of a job
-    once its guest is on the target (pve-guest-common: PVE/ReplicationState.pm, job_status).
+    """Return the table of jobs with the comment as its only field: PVE swaps source and target of a
+    job when its guest is on the target (pve-guest-common: PVE/ReplicationState.pm, job_status).
     """
     fields = tuple(one for one in REPLICATION.fields if one.option == "comment")
     return replace(REPLICATION, fields=fields, permanent=True)

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tables of networks and addresses for guests that come up from replicas (pure).
+"""Applies the tables of networks and addresses to guests that come up from replicas (pure).
 
 The NICs of a guest are changed after its configuration was moved, in the run that starts it. A
-table can map an address a second time, so the mark of the guest has a fingerprint of its NICs after
-the tables are applied: a guest with these NICs is not changed again.
+table could map an address a second time, so the mark of the guest contains a fingerprint of its
+NICs after the tables are applied. A guest with these NICs is not changed again.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class NicChange:
-    """The options of module vm or container that change the NICs of a guest, the same in words,
-    and the fingerprint of its NICs afterwards.
+    """The options of module vm or container that change the NICs of a guest, the changes in words,
+    and the fingerprint of the changed NICs.
     """
 
     options: Mapping[str, Any]
@@ -38,7 +38,7 @@ class NicChange:
 
 
 def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
-    """Return the change of the NICs. Raises Conflict for an address that the table lacks."""
+    """Return the change of the NICs. Raises Conflict for an address that is not in the table."""
     nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
     if problems:
         raise _refused("; ".join(problems), "Complete the table")
@@ -61,8 +61,8 @@ def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
 
 
 def options_left(desired: DesiredFailover, chosen: Chosen, expected: str) -> Mapping[str, Any]:
-    """Return the options that an earlier run has not changed. `expected` is the fingerprint in the
-    mark of the guest. Raises Conflict if the NICs or the tables are others now.
+    """Return the options that no earlier run has changed. `expected` is the fingerprint in the mark
+    of the guest. Raises Conflict if its NICs or the tables have changed since the mark was written.
     """
     if _fingerprint(_values(chosen.kind, chosen.config)) == expected:
         return {}

@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a failover to replicas: one for all guests, refused as a whole if one cannot come up.
+"""The plan of a failover of all guests to replicas. It is refused if one guest cannot come up.
 
-A guest whose configuration is on a lost node is moved by C(mv) on another node, because the API
-cannot do it (pve-docs: pvesr.adoc, Migrating a guest in case of Error). A guest that has been moved
-is started.
+If a guest's configuration is on a lost node, C(mv) on another node moves it, because the API cannot
+(pve-docs: pvesr.adoc, Migrating a guest in case of Error). A guest that has been moved is started.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MOVE = "move"
 
 @dataclass(frozen=True)
 class Move:
-    """A guest whose configuration is moved, the mark of its job, its changed NICs in words."""
+    """A guest whose configuration is moved, the mark of its job, and the changes of its NICs."""
 
     guest: LostGuest
     mark: Mark
@@ -56,8 +55,8 @@ class Move:
 
 @dataclass(frozen=True)
 class ReplicaPlan:
-    """The guests in start order, the moves of configurations, and by VMID the jobs of the guests
-    that have been moved.
+    """The guests in start order, the moves of configurations, and the jobs of the moved guests by
+    VMID.
     """
 
     plan: FailoverPlan
@@ -114,7 +113,7 @@ def incoming_of(desired: DesiredFailover, chosen: Chosen) -> Incoming:
 def _read_moved(
     client: Client, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
 ) -> tuple[list[tuple[Chosen, Actual]], dict[int, Mapping[str, Any]]]:
-    """Return the guests that a run has moved, and their jobs by VMID; up to two requests each."""
+    """Return the guests that were moved, and their jobs by VMID; up to two requests each."""
     moved: list[tuple[Chosen, Actual]] = []
     jobs: dict[int, Mapping[str, Any]] = {}
     for job in facts.jobs:
@@ -132,7 +131,7 @@ def _read_moved(
 
 
 def _without_managed(chosen: ChosenGuests, managed: Collection[str]) -> ChosenGuests:
-    """Return the guests without those that the HA manager recovers by itself (pure)."""
+    """Return the choice without guests that the HA manager recovers by itself (pure)."""
     result = ChosenGuests(skipped=list(chosen.skipped), problems=list(chosen.problems))
     for one in chosen.guests:
         if f"{SID_KINDS[one.archive.type]}:{one.archive.vmid}" in managed:
@@ -144,7 +143,7 @@ def _without_managed(chosen: ChosenGuests, managed: Collection[str]) -> ChosenGu
 
 @dataclass
 class _Round:
-    """The planning of all guests: the cluster with the guests that are planned so far."""
+    """The planning of all guests; `view` is the cluster with the guests planned so far."""
 
     desired: DesiredFailover
     view: PlanningView
@@ -154,7 +153,7 @@ class _Round:
     moves: list[Move] = field(default_factory=list)
 
     def plan(self, incoming: Incoming, guest: LostGuest | Actual) -> PlannedGuest | str:
-        """Return the plan of a guest, or why it cannot come up."""
+        """Return the plan of a guest, or the reason why it cannot come up."""
         try:
             if isinstance(guest, LostGuest):
                 return self._move(incoming, guest)

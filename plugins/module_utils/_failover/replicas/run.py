@@ -4,8 +4,8 @@
 
 """The failover of lost nodes to the replicas on other nodes of the cluster.
 
-The module marks the replication jobs of the guests that have to be moved, the caller moves their
-configurations by C(mv) on a node, and the module then starts the guests in start order.
+The module marks the replication jobs of the guests to move. The caller moves their configurations
+with C(mv) on a node. The module, run again, then starts the guests in start order.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _read_facts(client: Client) -> ReplicaFacts:
 
 
 def _mark(client: Client, moves: tuple[Move, ...]) -> list[str]:
-    """Mark the jobs of the guests that have to be moved, and return the finished steps."""
+    """Mark the jobs of the guests to move, and return the finished steps."""
     done: list[str] = []
     for one in moves:
         with after_writes(done):
@@ -84,7 +84,7 @@ def _mark(client: Client, moves: tuple[Move, ...]) -> list[str]:
 
 
 def _unmark(client: Client, found: ReplicaPlan, outcome: FailoverResult) -> None:
-    """Remove the marks of the guests that are up, and note the finished steps."""
+    """Remove the marks of the guests that are up, and record the finished steps."""
     for one, result in outcome.guests:
         job = found.jobs[one.vmid]
         if result.error is not None:
@@ -96,7 +96,7 @@ def _unmark(client: Client, found: ReplicaPlan, outcome: FailoverResult) -> None
 
 
 def _with_moves(result: Result, found: ReplicaPlan) -> Result:
-    """Return the result with the configurations that have to be moved."""
+    """Return the result with the configurations to move."""
     moves: list[dict[str, Any]] = []
     lines = list(result.values["report"])
     for move in found.moves:
