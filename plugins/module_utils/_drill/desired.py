@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the options of the modules for drills to data (pure)."""
+"""Reads the options of the modules for drills (pure)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_COPIES = 100
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How copies are made. `network` is an isolated bridge or VNet, None for disconnected NICs."""
+    """Options of copies. `network` is an isolated bridge or VNet, or None for disconnected NICs."""
 
     storage: str | None
     storage_map: Mapping[str, str]
@@ -34,7 +34,7 @@ class CopyOptions:
 
 @dataclass(frozen=True)
 class CopyOrder:
-    """A guest whose archive a module restores: its VMID and the volume."""
+    """A guest to restore: its VMID and the volume of its archive."""
 
     vmid: int
     archive: str
@@ -64,7 +64,7 @@ def _vmid_range(given: list[int]) -> tuple[int, int]:
 
 
 def read_copies(params: Mapping[str, Any]) -> int:
-    """Return how many copies may exist at once. Raises ValidationFailed."""
+    """Return the number of copies that may exist at once. Raises ValidationFailed."""
     return validate.number(params["copies"], 1, _MAX_COPIES, "copies")
 
 

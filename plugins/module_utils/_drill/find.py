@@ -32,7 +32,7 @@ _READERS = 10
 
 @dataclass(frozen=True)
 class FoundCopy:
-    """A copy of a drill, with the drill in its notes."""
+    """A copy of a drill, with the data of the drill from its notes."""
 
     actual: Actual
     notes: CopyNotes
@@ -42,7 +42,7 @@ class RemovedCopy(RemovedGuest[RunContext[Any]]):
     """A copy with the plan of its removal."""
 
     def _look(self, node: str, status: str | None = None) -> Actual:
-        """Return the copy as read now. Raises Conflict if it is not a copy of the same drill."""
+        """Return the present copy. Raises Conflict if it is not a copy of the same drill."""
         current = super()._look(node, status)
         if notes_of(current) == notes_of(self.actual):
             return current
@@ -55,12 +55,12 @@ class RemovedCopy(RemovedGuest[RunContext[Any]]):
 
 
 def notes_of(actual: Actual) -> CopyNotes | None:
-    """Return the drill of a guest if it is a copy (pure)."""
+    """Return the drill data in the notes of a guest, or None if it is not a copy (pure)."""
     return find_copy(actual.target, actual.name, actual.notes, actual.marker.origin)
 
 
 def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
-    """Return the copies of drills, by VMID; one request for each guest with the tag of copies."""
+    """Return the copies of drills, sorted by VMID; one request for each guest with their tag."""
     rows = [row for row in cluster.guests if is_marked(row.tags)]
 
     def read(row: VmRow) -> FoundCopy | None:
@@ -77,8 +77,8 @@ def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
 
 
 def is_to_remove(one: FoundCopy, runs: Collection[str], now: float, abandoned: int) -> bool:
-    """Return whether a copy is of one of these drills, or of a drill that was interrupted: it
-    began more than `abandoned` seconds ago (pure).
+    """Return whether a copy belongs to one of these drills, or to a drill that began more than
+    `abandoned` seconds ago and was therefore interrupted (pure).
     """
     return one.notes.run in runs or now - one.notes.began > abandoned
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The isolated copy of a guest: its options, and guests that cannot be copied safely (pure)."""
+"""The isolated copy of a guest: its options, and reasons why it would not be safe (pure)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._restore.desired import DesiredRestore, read_desired
 from .desired import CopyOptions
 
 _NIC = re.compile(r"net\d+")
-# Options by which a copy would use a device, a file or a program of its node. A key with a dot is
+# Options with which a copy would use a device, a file or a program of its node. A key with a dot is
 # an option of LXC itself.
 _OF_NODE: Mapping[str, re.Pattern[str]] = {
     VM.type: re.compile(r"args|hookscript|hostpci\d+|usb\d+|(serial|parallel)\d+|virtiofs\d+"),
@@ -29,7 +29,7 @@ _HARMLESS = re.compile(r"socket|spice(,.*)?")
 
 
 def find_obstacle(kind: Kind, config: Mapping[str, str]) -> str:
-    """Return why a guest cannot be started as a copy beside the original, or an empty text."""
+    """Return why a copy of a guest cannot run next to the original, or an empty text."""
     if config.get("template") == "1":
         return "it is a template"
     for key in sorted(config):
@@ -55,7 +55,7 @@ def restore_of(
         "description": copy_notes(run, now),
         "nics": _nics(chosen.config, options.network),
         "vmid_range": list(options.vmid_range),
-        # A restore writes the whole disk, also on a thin storage.
+        # A restore writes the whole disk, even on a thin storage.
         "placement": {"storage_overcommit": 1},
     }
     if options.node:
@@ -94,6 +94,6 @@ def _nics(config: Mapping[str, str], network: str | None) -> list[dict[str, Any]
 
 
 def _used_map(options: CopyOptions, chosen: Chosen) -> dict[str, str]:
-    """Return the part of the map of storages that is about this archive."""
+    """Return the entries of the storage map for the storages of this archive."""
     used = set(chosen.kind.storages_in(chosen.config))
     return {source: target for source, target in options.storage_map.items() if source in used}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Restores the archive of one guest as a copy, starts it, and measures both."""
+"""Restores the archive of one guest as a copy, starts the copy, and measures both durations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 AGENT, STARTED = "agent", "started"
-# The types of PVE's tasks by kind.
+# PVE's type of task by kind of guests.
 _RESTORES = {VM.type: "qmrestore", CONTAINER.type: "vzrestore"}
 _STARTS = {VM.type: "qmstart", CONTAINER.type: "vzstart"}
 
@@ -44,8 +44,9 @@ _STARTS = {VM.type: "qmstart", CONTAINER.type: "vzstart"}
 class DrillContext:
     """The values that are the same for all copies of a task.
 
-    `archives` are the archives on the storages of the task. Times are in seconds: `wait` for the
-    agent, and `settle` during which a guest without one must run.
+    `archives` are the archives on the storages of the task. Times are in seconds: `wait` is the
+    limit for the answer of the agent, and `settle` is the time for which a guest without an agent
+    must keep running.
     """
 
     client: Client
@@ -75,11 +76,11 @@ class CopyResult:
 
     @property
     def label(self) -> str:
-        """The guest as messages call it."""
+        """The label of the guest in messages."""
         return f"guest {self.order.vmid}"
 
     def shown(self, context: DrillContext) -> dict[str, Any]:
-        """Return it as the module reports it."""
+        """Return the result as the module reports it."""
         chosen, error = self.chosen, self.error
         row: dict[str, Any] = {
             "vmid": self.order.vmid,
@@ -107,7 +108,9 @@ class CopyResult:
 
 
 def find_archive(context: DrillContext, order: CopyOrder) -> Chosen:
-    """Return the archive of a guest. Raises FleetError if it is another's or not isolated."""
+    """Return the archive of a guest. Raises FleetError if it belongs to another guest, or if a copy
+    would not be isolated.
+    """
     wanted = {"archive": order.archive, "new_name": "copy", "keep": "none"}
     desired = read_desired({**wanted, "tenant_prefix": context.prefix})
     chosen = find_chosen(context.client, context.cluster, desired, context.archives)
@@ -126,9 +129,9 @@ def find_archive(context: DrillContext, order: CopyOrder) -> Chosen:
 
 
 def make_copy(context: DrillContext, order: CopyOrder, *, check_mode: bool) -> CopyResult:
-    """Return the result of a guest: its copy runs, or the result has the error.
+    """Restore and start the copy of a guest, and return the result, or the result with the error.
 
-    A copy that did not come up stays until the drill removes it.
+    A copy that does not come up remains until the drill removes it.
     """
     result = CopyResult(order)
     try:
@@ -165,7 +168,7 @@ def restore_into(
     *,
     check_mode: bool,
 ) -> bool:
-    """Restore a guest, note its steps in the result, and return whether it did not exist."""
+    """Restore a guest, record its steps in the result, and return whether the guest is new."""
     made = restore_new(context.client, desired, chosen, context.archives, check_mode)
     result.plan = list(made.values["plan"])
     result.done = list(made.values["done"])
@@ -174,7 +177,7 @@ def restore_into(
 
 
 def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
-    """Wait until the copy is up, and measure. Raises FleetError."""
+    """Wait until the copy is up, and measure the durations. Raises FleetError."""
     client, kind = context.client, chosen.kind
     vmid, node = int(result.guest["vmid"]), str(result.guest["node"])
     began = client.clock.monotonic()
@@ -188,7 +191,7 @@ def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
 
 
 def _await(context: DrillContext, actual: Actual) -> str:
-    """Return how it is proven that the copy is up: its agent answers, or it stays running."""
+    """Return the proof that the copy is up: its agent answers, or the copy keeps running."""
     has_agent = actual.kind is not CONTAINER and agent_is_on(actual.live.get("agent", ""))
     if has_agent:
         request = GuestRequest(wait_for="agent", timeout=context.wait)
@@ -213,7 +216,7 @@ def _require_running(client: Client, actual: Actual) -> None:
 
 
 def _duration(client: Client, node: str, vmid: int, kind: str) -> int | None:
-    """Return the seconds of the last such task of a guest, None if it is not in the log."""
+    """Return the duration of the guest's last task of that type in seconds, or None without one."""
     tasks = read_tasks(client, [node], Query(limit=1, vmid=vmid, types=frozenset((kind,))))[node]
     if isinstance(tasks, FleetError) or not tasks or not tasks[0].ended:
         return None

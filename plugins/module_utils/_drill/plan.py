@@ -37,7 +37,7 @@ class Copying:
 
 @dataclass(frozen=True)
 class PlannedCopy:
-    """A copy with the place and the VMID that it would get now."""
+    """A copy with the node, VMID and storages that it would get now."""
 
     copying: Copying
     node: str
@@ -48,7 +48,7 @@ class PlannedCopy:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The copies by round, and the guests that cannot be copied with the reason."""
+    """The copies by round, and the guests that cannot be copied, each with the error."""
 
     rounds: tuple[tuple[PlannedCopy, ...], ...]
     refused: tuple[tuple[Copying, FleetError], ...]
@@ -57,12 +57,11 @@ class Rounds:
 def plan_rounds(
     client: Client, cluster: ClusterState, tasks: Sequence[Copying], copies: int
 ) -> Rounds:
-    """Return the rounds in which the guests are restored, each with at most that number of
-    copies.
+    """Return the rounds in which the guests are restored, each with at most `copies` copies.
 
     Each round begins with the present capacity, because the copies of the previous round are
-    removed. A guest that does not fit beside others waits for a later round; a guest that does not
-    fit alone is refused. `client` must answer repeated questions from memory.
+    removed. A guest that does not fit next to others waits for a later round; a guest that does not
+    fit alone is refused. `client` must cache the answers of repeated requests.
     """
     rounds: list[tuple[PlannedCopy, ...]] = []
     refused: list[tuple[Copying, FleetError]] = []
@@ -105,7 +104,7 @@ def _fill_round(
 
 
 def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
-    """Return the planned copy, which takes its room in the view. Raises FleetError."""
+    """Return the planned copy, and reserve its capacity in the view. Raises FleetError."""
     kind = task.chosen.kind
     flow, context = context_of(client, task.restore, task.chosen, task.restore.new_name, True)
     context = replace(context, cluster_view=view.of(kind.type))
@@ -132,7 +131,7 @@ class Due:
 
 
 def choose_due(rows: Iterable[VmRow], proofs: Mapping[GuestKey, Proof], due: Due) -> list[VmRow]:
-    """Return the guests to restore, by VMID; no templates, and no copies of drills."""
+    """Return the guests to restore, sorted by VMID, without templates and copies of drills."""
     ages: dict[int, float] = {}
     known: dict[int, VmRow] = {}
     for row in rows:

@@ -30,8 +30,8 @@ GuestKey = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Proof:
-    """The last proven restore of a guest. `time` is in seconds since the epoch; the others are
-    seconds, None if they were not measured.
+    """The last proven restore of a guest. `time` is in seconds since the epoch; the other figures
+    are in seconds, or None if they were not measured.
     """
 
     time: int
@@ -43,7 +43,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class DrillRecord:
-    """The record so far: its guests and its drills as the document has them."""
+    """The record so far: its guests and drills in the form of the document."""
 
     guests: tuple[Mapping[str, Any], ...] = ()
     drills: tuple[Mapping[str, Any], ...] = ()
@@ -72,9 +72,9 @@ def key_of(row: Mapping[str, Any]) -> GuestKey:
 
 
 def read_record(text: str) -> DrillRecord:
-    """Return the record in a file, an empty one for an empty text.
+    """Return the record in the text of a file; an empty text is an empty record.
 
-    Raises ValidationFailed for anything else that is not a record, so that no proof is lost.
+    Raises ValidationFailed for any other text that is not a record, so that no proof is lost.
     """
     if not text.strip():
         return DrillRecord()
@@ -94,7 +94,7 @@ def read_record(text: str) -> DrillRecord:
 
 
 def read_proofs(text: Any) -> Mapping[GuestKey, Proof] | None:
-    """Return the last proven restores in a record by guest, None for an empty text."""
+    """Return the last proven restores in a record by guest, or None for an empty text."""
     given = str(text or "")
     return read_record(given).proofs if given.strip() else None
 
@@ -144,7 +144,7 @@ def extended(
 
 
 def _result(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a guest as the document has it."""
+    """Return the result of a guest in the form of the document."""
     shown = {name: row.get(name) for name in _SHOWN}
     shown["volume"] = row.get("volume") or row.get("archive")
     return shown
@@ -153,8 +153,8 @@ def _result(row: Mapping[str, Any]) -> dict[str, Any]:
 def with_checks(
     results: Iterable[Mapping[str, Any]], checks: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the results with the checks of the user: the message of the failed check by VMID, an
-    empty text if all have passed.
+    """Return the results with the outcome of the user's checks. `checks` has the message of the
+    failed check by VMID, or an empty text if all checks passed.
     """
     found: list[dict[str, Any]] = []
     for row in results:
@@ -191,6 +191,6 @@ def _proven(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _longest(rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the longest time of a proven guest from the start of its restore to its proof."""
+    """Return the longest time from the start of a guest's restore to its proof, in seconds."""
     times = [(row["restore_seconds"] or 0) + (row["boot_seconds"] or 0) for row in _proven(rows)]
     return max(times, default=None)

@@ -31,7 +31,7 @@ _RUN = re.compile("[0-9a-f]{4,40}")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Restore and start copies, or remove them; check mode plans and writes nothing.
 
-    A guest that fails does not stop the others: the result reports all of them, with the failure.
+    A failed guest does not stop the others: the result reports all guests, including the failure.
     """
     drill = _read_run(params)
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)

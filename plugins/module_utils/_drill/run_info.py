@@ -51,7 +51,7 @@ class _Drill:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the plan of a drill. Nothing is written, in check mode or out of it."""
+    """Return the plan of a drill. Nothing is written, with or without check mode."""
     options, copies = read_copy_options(params), read_copies(params)
     record = read_record(str(params.get("record") or ""))
     now = client.clock.time()
@@ -87,15 +87,15 @@ def _read_sample(params: Mapping[str, Any]) -> int | None:
 def _require_found(
     client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
 ) -> list[VmRow]:
-    """Return the guests of the task. Raises the first error of a guest that is named."""
+    """Return the guests of the task. Raises the first error of a named guest."""
     return [target.require_row() for target in select(client, cluster, params, owner)]
 
 
 def _read_archives(
     client: Client, cluster: ClusterState, params: Mapping[str, Any]
 ) -> Sequence[Archive]:
-    """Return all archives. Raises ConfigurationError if a storage cannot be read: the newest
-    archive of a guest may be there.
+    """Return all archives. Raises ConfigurationError if a storage cannot be read, because the
+    newest archive of a guest may be on it.
     """
     names = params.get("storages")
     reading = read_archives(client, cluster, backup_storages(cluster, names))
@@ -112,7 +112,7 @@ def _choose_archives(
     rows: Sequence[VmRow],
     archives: Iterable[Archive],
 ) -> list[Copying | dict[str, Any]]:
-    """Return the restore of each guest, or why it has none; one request for each guest."""
+    """Return the restore or the refusal of each guest; one request for each guest."""
     online = [name for name, node in cluster.nodes.items() if node.online]
     removals = read_removals(client, online) if rows else {}
     owned = by_guest(archives, rows, removals)
@@ -141,7 +141,7 @@ def _newest(row: VmRow) -> DesiredRestore:
 
 
 def _not_isolated(chosen: Chosen, obstacle: str) -> Conflict:
-    """Return the error about a guest whose copy would use something of its node (pure)."""
+    """Return the error for a guest whose copy would use a resource of its node (pure)."""
     return Conflict(
         attempted=f"{chosen.kind.noun} {chosen.archive.vmid} was not copied",
         answer=obstacle,

@@ -25,7 +25,9 @@ from .mapping import bridges_after, mapped_nameservers, mapped_nics
 
 @dataclass(frozen=True)
 class Incoming:
-    """A guest that comes up. If `starts` is true, it is started; `wait` is the seconds after it."""
+    """A guest that comes up. `starts` is true if the guest is started, and `wait` is the number of
+    seconds to wait after its start.
+    """
 
     chosen: Chosen
     tenant: str | None
