@@ -17,7 +17,7 @@ from .model import Snapshot, SnapshotVm, Tree
 
 
 def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
-    """Return a VM with its snapshots, oldest first, and the snapshot that it is based on now."""
+    """Return a VM with its snapshots, oldest first, and the parent of its present state."""
     owners = tenants_of(vm.tags, prefix)
     return {
         "kind": word_of(vm.kind.type),
@@ -49,12 +49,12 @@ def describe_snapshot(tree: Tree, one: Snapshot) -> dict[str, Any]:
     }
 
 
-# This many steps are listed; the rows of the VMs have all of them.
+# The maximum number of listed steps; the rows of the VMs contain all steps.
 _STEPS = 50
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]], *, check_mode: bool) -> list[str]:
-    """Return the number of VMs by outcome, and the executed steps; in check mode the planned."""
+    """Return the number of VMs by outcome and the executed steps, or the planned in check mode."""
     lines = [_headline(rows, check_mode)]
     steps: list[str] = []
     for row in rows:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the options of module snapshot to the desired snapshots (pure)."""
+"""Reads the desired snapshots from the options of module snapshot (pure)."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from .._guest.identity import Identity
 from .._guest.kind import Kind
 
-# The types of PVE's tasks, and the lock that a VM has while each of them runs.
-# The actions with a task are its type without the prefix of the kind of guests.
+# The actions of steps. The type of PVE's task is the action with the prefix of the kind of guests;
+# `describe` and `tag` have no task. `ACTION_OF_LOCK` has the action whose task sets each lock.
 TAKE = "snapshot"
 REMOVE = "delsnapshot"
 ROLL_BACK = "rollback"
@@ -31,7 +31,7 @@ ACTION_OF_LOCK: Mapping[str, str] = {
 class Snapshot:
     """One snapshot. `time` is seconds since the epoch.
 
-    `state` is set while PVE creates or deletes it, and stays when that failed.
+    `state` is set while PVE creates or deletes the snapshot, and remains set if that fails.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Tree:
         return [one.name for one in self.by_age() if one.parent == name]
 
     def by_age(self) -> list[Snapshot]:
-        """Return the snapshots, oldest first; within one second the tree decides."""
+        """Return the snapshots, oldest first; in the order of the tree if the times are equal."""
 
         def age(one: Snapshot) -> tuple[int, int, str]:
             return one.time, self.depth(one.name), one.name
@@ -80,10 +80,10 @@ class Tree:
 
 @dataclass(frozen=True)
 class Retention:
-    """Which of the snapshots that match `pattern` are kept.
+    """The rule that keeps some of the snapshots that match `pattern`.
 
-    These are the newest `keep` and those younger than `keep_for`; without both none is kept. A
-    snapshot that does not match is never touched.
+    It keeps the newest `keep` and all that are younger than `keep_for`; without both, it keeps
+    none. A snapshot that does not match is never deleted.
     """
 
     pattern: str
@@ -124,8 +124,8 @@ class SnapshotVm:
 
     `memory_bound` are options with which PVE cannot save the memory. `state_storage` is the storage
     for the saved memory, `state_bytes` the size of that volume. `tags_after` are the tags to set
-    after a rollback, None if the tags of the snapshot are right. Each rollback gives the VM another
-    `generation`, which is empty for a VM without one (qemu-server: QemuConfig.pm,
+    after a rollback, None if the tags of the snapshot are right. Each rollback changes `generation`
+    (vmgenid), which is empty if the VM has none (qemu-server: QemuConfig.pm,
     __snapshot_rollback_hook).
     """
 
@@ -160,5 +160,5 @@ class SnapshotVm:
 
     @property
     def unnamed(self) -> str:
-        """How messages call the guest to callers that must not see its name."""
+        """The label of the guest for callers that must not see its name."""
         return f"{self.kind.noun} {self.vmid}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names and ages of snapshots, and which of them a retention deletes (pure)."""
+"""Names and ages of snapshots, and the snapshots that a retention deletes (pure)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._core.errors import ValidationFailed
 from .._core.validate import refused
 from .model import Retention, Snapshot, Tree
 
-# pve-configid with pve-snapshot-name's length, and the names that PVE has for itself.
+# The format pve-configid with the length of pve-snapshot-name, and the names that PVE reserves.
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{1,39}$")
 _RESERVED = ("current", "pending")
 _AGE = re.compile(r"^\s*(\d+)\s*([smhdw])\s*$", re.IGNORECASE)
@@ -37,7 +37,7 @@ def snapshot_name(value: str, what: str = "snapshot") -> str:
 def automatic_name(prefix: str, now: float) -> str:
     """Return a name with the time in UTC, such as C(auto-20260131-235959).
 
-    Raises ValidationFailed for a prefix that makes no valid name.
+    Raises ValidationFailed if the name is not valid with this prefix.
     """
     stamp = time.strftime(_STAMP, time.gmtime(now))
     try:
@@ -49,12 +49,12 @@ def automatic_name(prefix: str, now: float) -> str:
 
 
 def automatic_pattern(prefix: str) -> str:
-    """Return the pattern that automatic names with this prefix match, and hardly any other."""
+    """Return a pattern that matches automatic names with this prefix, and hardly any others."""
     return f"{prefix}{_DIGIT * 8}-{_DIGIT * 6}"
 
 
 def seconds(value: str, what: str = "keep_for") -> int:
-    """Return the seconds of an age such as 12h, 7d or 2w. Raises ValidationFailed."""
+    """Return an age such as 12h, 7d or 2w in seconds. Raises ValidationFailed."""
     match = _AGE.fullmatch(value)
     if match is None:
         raise refused(
@@ -64,7 +64,7 @@ def seconds(value: str, what: str = "keep_for") -> int:
 
 
 def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> list[Snapshot]:
-    """Return the snapshots that the rule deletes, oldest first; no unfinished ones, not `spare`."""
+    """Return the finished snapshots that the rule deletes, except `spare`, oldest first."""
     complete = [one for one in _matching(tree, rule) if not one.state]
     kept = {spare}
     if rule.keep:
@@ -82,5 +82,5 @@ def unfinished_snapshots(tree: Tree, rule: Retention) -> list[Snapshot]:
 
 
 def _matching(tree: Tree, rule: Retention) -> list[Snapshot]:
-    """Return the snapshots that the rule is about, oldest first."""
+    """Return the snapshots that match the rule's pattern, oldest first."""
     return [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the desired snapshots and a VM with its own to a plan (pure)."""
+"""Plans the steps from the present snapshots of a VM to the desired ones (pure)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Change:
         return _Change(after.tree, steps, warnings)
 
     def plan(self, vm: SnapshotVm) -> Plan:
-        """Return the plan; without a step nothing differs."""
+        """Return the plan; without steps, it has no diff."""
         if not self.steps:
             return Plan(warnings=tuple(self.warnings))
         before, after = difference(vm.tree, self.tree)
@@ -52,8 +52,8 @@ class _Change:
 def plan_snapshots(desired: DesiredSnapshots, vm: SnapshotVm, *, rolled_back: bool = False) -> Plan:
     """Return the steps from a VM's snapshots to the desired ones.
 
-    `rolled_back`: a rollback that was in progress has just ended. Raises Conflict, NotFound or
-    NotSupported if PVE would refuse a step or if data would be lost.
+    `rolled_back` is true if a rollback that was in progress has just succeeded. Raises Conflict,
+    NotFound or NotSupported if PVE would refuse a step or if data would be lost.
     """
     if desired.state == "present":
         return _present(desired, vm)
@@ -109,7 +109,7 @@ def _existing_snapshot(desired: DesiredSnapshots, vm: SnapshotVm, found: Snapsho
 
 
 def _why_no_memory(vm: SnapshotVm) -> str:
-    """Return why a snapshot has no memory, an empty text if it can have it.
+    """Return why a snapshot cannot include the memory, or an empty text if it can.
 
     PVE does not save the memory of containers (pve-container: API2/LXC/Snapshot.pm).
     """
@@ -122,7 +122,7 @@ def _why_no_memory(vm: SnapshotVm) -> str:
 
 def _absent(desired: DesiredSnapshots, vm: SnapshotVm) -> Plan:
     if vm.template:
-        return Plan()  # PVE converts no VM that has snapshots to a template
+        return Plan()  # PVE does not convert a VM with snapshots to a template
     change = _Change(vm.tree, [], [])
     name = desired.name
     if name and name in vm.tree.snapshots:
@@ -182,7 +182,7 @@ def _newer_removed(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Cha
 def _retained(
     desired: DesiredSnapshots, vm: SnapshotVm, tree: Tree, spare: str | None = None
 ) -> _Change:
-    """Return the deletions of the retention, and warnings about unfinished matches."""
+    """Return the deletions of the retention, and warnings about unfinished snapshots."""
     rule = desired.retention
     if rule is None:
         return _Change(tree, [], [])
@@ -197,7 +197,7 @@ def _retained(
 
 
 def without(tree: Tree, names: Iterable[str]) -> Tree:
-    """Return the tree without snapshots: PVE gives their children to their parents."""
+    """Return the tree without these snapshots; their children get their parents, as in PVE."""
     snapshots = dict(tree.snapshots)
     parent = tree.parent
     for name in names:
@@ -211,7 +211,7 @@ def without(tree: Tree, names: Iterable[str]) -> Tree:
 
 
 def difference(before: Tree, after: Tree) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the differences between two trees, before and after, for people.
+    """Return the differences between two trees for readers, before and after.
 
     Times are left out: check mode cannot predict them.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read a VM with its snapshots. Talks, decides nothing."""
+"""Reads a VM with its snapshots; makes no decisions."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _read(client: Client, row: VmRow, cluster: ClusterState) -> SnapshotVm:
     kind = kind_of_row(row)
     attempted = f"Could not read {kind.noun} '{row.name}' ({row.vmid}) on node {row.node}"
     rows = client.get(*row.path, "snapshot", attempted=attempted)
-    # PVE takes a snapshot of the running state, without pending changes. It is read last: the first
-    # step relies on the owner that it shows.
+    # PVE takes snapshots of the current configuration, without pending changes. This configuration
+    # is read last, because the first step relies on the owner in it.
     config = client.get(*row.path, "config", params={"current": 1}, attempted=attempted)
     if row.type == VM.type and is_bare(config):
         require_restored(client, [row], attempted)
@@ -79,7 +79,7 @@ def _identity(
 
 
 def _name_of(kind: Kind, config: Mapping[str, Any], vmid: int) -> str:
-    """Return the name of a guest, or its kind and VMID if it has none."""
+    """Return the name of a guest, or its kind and VMID if it has no name."""
     return kind.name_in(config) or f"{kind.noun} {vmid}"
 
 
@@ -95,7 +95,7 @@ def read_owned(client: Client, vm: SnapshotVm) -> tuple[Identity, tuple[str, ...
 
 
 def _text(answer: Mapping[str, Any], key: str) -> str:
-    """Return a value of an answer as text, an empty text if it is missing."""
+    """Return a value of an answer as text, or an empty text if it is missing."""
     value = answer.get(key)
     return str(value or "")
 
@@ -124,7 +124,7 @@ def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
 
 
 def tags_in(client: Client, vm: SnapshotVm, snapshot: str) -> tuple[str, ...]:
-    """Return the tags that a rollback to the snapshot gives the VM; one request."""
+    """Return the tags that the VM has after a rollback to the snapshot; one request."""
     config = client.get(
         *vm.path,
         "snapshot",
@@ -138,8 +138,8 @@ def tags_in(client: Client, vm: SnapshotVm, snapshot: str) -> tuple[str, ...]:
 def chained_storages(client: Client, disks: Iterable[SnapshotDisk]) -> frozenset[str]:
     """Return the file storages that keep snapshots as chains of volumes.
 
-    One request, and none without a disk on a file storage. Empty if the caller may not see the
-    configuration of the storages: PVE itself then refuses unsupported operations.
+    One request, or none without a disk on a file storage. The result is empty if the caller may not
+    see the configuration of the storages; PVE itself then refuses unsupported operations.
     """
     wanted = {disk.storage for disk in disks if disk.kind in FILES}
     if not wanted:
@@ -153,7 +153,7 @@ def chained_storages(client: Client, disks: Iterable[SnapshotDisk]) -> frozenset
 
 
 def has_snapshots(client: Client, vm: SnapshotVm) -> bool:
-    """Return PVE's own answer whether it can take snapshots of the VM's disks; one request."""
+    """Return whether PVE can take snapshots of the VM's disks, as PVE reports it; one request."""
     answer = client.get(
         *vm.path,
         "feature",
@@ -164,7 +164,7 @@ def has_snapshots(client: Client, vm: SnapshotVm) -> bool:
 
 
 def running_task(client: Client, node: str, vmid: int, kind: str) -> str | None:
-    """Return the UPID of a task of that type that runs for the VM now, or None."""
+    """Return the UPID of a running task of that type for the VM, or None."""
     rows = client.get("nodes", node, "tasks", vmid=vmid, typefilter=kind, source="active") or []
     for row in rows:
         if row.get("type") == kind and not row.get("endtime"):
@@ -175,7 +175,7 @@ def running_task(client: Client, node: str, vmid: int, kind: str) -> str | None:
 def all_tasks(
     client: Client, node: str, vmid: int, kind: str, since: float
 ) -> list[Mapping[str, Any]]:
-    """Return the tasks of that type for the VM since a time, running ones and others."""
+    """Return the running and finished tasks of that type for the VM since a time."""
     rows = client.get(
         "nodes", node, "tasks", vmid=vmid, typefilter=kind, source="all", since=int(since)
     )
@@ -185,7 +185,7 @@ def all_tasks(
 def new_task(
     client: Client, node: str, vmid: int, kind: str, since: float, known: set[str]
 ) -> str | None:
-    """Return the UPID of the latest task of that type since a time that is not `known`, or None."""
+    """Return the UPID of the latest task of that type since a time, except `known`, or None."""
     rows = all_tasks(client, node, vmid, kind, since)
     fresh = [row for row in rows if row.get("type") == kind and row["upid"] not in known]
     if not fresh:

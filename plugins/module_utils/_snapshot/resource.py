@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One VM's snapshots as a resource: how the steps of its plan are sent, guarded and waited for."""
+"""The snapshots of one VM as a resource: guards and sends the steps of its plan, and waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .restart import LOCK, is_rolled_back, wait_for_start, with_restart_step
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Seconds that the server's clock may differ from ours.
+# Tolerated clock difference of controller and server, in seconds.
 _LEEWAY = 300
 
 
@@ -41,8 +41,9 @@ class SnapshotOutcome:
 class SnapshotsOfVm(Resource[SnapshotOutcome]):
     """The snapshots of one VM, with the plan for them.
 
-    `check` checks before each request whether the VM may still be touched, more closely if the
-    request destroys; `read_again` returns the VM after the last step.
+    `check` runs before each request, and raises FleetError if the VM must not be changed. It checks
+    more if its argument says that the request destroys data. `read_again` returns the VM after the
+    last step.
     """
 
     client: Client
@@ -63,9 +64,9 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         self.timeout = timeout
         self.check = check
         self.read_again = read_again
-        self._earlier: set[str] = set()  # rollbacks before ours
-        self._since = 0.0  # when they were listed
-        self._started: tuple[str, str] | None = None  # a step that starts the VM, and its task
+        self._earlier: set[str] = set()  # rollbacks before this one
+        self._since = 0.0  # the time from which rollbacks are listed
+        self._started: tuple[str, str] | None = None  # the step that starts the VM, and its task
         if any(step.action == ROLL_BACK for step in plan.steps):
             self.after_failed_read = REPEATS
 
@@ -77,7 +78,7 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         self.check(step.action in (REMOVE, ROLL_BACK))
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: the task's UPID, True when done, or None."""
+        """Return the check for a lost answer: it finds the task's UPID, True if done, or None."""
         if not step.is_task:
             return lambda: None
         if step.action == ROLL_BACK:
@@ -108,7 +109,7 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         return replace(sent, warnings=(f"{step.summary}: {line}",))
 
     def _list_rollbacks(self) -> None:
-        """Note the rollbacks so far: ours leaves no trace but its task."""
+        """Record the earlier rollbacks, because only its task identifies the new one."""
         client, vm = self.client, self.vm
         self._since = client.clock.time() - _LEEWAY
         rows = all_tasks(client, vm.node, vm.vmid, vm.task_of(ROLL_BACK), self._since)
@@ -163,9 +164,9 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
 
 
 def with_unlock_step(error: Locked, vm: SnapshotVm) -> FleetError:
-    """Return the error with a next step for a lock that a failed task left: PVE never removes it.
+    """Return the error with a next step for the lock of a failed task, which PVE never removes.
 
-    `vm` is the VM as read when no task for the lock was visible any more.
+    `vm` must be read after the task for the lock is no longer visible.
     """
     if vm.lock not in ACTION_OF_LOCK:
         return error

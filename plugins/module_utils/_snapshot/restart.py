@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follows a rollback: by its effects if its task is not visible, and until the VM runs again."""
+"""Follows a rollback until the VM runs again, by its effects if its task is not visible."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) -> tuple[str, ...]:
-    """Return the warnings of the start that the task `rollback` (a UPID) began, once the VM runs.
+    """Wait until the VM runs, and return the warnings of the start that task `rollback` began.
 
-    A VM under HA is started by the HA manager, so the VM's state decides. Raises the error of the
-    start's task, or TaskTimeout after `timeout` seconds.
+    `rollback` is a UPID. The HA manager starts a VM under HA, so the VM's state decides. Raises the
+    error of the start task, or TaskTimeout after `timeout` seconds.
     """
     attempted = f"{vm.label} was rolled back, but could not be started again"
     warnings: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def _raise_timeout(attempted: str, timeout: int, upid: str) -> NoReturn:
 def runs_or_starts(client: Client, vm: SnapshotVm) -> bool:
     """Return whether the VM runs or is being started, in at most two requests.
 
-    The tasks are read first: a start that ends between the two readings has left a running VM.
+    The tasks are read first: if a start ends between the two requests, the VM already runs.
     """
     if running_task(client, vm.node, vm.vmid, vm.task_of(START)) is not None:
         return True
@@ -71,7 +71,7 @@ def require_same_power(vm: SnapshotVm, now: bool) -> None:
     """Raise PowerChanged if another run has started or stopped the VM since it was read; `now` is
     whether it runs (pure).
 
-    A rollback stops the VM, and whether it starts it again was planned from that reading.
+    A rollback stops the VM; the plan to start it again depends on its state when it was read.
     """
     if now == vm.tree.running:
         return
@@ -90,16 +90,16 @@ def _runs(client: Client, vm: SnapshotVm) -> bool:
 
 
 LOCK = "rollback"
-# Seconds in which a task that was started has locked the VM: it waits for its lock file for ten.
+# In seconds: the time by which a started task has locked the VM. It waits ten for the lock file.
 _PATIENCE = 20.0
 
 
 def is_rolled_back(client: Client, vm: SnapshotVm, snapshot: str, timeout: float) -> bool:
-    """Return whether a rollback that was started has ended well; wait at most `timeout` seconds.
+    """Return whether a started rollback succeeded; wait at most `timeout` seconds.
 
-    `vm` is the VM as read before. PVE keeps the lock of a rollback that failed in the middle
-    (pve-guest-common: AbstractConfig.pm, snapshot_rollback). Also False if the outcome is unknown.
-    Raises FleetError.
+    `vm` is the VM as read before the rollback. PVE keeps the lock of a rollback that failed halfway
+    (pve-guest-common: AbstractConfig.pm, snapshot_rollback). Return False if the outcome is
+    unknown. Raises FleetError.
     """
     was_locked = False
     for remaining in poll(client.clock, timeout, first=0.2):
@@ -122,9 +122,9 @@ def _has_changed(vm: SnapshotVm, config: Mapping[str, Any]) -> bool:
 
 
 def wait_for_unlocked(client: Client, vm: SnapshotVm) -> bool:
-    """Return whether a rollback of another run, of which no task is visible, ends in time.
+    """Return whether another run's rollback, whose task is not visible, ends in time.
 
-    Before that, it is unknown whether the VM must run afterwards.
+    Until it ends, it is unknown whether the VM must run afterwards.
     """
     for _left in poll(client.clock, client.connection.lock_timeout, first=0.2):
         config = client.get(*vm.path, "config", params={"current": 1})
@@ -134,7 +134,7 @@ def wait_for_unlocked(client: Client, vm: SnapshotVm) -> bool:
 
 
 def locked(vm: SnapshotVm) -> Locked:
-    """Return the error about a VM that keeps the lock of a rollback (pure)."""
+    """Return the error for a VM that keeps the lock of a rollback (pure)."""
     return Locked(
         attempted=f"{vm.label} was not rolled back",
         answer=f"VM is locked ({LOCK})",
@@ -146,7 +146,7 @@ def locked(vm: SnapshotVm) -> Locked:
 def with_restart_step(error: FleetError) -> FleetError:
     """Return the error of a rollback with the next step for a VM that ran before (pure).
 
-    PVE stops it first, and starts it only after a rollback that ended well.
+    PVE stops the VM first, and starts it again only after a successful rollback.
     """
     step = "It ran before: start it if it is stopped by now"
     if error.next_step:

@@ -72,7 +72,7 @@ class SnapshotContext:
         return check
 
     def _require_same_power(self, vm: SnapshotVm) -> None:
-        """Raise PowerChanged if the VM was started or stopped since, and is to run as before."""
+        """Raise PowerChanged if the VM must run as before, but was started or stopped since."""
         if self.desired.state == "rolled_back" and self.desired.restart:
             require_same_power(vm, runs_or_starts(self.client, vm))
 
@@ -80,7 +80,7 @@ class SnapshotContext:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring the snapshots of each VM to the desired state; check mode plans and writes nothing.
 
-    A VM that fails does not stop the others: the result reports all of them, with the failure.
+    A failed VM does not stop the others: the result reports all VMs, including the failure.
     """
     desired = read_desired(params, client.clock.time())
     by_selection = is_selection(params)
@@ -125,7 +125,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[str]:
     """Return a sentence about each VM being restored that may belong to the selection.
 
-    Raises BeingRestored or UnknownVm if no other VM is there to be rolled back.
+    Raises BeingRestored or UnknownVm if there is no other VM to roll back.
     """
     rows = restored_rows(context.client, context.cluster, context.owner)
     if not chosen and context.desired.state == "rolled_back":
@@ -135,8 +135,8 @@ def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[st
 
 
 def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotOutcome], list[str]]:
-    """Return the outcomes without VMs that have left the tenant, or are gone, since they were
-    selected, and a warning about each of those (pure).
+    """Return the outcomes without VMs that left the tenant or were removed after the selection, and
+    a warning about each such VM (pure).
     """
     kept: list[SnapshotOutcome] = []
     notes: list[str] = []
@@ -151,7 +151,7 @@ def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotO
 
 
 def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
-    """Return the outcome for one VM; it is tried again once if another run changes it first."""
+    """Return the outcome for one VM; if another run changes the VM first, try once more."""
     row = target.row
     if row is None:
         return SnapshotOutcome(target.label, error=target.error)
@@ -173,7 +173,7 @@ def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
 
 
 def _row_to_try_again(context: SnapshotContext, row: VmRow, error: FleetError) -> VmRow | None:
-    """Return the present row of a VM that another run moved or switched first, else None."""
+    """Return the present row of a VM that another run moved, started or stopped, or None."""
     if error.details.get("done"):
         return None
     if isinstance(error, PowerChanged):
@@ -227,7 +227,7 @@ def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutco
 def _require_room(context: SnapshotContext, vm: SnapshotVm) -> None:
     """Raise QuotaExceeded if the storage has no room for the memory of the VM.
 
-    One request if the limit is part of the storage's definition.
+    One request if the free bytes do not suffice, and the kind of the storage does not decide.
     """
     room = {vm.state_storage: vm.state_bytes}
     cluster = with_allocations(context.client, context.cluster, room)
@@ -280,7 +280,7 @@ def _finish_running_task(context: SnapshotContext, vm: SnapshotVm) -> bool:
 
 
 def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, task: str) -> bool:
-    """Return whether a task of another run ends well, once it has ended. Raises TaskTimeout."""
+    """Wait for a task of another run, and return whether it succeeded. Raises TaskTimeout."""
     attempted = f"The {task} of {vm.label} did not end"
     try:
         context.client.wait(upid, timeout=context.timeout, attempted=attempted)
@@ -292,11 +292,11 @@ def _ends_well(context: SnapshotContext, vm: SnapshotVm, upid: str, task: str) -
 
 
 def _await_rollback_and_start(context: SnapshotContext, vm: SnapshotVm) -> bool:
-    """Wait for a rollback or start of a stopped VM that still runs; return whether there was one.
+    """Wait for the running rollback or start task of a stopped VM; return whether there was one.
 
     PVE removes the lock of a rollback before the task starts the VM (pve-guest-common:
     AbstractConfig.pm, snapshot_rollback; qemu-server: API2/Qemu.pm, rollback). A VM that is read in
-    between is stopped, and a rollback planned from that would leave it stopped.
+    between is stopped, and a rollback planned from this state would leave it stopped.
     """
     client = context.client
     found = False
@@ -316,7 +316,7 @@ def _require_unlocked(vm: SnapshotVm, is_unlocked: bool) -> None:
 
 
 def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:
-    """Return the VM as it will be when the snapshot that is being taken is complete."""
+    """Return the VM as it will be after the snapshot in progress is complete."""
     tree = vm.tree
     if vm.lock != "snapshot" or name not in tree.snapshots:
         return vm
@@ -326,7 +326,7 @@ def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:
 
 
 def _diff(outcomes: list[SnapshotOutcome]) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return one diff for one VM, else a list with a headline for each VM that differs."""
+    """Return one diff for a single VM, or a diff with a header for each of several that differ."""
     if len(outcomes) == 1:
         return diff_of(outcomes[0].plan)
     diffs = []

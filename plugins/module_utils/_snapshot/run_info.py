@@ -29,10 +29,10 @@ _WORKERS = 8
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the VMs with their snapshots. Nothing is written, in check mode or out of it.
+    """Return the VMs with their snapshots. Nothing is written, with or without check mode.
 
-    A VM that cannot be read, for example on a node that is down, has its error instead; if it is
-    the only one, the task fails.
+    A VM that cannot be read, for example on an offline node, is returned with its error; if it is
+    the only VM, the task fails.
     """
     by_selection = is_selection(params)
     cluster = fetch_cluster_state(client, TYPES)
@@ -49,7 +49,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
             return described
         except FleetError as error:
             if by_selection and isinstance(error, (ForeignTenant, UnknownVm)):
-                return None  # it has left the tenant, or is gone, since it was selected
+                return None  # it left the tenant or was removed after the selection
             if len(chosen) == 1:
                 raise
             return _unread(target, owner, error)
@@ -97,7 +97,7 @@ def _unread(target: Target, owner: Owner, error: FleetError) -> dict[str, Any]:
 
 
 def _add_sizes(client: Client, vm: SnapshotVm, described: dict[str, Any]) -> None:
-    """Add the size of each disk at the time of the snapshot, and of the volume with the memory."""
+    """Add the sizes of the disks at the time of each snapshot, and of the volume of its memory."""
     volumes: dict[str, str] = {}
     for row in described["snapshots"]:
         name = row["name"]

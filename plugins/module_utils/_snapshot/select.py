@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Owner:
-    """The tenant whose VMs may be touched; without a tag every VM."""
+    """The tenant whose VMs the task may change; without a tag, it may change every VM."""
 
     tag: str | None
     prefix: str
 
     def require_owned(self, label: str, tags: Collection[str], *, unnamed: str) -> None:
-        """Raise Conflict for a guest of another tenant, or of none, see `require_own_guest`."""
+        """Raise Conflict for a guest of another tenant or of no tenant; see `require_own_guest`."""
         require_own_guest(label, tags, self.tag, self.prefix, unnamed=unnamed)
 
     def may_see(self, row: VmRow, error: FleetError) -> bool:
-        """Return whether the listing's facts of a VM that failed with this error may be shown."""
+        """Return whether the listed values of a VM that failed with this error may be shown."""
         if isinstance(error, ForeignTenant):
             return False
         return self.owns(row)
@@ -50,8 +50,7 @@ class Owner:
 class Target:
     """One VM of a task, or the error of the search. `label` is the VM as the task names it.
 
-    `called` is the name that the VM must have when it is read: VMIDs are used again, and names
-    change.
+    `called` is the name that the VM must have when it is read: VMIDs are reused, and names change.
     """
 
     label: str
@@ -66,7 +65,7 @@ class Target:
         return self.row
 
     def require_name(self, label: str, name: str) -> None:
-        """Raise Conflict for a VM that has another name than the task says."""
+        """Raise Conflict if the VM does not have the name that the task gives."""
         if self.called is None or name == self.called:
             return
         raise Conflict(
@@ -78,7 +77,7 @@ class Target:
 
 
 def owner_of(params: Mapping[str, Any]) -> Owner:
-    """Return whose VMs the task may touch."""
+    """Return the tenant whose VMs the task may change."""
     prefix = params.get("tenant_prefix") or PREFIX
     tenant = params.get("tenant")
     tag = tenant_tag(tenant, prefix) if tenant else None
@@ -101,7 +100,7 @@ def named(params: Mapping[str, Any]) -> list[str | int]:
 
 
 def is_selection(params: Mapping[str, Any]) -> bool:
-    """Return whether tenant and tags choose VMs. Raises ValidationFailed if nothing does."""
+    """Return whether tenant or tags select the VMs. Raises ValidationFailed if no option does."""
     names = [params.get(key) for key in ("name", "vmid", "vms")]
     if names != [None, None, None]:
         return False
@@ -116,7 +115,7 @@ def is_selection(params: Mapping[str, Any]) -> bool:
 
 
 def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) -> list[Target]:
-    """Return the VMs of the task, each once; a named VM that is not found has its error."""
+    """Return each VM of the task once; a named VM that is not found has an error."""
     owner = owner_of(params)
     if is_selection(params):
         rows = _selected(cluster, params, owner)
@@ -135,15 +134,15 @@ def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) ->
 
 
 def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[VmRow]:
-    """Return the VMs that may belong to a selection and seem to be under restore, so that they have
-    no tags; one request for each node with a VM that may be one.
+    """Return the VMs that may belong to a selection, but have no tags because they seem to be under
+    restore; one request for each node with such a VM.
     """
     cluster = with_doubtful(client, cluster, owner.tag, owner.prefix)
     return suspects(cluster, owner.tag, owner.prefix)
 
 
 def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
-    """Return the VMs of the tenant with all of the tags; templates have no snapshots."""
+    """Return the VMs of the tenant that have all the tags; templates have no snapshots."""
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     rows = []
     for row in cluster.vms.values():

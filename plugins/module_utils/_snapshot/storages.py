@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Snapshot abilities of storages (pure), from the storage plugins of pve-storage."""
+"""Snapshot capabilities of storages (pure), from the storage plugins of pve-storage."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .model import Snapshot, SnapshotDisk, SnapshotVm
 FILES = frozenset("dir nfs cifs cephfs glusterfs".split())
 _ALWAYS = frozenset("lvmthin zfspool zfs rbd".split())
 _NEVER = frozenset("iscsi iscsidirect esxi pbs".split())
-# These go back to their newest snapshot only.
-# Of the other kinds, the formats of which snapshots can be taken.
+# For the other kinds of storages, the formats of which PVE can take snapshots.
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(FILES, ("qcow2",)),
     "lvm": ("qcow2",),
     "btrfs": ("raw", "qcow2"),
 }
+# These kinds can only roll back to the newest snapshot.
 _NEWEST_ONLY = frozenset("zfspool zfs lvm".split())
 
 
@@ -54,7 +54,7 @@ def disks_of(
 
 
 def can_snapshot(disk: SnapshotDisk) -> bool | None:
-    """Return whether PVE can take snapshots of a disk, None for an unknown kind of storage."""
+    """Return whether PVE can take snapshots of a disk, or None for an unknown kind of storage."""
     if not disk.storage:
         return False  # a device or file by its path
     if disk.kind in _ALWAYS:
@@ -66,7 +66,7 @@ def can_snapshot(disk: SnapshotDisk) -> bool | None:
 
 
 def newest_only(disk: SnapshotDisk) -> bool:
-    """Return whether a disk can only go back to its newest snapshot: newer ones must be deleted."""
+    """Return whether a disk can only roll back to its newest snapshot."""
     if disk.kind in _NEWEST_ONLY:
         return True
     return disk.chained and disk.format == "qcow2"
@@ -81,7 +81,7 @@ def require_snapshots(vm: SnapshotVm, has_snapshots: bool) -> None:
 def no_snapshots(vm: SnapshotVm) -> NotSupported:
     """Return the error for a VM that PVE cannot take snapshots of, with the disks that prevent it.
 
-    It names the disks that certainly prevent it, else the disks that may, else all.
+    The error lists the disks that certainly prevent it, or else the disks that may, or else all.
     """
     disks: dict[bool | None, list[SnapshotDisk]] = {False: [], None: [], True: []}
     for disk in vm.disks:
@@ -134,7 +134,7 @@ def would_be_lost(vm: SnapshotVm, name: str, newer: Iterable[Snapshot]) -> Confl
 
 
 def _format(volume: str) -> str:
-    """Return the format in a volume's name; a name without an ending is of a raw volume."""
+    """Return the format in a volume's name; a volume without a file extension is raw."""
     filename = volume.rpartition("/")[2]
     ending = filename.rpartition(".")[2].lower()
     return ending if ending in ("qcow2", "vmdk", "raw") else "raw"
