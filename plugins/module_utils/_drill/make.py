@@ -216,7 +216,7 @@ def _require_running(client: Client, actual: Actual) -> None:
 
 
 def _duration(client: Client, node: str, vmid: int, kind: str) -> int | None:
-    """Return the duration of the guest's last task of that type in seconds, or None without one."""
+    """Return the seconds of the guest's last task of that type, or None if none is logged."""
     tasks = read_tasks(client, [node], Query(limit=1, vmid=vmid, types=frozenset((kind,))))[node]
     if isinstance(tasks, FleetError) or not tasks or not tasks[0].ended:
         return None

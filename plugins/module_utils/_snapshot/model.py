@@ -82,7 +82,7 @@ class Tree:
 class Retention:
     """The rule that keeps some of the snapshots that match `pattern`.
 
-    It keeps the newest `keep` and all that are younger than `keep_for`; without both, it keeps
+    It keeps the newest `keep` and every snapshot younger than `keep_for`; without both, it keeps
     none. A snapshot that does not match is never deleted.
     """
 

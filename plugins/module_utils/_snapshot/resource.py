@@ -22,7 +22,7 @@ from .restart import LOCK, is_rolled_back, wait_for_start, with_restart_step
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Tolerated clock difference of controller and server, in seconds.
+# Tolerated clock difference between controller and server, in seconds.
 _LEEWAY = 300
 
 

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Maintains the backup jobs of an estate: plans, writes and reads them again until every guest is
-in its job.
+"""Maintains the backup jobs of an estate: plans and writes them, and reads them again until every
+guest is in its job.
 
 PVE has no digest for jobs, and a request writes the whole list of guests, so two runs can undo each
 other's changes. Each run therefore reads the jobs again after its last write.
@@ -160,7 +160,7 @@ def _plan(job: DesiredResource, actual: Values | None) -> Any:
 def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: list[str]) -> None:
     """Write the jobs, and add the finished steps to `steps`. Raises FleetError.
 
-    If another run changed a job first, this job and the remaining ones wait for the next pass.
+    If another run changed a job first, this job and the remaining jobs wait for the next pass.
     """
     for job in planned:
         actual = jobs.get(job.keys["name"])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FOREIGN = "foreign"
 _CAUSE = re.compile(r"ERROR: Backup of VM \d+ failed - (.+)")
-# Tolerated clock difference of controller and node when a task is searched for, in seconds.
+# Tolerated clock difference between controller and node in the search for a task, in seconds.
 _CLOCKS = 10
 
 
@@ -257,7 +257,7 @@ def _require_listed(cluster: ClusterState, row: VmRow) -> VmRow:
 
 
 def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> bool:
-    """Run the backup and find its archive; return False if the guest is not on that node."""
+    """Run the backup and find its archive; return False if the guest is on another node."""
     client, desired = context.client, context.desired
     attempted = f"Could not back up {label_of(row)}"
     before = client.clock.time()
@@ -330,7 +330,7 @@ def _listed(context: BackupContext, row: VmRow) -> list[Archive]:
 
 
 def _prune(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> None:
-    """Read the archives again, and remove those that the retention does not keep."""
+    """Read the archives again, and remove each archive that the retention does not keep."""
     if context.desired.keep is None:
         return
     archives = read_own(context, row)

@@ -36,8 +36,8 @@ _LIMITS = ("quota", "quotas")
 def plan_copy(
     client: Client, restore: DesiredRestore, guest: Guest, actual: Actual, cluster: ClusterState
 ) -> GuestPlan[Any]:
-    """Return the plan of the copy. It is placed and counted like any clone, is stopped, and does
-    not start with its node. Raises FleetError if the copy cannot be made.
+    """Return the plan of the copy. The copy is placed and counted like any clone, is stopped, and
+    does not start with its node. Raises FleetError if it cannot be made.
     """
     one = list_of(actual.kind.type)
     wanted = {

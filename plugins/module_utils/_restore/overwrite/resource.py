@@ -31,7 +31,7 @@ from .plan import KEEP, RESTORE, Overwrite
 if TYPE_CHECKING:
     from ..._api.upid import TaskResult
 
-# Seconds by which the clocks of a node and of this machine may differ.
+# Tolerated clock difference between controller and node, in seconds.
 _CLOCKS = 10
 _TASK = "vzdump"
 
