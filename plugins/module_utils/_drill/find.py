@@ -60,7 +60,7 @@ def notes_of(actual: Actual) -> CopyNotes | None:
 
 
 def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
-    """Return the copies of drills, sorted by VMID; one request for each guest with their tag."""
+    """Return the copies of drills, sorted by VMID; one request for each guest with the copy tag."""
     rows = [row for row in cluster.guests if is_marked(row.tags)]
 
     def read(row: VmRow) -> FoundCopy | None:

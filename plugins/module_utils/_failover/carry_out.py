@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failover:
-    """The values for all guests of a run. `find_running` reads the reasons again why guests must
+    """The values for all guests of a run. `find_running` checks again for reasons why guests must
     not be started here. `leftovers` are the empty VMs of failed restores.
     """
 

@@ -33,7 +33,7 @@ class OtherSite:
 
 
 def read_other(client: Client, name: str) -> OtherSite:
-    """Return the other site; two requests, and one more for each node whose names are missing."""
+    """Return the other site; two requests, and one for each node with guests without a name."""
     try:
         cluster = fetch_cluster_state(client, KINDS)
         return OtherSite(name, with_names(client, cluster, missing=True))

@@ -54,7 +54,7 @@ _STEPS = 50
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]], *, check_mode: bool) -> list[str]:
-    """Return the number of VMs by outcome and the executed steps, or the planned in check mode."""
+    """Return the number of VMs by outcome, and the steps: executed, or planned in check mode."""
     lines = [_headline(rows, check_mode)]
     steps: list[str] = []
     for row in rows:

@@ -326,7 +326,7 @@ def _as_finished(vm: SnapshotVm, name: str) -> SnapshotVm:
 
 
 def _diff(outcomes: list[SnapshotOutcome]) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return one diff for a single VM, or a diff with a header for each of several that differ."""
+    """Return one diff for a single VM, or a diff with a header for each VM that differs."""
     if len(outcomes) == 1:
         return diff_of(outcomes[0].plan)
     diffs = []

@@ -142,7 +142,7 @@ def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[V
 
 
 def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
-    """Return the VMs of the tenant that have all the tags; templates have no snapshots."""
+    """Return the VMs of the tenant with all the tags, except templates: they have no snapshots."""
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     rows = []
     for row in cluster.vms.values():

@@ -39,7 +39,7 @@ class ReplicaFacts:
 
 @dataclass(frozen=True)
 class LostGuest:
-    """A guest of a lost node with its replication job; `problem` prevents that it comes up."""
+    """A guest of a lost node with its replication job; `problem` is why it cannot come up."""
 
     chosen: Chosen
     source: str

@@ -55,7 +55,7 @@ class Replicas:
 
 def read_replicas(params: Mapping[str, Any]) -> Replicas | None:
     """Return the replicas of a task, or None if its guests come up from archives. Raises
-    ValidationFailed for options that do not apply to archives or to replicas.
+    ValidationFailed for options that apply only to the other source.
     """
     lost, listed = params.get("lost_nodes") or (), params.get("replicas") or {}
     if not lost:

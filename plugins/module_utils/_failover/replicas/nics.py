@@ -29,7 +29,7 @@ _DIGITS = 16
 @dataclass(frozen=True)
 class NicChange:
     """The options of module vm or container that change the NICs of a guest, the changes in words,
-    and the fingerprint of the changed NICs.
+    and the fingerprint of its NICs after the change.
     """
 
     options: Mapping[str, Any]
