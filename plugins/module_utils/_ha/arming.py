@@ -35,17 +35,17 @@ _NOT_CHANGED = "The HA manager was not {}"
 
 @dataclass(frozen=True)
 class Arming:
-    """Whether the HA manager is armed; `mode` is the resource mode while it is not."""
+    """Whether the HA manager is armed; `mode` is the resource mode of a disarmed one."""
 
     state: str
     mode: str = ""
 
     def reaches(self, wanted: Arming) -> bool:
-        """Return whether this state is the desired one; no work makes an armed manager stand by."""
+        """Return whether this state is the desired one; an armed manager may be in standby."""
         return self.state in _REACHED[wanted.state] and self.mode == wanted.mode
 
     def shown(self) -> dict[str, Any]:
-        """Return the state as results have it."""
+        """Return the state in the form of results."""
         return {"armed_state": self.state, "resource_mode": self.mode or None}
 
 
@@ -153,7 +153,7 @@ class _HaArming(Resource[Result]):
         return make_plan(self.desired, self.actual)
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer; a command that still waits is queued again."""
+        """Return the check after a lost answer; a command that still waits is queued again."""
         return lambda: None if self.replan((), True).changed else True
 
     def await_final(self) -> tuple[str, ...]:

@@ -26,9 +26,7 @@ _OTHER_KIND = {"vm": "ct", "ct": "vm"}
 
 @dataclass(frozen=True)
 class HaFacts:
-    """Nodes of the cluster, and the tags of each guest that the caller may see, by its ID as an HA
-    resource.
-    """
+    """Nodes of the cluster, and the tags of each guest that the caller may see, by resource ID."""
 
     nodes: frozenset[str]
     tags: Mapping[str, tuple[str, ...]]
@@ -109,9 +107,7 @@ def require_managed(sids: Iterable[str], managed: Collection[str], attempted: st
 
 
 def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attempted: str) -> None:
-    """Raise ForeignTenant for guests that do not belong to the tenant of the task, if it has one
-    (pure).
-    """
+    """Raise ForeignTenant for guests outside the tenant of the task, if it has one (pure)."""
     if tenant is None:
         return
     own = tenant_tag(tenant)
@@ -157,8 +153,8 @@ def mixed_tenants(values: Values, facts: HaFacts) -> tuple[str, ...]:
 def precheck_resource(
     tenant: str | None, client: Api, desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
-    """Raise any refusal of an HA resource before the first write; return a warning for rules that
-    a deletion changes.
+    """Raise any refusal of an HA resource before the first write; return a warning about the rules
+    that a deletion changes.
 
     One request for a new resource and for a task with a tenant, one for the rules of a resource
     that is deleted.
@@ -180,7 +176,7 @@ def precheck_resource(
 
 
 def require_guest(sid: str, facts: HaFacts, attempted: str, *, is_hidden: bool) -> None:
-    """Raise UnknownVm if there is no such guest (pure). PVE judges a hidden one."""
+    """Raise UnknownVm if there is no such guest (pure). PVE decides about a hidden guest."""
     other = _OTHER_KIND[sid[:2]] + sid[2:]
     if sid in facts.tags or (is_hidden and other not in facts.tags):
         return

@@ -20,7 +20,7 @@ PLACE, GROUP = "node-affinity", "resource-affinity"
 
 @dataclass(frozen=True)
 class EnabledRule:
-    """A rule that is enabled; `nodes` has the priority of each node."""
+    """A rule that is enabled; `nodes` contains the priority of each node."""
 
     type: str
     resources: frozenset[str]
@@ -33,7 +33,7 @@ Found = tuple[frozenset[str], str]
 
 
 def rule_of(values: Mapping[str, Any]) -> EnabledRule | None:
-    """Return a rule of the canonical values of its table, None if it is disabled."""
+    """Return a rule from the canonical values of its table, None if it is disabled."""
     if values["disable"]:
         return None
     nodes: dict[str, int] = {}
@@ -136,7 +136,10 @@ def _crowded(
 
 
 def _connected(groups: Mapping[str, EnabledRule]) -> list[tuple[list[str], frozenset[str]]]:
-    """Return rules that keep resources together, merged if they share one: names and resources."""
+    """Return the names and resources of rules that keep resources together.
+
+    Rules that share a resource are merged.
+    """
     found: list[tuple[list[str], frozenset[str]]] = []
     for name, rule in sorted(groups.items()):
         if rule.affinity != "positive":

@@ -40,7 +40,7 @@ class HaState:
 
 @dataclass(frozen=True)
 class KeptPlacement:
-    """The placement to keep: its rules, and the tags of the tenants that it is about.
+    """The placement to keep: its rules, and the tags of its tenants.
 
     `listed` are the guests of the list, `known` all guests, and `running` the running guests, by
     their IDs as HA resources.
@@ -56,7 +56,7 @@ class KeptPlacement:
 
 @dataclass(frozen=True)
 class KeptPlan:
-    """The resources that differ, in the order in which they are written, and warnings."""
+    """The resources that differ, in the order of the writes, and warnings."""
 
     resources: Sequence[TableResource] = ()
     warnings: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def plan_kept(kept: KeptPlacement, state: HaState, client: Api) -> KeptPlan:
 
 
 def _is_covered(values: Values, kept: KeptPlacement) -> bool:
-    """Return whether the list has all guests of a rule that still exist."""
+    """Return whether the list contains all guests of a rule that still exist."""
     resources: frozenset[str] = values["resources"]
     return resources & kept.known <= kept.listed
 
@@ -140,9 +140,9 @@ def _new_resources(kept: KeptPlacement, state: HaState) -> list[tuple[Table, dic
 def _unused_resources(
     kept: KeptPlacement, state: HaState, rules: Mapping[str, Values]
 ) -> list[tuple[Table, dict[str, Any]]]:
-    """Return the removals of HA resources that the placement has created and no rule needs.
+    """Return the removals of HA resources that the placement created and no rule needs any more.
 
-    `rules` are all rules as they will be.
+    `rules` are all rules after the run.
     """
     needed = {sid for values in rules.values() for sid in values["resources"]}
     found: list[tuple[Table, dict[str, Any]]] = []
@@ -200,9 +200,9 @@ def _require_console(held: Mapping[str, Any]) -> None:
 
 
 def carry_out(plan: KeptPlan, check_mode: bool) -> list[Result]:
-    """Return the result of each rule and resource; check mode writes nothing.
+    """Write the plan, and return the result of each rule and resource; check mode writes nothing.
 
-    Each is read again before it is written, for its digest.
+    Each one is read again before its write, for its digest.
     """
     if check_mode:
         return [one.preview() for one in plan.resources]

@@ -50,18 +50,19 @@ class DerivedRule:
 
 Pair = frozenset[str]
 Source = tuple[str, str, str]
-"""The tag of a tenant or C(-), the direction, and the text of the selector."""
+"""The tag of a tenant (C(-) without a tenant), the direction, and the text of the selector."""
 
 
 def mark_of(tenant: str) -> str:
-    """Return the mark of an HA rule or resource that the placement of a tenant has created; the
-    tenant is its tag or C(-).
+    """Return the mark of an HA rule or resource that the placement of a tenant has created.
+
+    `tenant` is the tag of the tenant, C(-) without a tenant.
     """
     return f"[pve.fleet: placement={tenant}]"
 
 
 def marked_tenant(comment: object) -> str | None:
-    """Return the tag of the tenant in such a mark, C(-) for no tenant, None without a mark."""
+    """Return the tag of the tenant in a mark, C(-) for no tenant, None without a mark."""
     found = _MARK.search(str(comment or ""))
     return found[1] if found else None
 
@@ -109,10 +110,10 @@ def _matches(
 
 
 def _rules_of(source: Source, pairs: set[Pair]) -> list[DerivedRule]:
-    """Return one rule if it has exactly these pairs, otherwise a rule for each pair.
+    """Return one rule if its guests form exactly these pairs, otherwise a rule for each pair.
 
-    Proxmox VE keeps every two guests of a rule apart, so a VM that keeps apart from databases must
-    not be in one rule with two of them.
+    Proxmox VE separates every two guests of a rule. If a VM must be separated from two databases,
+    but these need not be separated from each other, one rule with all three is wrong.
     """
     if not pairs:
         return []
@@ -132,7 +133,7 @@ def _rule(source: Source, resources: frozenset[str], pair: str = "") -> DerivedR
 
 
 def scope_of(tags: Iterable[str | None]) -> frozenset[str]:
-    """Return the tags of tenants as marks have them."""
+    """Return the tags of tenants in the form of marks."""
     return frozenset(tag or NO_TENANT for tag in tags)
 
 

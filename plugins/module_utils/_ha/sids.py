@@ -14,7 +14,7 @@ from .._core import validate
 from .._vm.kind import VmKind
 
 KINDS = {VmKind.type: "vm", ContainerKind.type: "ct"}
-"""The word for a kind of guests in such an ID, by the type of its rows in a listing."""
+"""The word for a kind of guests in an ID, by the type of its rows in a listing."""
 
 _SID = re.compile(r"(?:vm|ct):[1-9][0-9]{2,8}")
 

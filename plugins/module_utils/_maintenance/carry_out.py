@@ -76,7 +76,7 @@ def await_ha(client: Client, wanted: MaintenanceOptions, vmids: set[int]) -> set
 
 
 def set_noout(client: Client, wanted: bool) -> None:
-    """Set the flag with which Ceph keeps the OSDs of a node that is away, or clear it."""
+    """Set or clear the flag noout, with which Ceph does not mark OSDs of an offline node out."""
     word = "set" if wanted else "clear"
     client.write(
         "PUT",

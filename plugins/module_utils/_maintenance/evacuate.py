@@ -31,7 +31,7 @@ from .times.windows import remaining
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How often the node is searched for guests that arrived while others left.
+# How many times the node is searched for guests that arrived while others left.
 _ROUNDS = 4
 _LEAVING = (*MOVES, HA, STOP)
 
@@ -48,12 +48,12 @@ class _Work(Outcomes):
 
     @property
     def known(self) -> dict[int, str]:
-        """The guests that could not leave, with the reason of each."""
+        """The reason why each guest could not leave, by VMID."""
         return {vmid: error.message for vmid, error in self.failed.items()}
 
     @property
     def phase(self) -> str:
-        """The phase that the record has."""
+        """The phase in the record, PENDING without a record."""
         return self.record.phase if self.record is not None else PENDING
 
 
@@ -112,14 +112,14 @@ def _require_ready(work: _Work, evacuation: Evacuation) -> None:
 
 
 def _require_movable(wanted: MaintenanceOptions, evacuation: Evacuation) -> None:
-    """Raise Conflict if a guest cannot leave and the policy is fail: nothing is written then."""
+    """Raise Conflict, before any write, if a guest cannot leave and the policy is fail."""
     stays = evacuation.with_action(STAY)
     if stays and wanted.unmovable == FAIL:
         raise stuck(wanted.node, stays, moved=False)
 
 
 def _late(work: _Work, evacuation: Evacuation) -> list[str]:
-    """Return why the moves do not fit into the windows of the task, if they do not."""
+    """Return the reasons why the moves do not fit into the windows of the task, if any."""
     wanted = work.wanted
     if not evacuation.with_action(*_LEAVING):
         return []
@@ -128,7 +128,7 @@ def _late(work: _Work, evacuation: Evacuation) -> list[str]:
 
 
 def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
-    """Return the steps that are left, in words, in the order in which they are carried out."""
+    """Return the remaining steps in words, in the order of their execution."""
     steps: list[str] = []
     if _needs_record(work, evacuation):
         steps.append(_recording(work))
@@ -157,7 +157,7 @@ def _ending(work: _Work) -> str:
 
 
 def _needs_record(work: _Work, evacuation: Evacuation) -> bool:
-    """Return whether guests leave, or are shut down, that the record does not have."""
+    """Return whether a guest that leaves or is shut down is missing from the record."""
     if work.record is None or work.phase == PENDING:
         return True
     leaving = {one.row.vmid for one in evacuation.with_action(*_LEAVING)}
@@ -171,7 +171,7 @@ def _sets_noout(work: _Work) -> bool:
 
 
 def _record(work: _Work, evacuation: Evacuation) -> None:
-    """Write the guests that leave into the record, before the first of them leaves."""
+    """Write the guests that leave into the record before the first one leaves."""
     client, wanted = work.client, work.wanted
     sets_noout = _sets_noout(work)
     if _needs_record(work, evacuation) or sets_noout:
@@ -206,7 +206,7 @@ def _mark(decision: GuestDecision) -> str:
 
 
 def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
-    """Move the guests until no guest is left that can leave; others may arrive in between."""
+    """Move guests until none of the rest can leave; others may arrive meanwhile."""
     client, wanted = work.client, work.wanted
     for _round in range(_ROUNDS):
         _record(work, evacuation)

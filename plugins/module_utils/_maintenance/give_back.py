@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-_PLANS = 3  # how often guests that are moved by others are planned
+_PLANS = 3  # how many times guests are planned if others move them meanwhile
 
 
 @dataclass
@@ -50,7 +50,7 @@ class _Work(Outcomes):
 
 
 def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
-    """Wait until the node is complete, then return its guests; check mode does not wait."""
+    """Wait until the node is complete, then move its guests back; check mode does not wait."""
     record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
     if record is None or record.phase == PENDING:
         return result_of(Progress(wanted, "none"))
@@ -65,7 +65,7 @@ def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> 
 
 
 def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
-    """Record that the maintenance of the node follows, unless it has started. Raises FleetError."""
+    """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
     kept = _next_record(client, wanted.node)
     plan = tuple(kept.plan.summaries)
     record = apply_plan(kept, check_mode)
@@ -81,7 +81,10 @@ def _next_record(client: Client, node: str) -> KeptRecord:
 def _record_of_complete(
     wanted: MaintenanceOptions, client: Client, timeout: float
 ) -> NodeRecord | None:
-    """Return the record of the complete node. Raises NodeUnhealthy with the missing parts."""
+    """Wait until the node is complete, and return its record.
+
+    Raises NodeUnhealthy with the missing parts.
+    """
     missing: list[str] = []
     for _left in poll(client.clock, timeout, longest=5.0):
         try:
@@ -127,7 +130,7 @@ def _decide(
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     """Return the decision about each guest of the record, in start order, and warnings.
 
-    If the HA manager has moved a guest in between, all guests are planned again.
+    If the HA manager moves a guest meanwhile, all guests are planned again.
     """
     for _number in range(_PLANS):
         decisions, warnings = _decide_once(wanted, client, record)
@@ -229,7 +232,7 @@ def _ending(wanted: MaintenanceOptions) -> str:
 
 
 def _carry_out(work: _Work, record: NodeRecord, progress: Progress) -> Result:
-    """Return the guests; guests with the same place in the start order return together."""
+    """Move the guests back; guests with the same place in the start order move together."""
     client, wanted = work.client, work.wanted
     if record.phase != RETURNING:
         keep_record(client, wanted.node, _returning, _beginning(wanted))
@@ -252,7 +255,7 @@ def _carry_out(work: _Work, record: NodeRecord, progress: Progress) -> Result:
 
 
 def _return_wave(work: _Work, wave: Sequence[GuestDecision]) -> None:
-    """Return the guests of one place in the start order."""
+    """Move the guests with one place in the start order back to the node."""
     for one in wave:
         if one.action == STAY and one.planned is not None and one.planned.error is not None:
             work.failed[one.row.vmid] = one.planned.error
@@ -270,7 +273,7 @@ def _without_noout(before: NodeRecord | None) -> NodeRecord | None:
 
 
 def waves(decisions: Sequence[GuestDecision]) -> list[list[GuestDecision]]:
-    """Return the decisions in groups that have the same place in the start order."""
+    """Return the decisions, grouped by place in the start order."""
     found: list[list[GuestDecision]] = []
     last: int | None = None
     for one in decisions:
@@ -283,7 +286,7 @@ def waves(decisions: Sequence[GuestDecision]) -> list[list[GuestDecision]]:
 
 
 def _finish(work: _Work) -> None:
-    """Hand over to the next node, then remove the record: one of both is always there."""
+    """Record the next node first, then remove the record: one of them always exists."""
     client, wanted = work.client, work.wanted
     if wanted.next_node:
         apply_plan(_next_record(client, wanted.next_node), False)

@@ -21,7 +21,7 @@ from .model import MaintenanceOptions
 
 
 def guests_on(cluster: ClusterState, node: str) -> list[VmRow]:
-    """Return the guests on a node without templates, by memory: the largest is placed first."""
+    """Return the guests of a node except templates, by memory: the largest is placed first."""
     found = [row for row in cluster.guests if row.node == node and not row.template]
     return sorted(found, key=lambda row: (-row.memory, row.vmid))
 
@@ -43,7 +43,7 @@ def leaving_item(
 ) -> VmItem:
     """Return the item that moves a guest to another node. `rules` are the rules of the placement.
 
-    The placement keeps guests of one tenant apart, or together, that match the same selector.
+    The placement keeps guests of one tenant that match the same selector apart or together.
     """
     placement = dict(wanted.placement)
     placement["exclude"] = sorted({*rules.exclude, *excluded, wanted.node})
@@ -86,7 +86,7 @@ def guest_item(
 def fingerprint(actual: Actual) -> str:
     """Return the mark by which a guest is recognized later, empty if its kind has none.
 
-    Its name is not part of it: it can be renamed during the maintenance.
+    The name is not part of the mark: a guest can be renamed during the maintenance.
     """
     known = actual.identity
     text = known.uuid or known.creation

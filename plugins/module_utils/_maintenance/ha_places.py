@@ -61,8 +61,8 @@ def is_balancing(crs: str | None) -> bool:
     """Return whether the manager moves resources to balance the nodes, from PVE's option crs.
 
     Source: pve-ha-manager 5.2.0, PVE/HA/Manager.pm (load_balance): it returns at once without
-    ha-auto-rebalance, and with any scheduler but static and dynamic. A dynamic scheduler alone
-    chooses the node of a resource that starts or must leave its node, and moves nothing else.
+    ha-auto-rebalance, and with any scheduler but static and dynamic. Without ha-auto-rebalance, a
+    dynamic scheduler only chooses the node of a resource that starts or must leave its node.
     """
     options = CRS.read(crs)
     return options.get("ha-auto-rebalance") == "1" and options.get("ha") in _BALANCING
@@ -106,7 +106,7 @@ def _without_failback(
 
 
 def _together(rules: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return the resources that must run on the node of a resource, by its ID."""
+    """Return the resources that must run on the same node as a resource, by its ID."""
     found: dict[str, frozenset[str]] = {}
     for rule in rules:
         is_positive = rule.get("affinity") == "positive" and not rule.get("disable")
@@ -118,7 +118,7 @@ def _together(rules: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
 
 
 def faulty(state: HaState) -> list[str]:
-    """Return the nodes and resources that the HA manager has in trouble, each in a sentence."""
+    """Return a sentence about each node and resource in a failed state of the HA manager."""
     named = {f"node {name}": word for name, word in state.nodes.items()} | dict(state.services)
     return [f"{name} is in state {word}" for name, word in named.items() if word in _DEAD]
 

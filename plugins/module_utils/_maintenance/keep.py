@@ -25,8 +25,8 @@ Change: TypeAlias = Callable[["NodeRecord | None"], "NodeRecord | None"]
 class KeptRecord(Resource["NodeRecord | None"]):
     """The record in the notes of a node, and its change.
 
-    The digest is sent with it: if someone else edits the notes, they are read again, and the
-    change is made on the new ones.
+    The digest is sent with the change: if another client edits the notes first, they are read
+    again, and the change is applied to the new notes.
     """
 
     client: Client
@@ -55,7 +55,7 @@ class KeptRecord(Resource["NodeRecord | None"]):
         return self._planned()
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
-        """Return the look after a lost answer: the step is done if nothing is left to write."""
+        """Return the check after a lost answer: the step is done if nothing is left to write."""
         return lambda: None if self._planned().changed else True
 
     def classify_failure(self, step: Step, error: FleetError) -> Verdict:

@@ -80,8 +80,8 @@ class GuestDecision:
 class HaState:
     """The HA manager: states of nodes and resources, and the rules about nodes.
 
-    `no_failback` has the resources that do not return to a better node; `together` and `places`
-    are by the ID of a resource. `balances`: the manager moves resources to balance the nodes.
+    `no_failback` lists the resources that do not return to a better node. The keys of `together`
+    and `places` are IDs of resources. `balances`: the manager moves resources to balance the nodes.
     """
 
     nodes: Mapping[str, str] = field(default_factory=dict)

@@ -63,7 +63,7 @@ def read_moves(params: Mapping[str, Any]) -> MaintenanceOptions:
 
 
 def read_placement(given: Mapping[str, Any] | None, option: str) -> Mapping[str, Any]:
-    """Return the rules of placement as module vm takes them. Raises ValidationFailed."""
+    """Return the placement rules in the form of module vm. Raises ValidationFailed."""
     options: Mapping[str, Any] = check_options(
         vm_spec()["placement"]["options"], given or {}, option
     )

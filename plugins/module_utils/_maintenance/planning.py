@@ -103,7 +103,7 @@ def runs(row: VmRow) -> bool:
 def decide_early(
     row: VmRow, wanted: MaintenanceOptions, ha: HaState, known: Mapping[int, str], now: datetime
 ) -> GuestDecision | None:
-    """Return the decision about a guest for which no node is chosen, or None."""
+    """Return the decision about a guest that needs no target node, or None."""
     if row.vmid in known:
         return GuestDecision(row, STAY, known[row.vmid])
     is_managed = ha.services.get(sid_of(row), "ignored") != "ignored"
@@ -137,8 +137,8 @@ def _why_not_now(row: VmRow, wanted: MaintenanceOptions, now: datetime) -> str |
 def _plan_free(
     round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequence[VmRow]
 ) -> None:
-    """Decide about the guests for which a node must be chosen: first the guests without a group of
-    the HA manager, then each group one by one.
+    """Decide about the guests that need a target node: first all guests without an HA group, then
+    the guests of HA groups one by one.
     """
     single = [row for row in rows if sid_of(row) not in ha.together]
     choose(round_, wanted, ha, single)
@@ -198,7 +198,7 @@ def _take(
     planned: PlannedGuest,
     refused: Mapping[str, str],
 ) -> None:
-    """Take the plan of a guest as the decision about it."""
+    """Turn the plan of a guest into the decision about it."""
     vm_plan, actual = planned.vm_plan, planned.actual
     if vm_plan is None or actual is None:
         reason = _reason(planned.error, refused.values(), wanted.node)

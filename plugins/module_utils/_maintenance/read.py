@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _READERS = 8
-_RULES_SINCE = (9, 0)  # before, groups have the rules about nodes
+_RULES_SINCE = (9, 0)  # older versions keep the rules about nodes in groups
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class NodeState:
 
 @dataclass(frozen=True)
 class MaintenanceFacts:
-    """The cluster as a maintenance sees it. `members` are the nodes: whether each is online."""
+    """The facts about the cluster. `members` tells for each node whether it is online."""
 
     quorate: bool
     members: Mapping[str, bool]
@@ -72,7 +72,7 @@ def read_facts(client: Client, node: str) -> MaintenanceFacts:
 def read_members(client: Client) -> tuple[bool, dict[str, bool]]:
     """Return whether the cluster is quorate, and whether each node is online."""
     rows = client.direct().get("cluster", "status", attempted="Could not read the cluster's status")
-    # A node without a cluster has no row of one.
+    # A standalone node returns no row of type cluster.
     quorate = all(row.get("quorate", 1) for row in rows if row.get("type") == "cluster")
     nodes = [row for row in rows if row.get("type") == "node"]
     members = {str(row["name"]): bool(row.get("online")) for row in nodes}
@@ -126,8 +126,8 @@ def read_ha(client: Client) -> HaState:
 def read_ceph(client: Client) -> CephState | None:
     """Return the state of Ceph, or None if it is not installed or not set up.
 
-    PVE refuses both (pve-manager: PVE/Ceph/Tools.pm, check_ceph_inited). Any other failure is
-    raised.
+    PVE answers with an error in both cases (pve-manager: PVE/Ceph/Tools.pm, check_ceph_inited).
+    Any other failure is raised.
     """
     direct = client.direct()
     try:
@@ -145,7 +145,7 @@ def read_ceph(client: Client) -> CephState | None:
 
 
 def _has_no_ceph(error: FleetError) -> bool:
-    """Return whether an error says that Ceph is not there (pure)."""
+    """Return whether an error says that Ceph is not installed or not set up (pure)."""
     text = error.answer.lower()
     is_missing = "not installed" in text or "not initialized" in text
     return is_missing or isinstance(error, NotSupported)

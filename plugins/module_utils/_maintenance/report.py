@@ -73,7 +73,7 @@ def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
 
 
 def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
-    """Return the result of a task; `failure` is the error of a task that did a part of its work."""
+    """Return the result of a task; `failure` is the error if it did only a part of its work."""
     wanted, decisions = progress.wanted, progress.decisions
     seconds = estimate(decisions, wanted.parallel)
     values: dict[str, Any] = {
@@ -125,7 +125,7 @@ def _after(node: str, decision: GuestDecision) -> dict[str, str]:
 
 
 def blocked(attempted: str, blockers: Sequence[str], reason: str) -> NodeUnhealthy:
-    """Return the error of moves for which the cluster is not in order now."""
+    """Return the error about moves that the state of the cluster does not allow now."""
     return NodeUnhealthy(
         attempted=attempted,
         answer="; ".join(blockers),
@@ -150,7 +150,7 @@ def stuck(node: str, decisions: Sequence[GuestDecision], *, moved: bool) -> Conf
 
 
 class Labelled(Protocol):
-    """A guest with its row, as messages call it."""
+    """A guest with its row and its label in messages."""
 
     @property
     def row(self) -> VmRow: ...

@@ -18,18 +18,18 @@ from .model import HaState, MaintenanceOptions
 from .read import CephState, MaintenanceFacts, NodeState
 from .times.estimate import duration
 
-# Tasks of people who look at a console, and of the manager of all guests.
+# Tasks of people who use a console.
 _HARMLESS = frozenset(("vncproxy", "vncshell", "termproxy", "spiceproxy", "spiceshell"))
 # Flags of Ceph that keep it from repairing itself, or from taking the OSDs of the node back.
 _HINDERING = frozenset(("nobackfill", "noin", "norebalance", "norecover", "noup", "pause"))
-# Locks of operations that a migration would meet.
+# Locks of operations with which a migration would collide.
 _LOCKS = frozenset(("backup", "create", "clone", "migrate", "rollback", "snapshot"))
-# Tasks that an interrupted run of a maintenance can have left.
+# Tasks that an interrupted run of a maintenance can leave running.
 _OWN = frozenset(
     ("qmigrate", "vzmigrate", "hamigrate", "qmshutdown", "vzshutdown", "hastop", "qmstart")
 )
 _MAX_NAMES = 10
-# Seconds by which two readings of the time of a boot can differ.
+# Seconds by which two readings of a boot time can differ.
 _BOOT_TOLERANCE = 30
 
 
@@ -50,7 +50,7 @@ def _troubles(facts: MaintenanceFacts, node: str) -> list[str]:
 
 
 def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
-    """Return why HA resources could arrive on a node that is not in its maintenance mode."""
+    """Return why HA resources could arrive on a node that is not in HA maintenance mode."""
     if ha_maintenance or not ha.balances or not ha.managed:
         return []
     option = "crs.ha_auto_rebalance"
@@ -79,7 +79,7 @@ def _quorum(facts: MaintenanceFacts, node: str) -> list[str]:
 
 
 def _votes(facts: MaintenanceFacts, extra_votes: int) -> list[str]:
-    """Return the reason about the votes that remain: each node has one vote."""
+    """Return the reason if too few votes remain for a quorum; each node has one vote."""
     votes = len(facts.members) + extra_votes
     remaining = votes - 1
     if remaining * 2 <= votes:
@@ -103,7 +103,7 @@ def _ceph(ceph: CephState | None) -> list[str]:
     hindering = sorted(ceph.flags & _HINDERING)
     if hindering:
         found.append(f"Ceph has the flags {', '.join(hindering)}, with which it does not recover")
-    # The flag itself lets Ceph warn.
+    # The flag noout itself makes Ceph warn.
     is_healthy = ceph.health == "HEALTH_OK" or (
         ceph.health == "HEALTH_WARN" and "noout" in ceph.flags
     )

@@ -13,12 +13,12 @@ from ..._cluster.state import ClusterState
 from ..._core.quantities import read_size
 from ..._guest.model import Actual
 
-# Seconds of a move besides the copying: its start, the switch, the answer of its task.
+# Seconds of a move in addition to copying: its start, the switch, the answer of its task.
 OVERHEAD = 5.0
 
 
 def local_bytes(actual: Actual, cluster: ClusterState) -> int:
-    """Return the bytes of the disks that only the node of the guest has."""
+    """Return the size in bytes of the guest's disks on storages that are not shared."""
     shared = cluster.shared_storages
     total = 0
     for disk in actual.kind.disks_in(actual.target).values():
@@ -44,7 +44,7 @@ def seconds_of(actual: Actual, cluster: ClusterState, rate: float) -> float:
 
 
 def whole_time(seconds: Iterable[float], parallel: int) -> float:
-    """Return the seconds until all moves are done, started in this order, `parallel` at once."""
+    """Return the seconds until all moves are done if started in this order, `parallel` at once."""
     slots = [0.0] * parallel
     for one in seconds:
         heapq.heappush(slots, heapq.heappop(slots) + one)

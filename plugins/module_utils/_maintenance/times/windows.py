@@ -35,10 +35,10 @@ def _is_window(found: re.Match[str]) -> bool:
 
 
 def remaining(windows: Sequence[str], now: datetime) -> float | None:
-    """Return the seconds until the end of the window that `now` is in, 0 outside of all.
+    """Return the seconds until the current window ends, 0 outside of all windows.
 
-    None without any window: the time is not limited. A window can end on the next day, and a
-    window that ends when it begins lasts a day.
+    None if there are no windows: the time is not limited. A window can end on the next day, and a
+    window whose end equals its beginning lasts a day.
     """
     if not windows:
         return None
