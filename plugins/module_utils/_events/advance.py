@@ -22,8 +22,8 @@ def advance(
 ) -> tuple[Position, list[Event]]:
     """Return the next position and the events, in the order of their times.
 
-    The first reading of a site is the start: of tasks, guests and nodes it gives no events, of
-    conditions such as a full storage it does. A site that could not be read keeps its position.
+    The first reading of a site gives no events of tasks, guests and nodes, but it gives events of
+    conditions such as a full storage. A site that could not be read keeps its position.
     """
     alarms, events = alarm_events(before, reading, conditions_of(reading, wanted))
     if reading.cluster is None:

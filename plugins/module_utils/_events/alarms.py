@@ -22,8 +22,8 @@ def alarm_events(
 ) -> tuple[dict[str, Alarm], list[Event]]:
     """Return the lasting alarms by name, and the events of alarms that begin or end.
 
-    The event at the end has the present values, or the values of the beginning if its object is
-    gone.
+    The event at the end contains the present values, or the values of the beginning if the object
+    is gone.
     """
     alarms: dict[str, Alarm] = {}
     events: list[Event] = []

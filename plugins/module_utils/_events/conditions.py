@@ -20,7 +20,7 @@ from .._kinds.words import word_of
 from . import kinds
 from .model import TASKS, Checks, EventOptions, EventReading, Failure
 
-# Percent below the limit at which an alarm ends: a figure beside the limit gives no series of them.
+# Percent below the limit at which an alarm ends: a figure near the limit gives no series of alarms.
 _MARGIN = 2.0
 _DRIFTS = frozenset((DRIFTED, PENDING, MISSING, UNWANTED, OUTDATED))
 _DISK = "disk"
@@ -29,9 +29,9 @@ _HOUR = 3600
 
 @dataclass(frozen=True)
 class Condition:
-    """Whether a condition holds; None if it is not known, or if an alarm of it may stay.
+    """Whether a condition holds; None if this is not known, or if an existing alarm may stay.
 
-    `type` is the event at its beginning, `key` distinguishes it from others of the type.
+    `type` is the event at its beginning, `key` distinguishes it from other conditions of this type.
     """
 
     type: str
@@ -45,9 +45,9 @@ class Condition:
 
 
 def conditions_of(reading: EventReading, wanted: EventOptions) -> list[Condition]:
-    """Return the conditions of a site; of a site that was not read, only that it is not.
+    """Return the conditions of a site; for a site that was not read, only its failure.
 
-    A condition that is missing in a complete reading has ended: its object is gone.
+    If a condition is missing in a complete reading, it has ended: its object is gone.
     """
     failure = Failure.of(reading.error) if reading.error is not None else None
     found = [_failure(kinds.SITE_UNREACHABLE, "site", failure)]
@@ -97,7 +97,7 @@ def _failure(type: str, part: str, failure: Failure | None) -> Condition:
 
 
 def _task_lists(reading: EventReading) -> Iterator[Condition]:
-    """Return whether the tasks of each node that is online can be read."""
+    """Yield for each online node whether its tasks could not be read."""
     for node, answer in reading.tasks.items():
         failure = None
         if isinstance(answer, FleetError):
@@ -115,7 +115,7 @@ def _over(percent: float, limit: float) -> bool | None:
 
 
 def _storages(cluster: ClusterState, limit: float) -> Iterator[Condition]:
-    """Return the conditions of the storages, a shared one once, from a node that has it."""
+    """Yield the conditions of the storages; a shared storage once, from a node that has it."""
     rows: dict[str, StorageRow] = {}
     for row in cluster.storages:
         key = f"{row.place}/{row.storage}"
@@ -141,7 +141,7 @@ def _storages(cluster: ClusterState, limit: float) -> Iterator[Condition]:
 def _quotas(
     cluster: ClusterState, disks: Mapping[int, int] | None, wanted: EventOptions
 ) -> Iterator[Condition]:
-    """Return the conditions of all quotas: of disks if their sizes are given, else of the rest."""
+    """Yield the conditions of quotas: of disks if their sizes are given, else of all others."""
     for tenant, limits in wanted.quotas.items():
         tag = tenant_tag(tenant, wanted.prefix)
         figures = figures_by_vm(cluster, tag, wanted.prefix, disks)
@@ -170,7 +170,7 @@ def _quota(tenant: str, resource: str, used: int, quota: int, limit: float) -> C
 
 
 def _backups(reading: EventReading, checks: Checks, wanted: EventOptions) -> Iterator[Condition]:
-    """Return for each guest whether its newest backup is too old."""
+    """Yield for each guest whether its newest backup is too old."""
     if checks.newest is None or wanted.max_age is None or reading.cluster is None:
         return
     for vmid, row in reading.cluster.vms.items():
@@ -200,7 +200,7 @@ def _guest(row: VmRow, prefix: str) -> dict[str, Any]:
 
 
 def _drift(checks: Checks) -> Iterator[Condition]:
-    """Return for each guest of the estate whether it differs; None if it could not be compared."""
+    """Yield for each guest of the estate whether it differs; None if it could not be compared."""
     for vm in (checks.drift or {}).get("vms", ()):
         holds = None if vm["status"] == UNKNOWN else vm["status"] in _DRIFTS
         values = {

@@ -19,7 +19,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SiteState:
-    """The position of a site, and its last events with their number."""
+    """The position of a site, and its last batch of events with the number of the batch."""
 
     position: Position
     batch: int = 0
@@ -60,12 +60,12 @@ def _state_of(data: Mapping[str, Any]) -> SiteState:
 
 
 def delivered_text(delivered: Mapping[str, tuple[int, int]]) -> str:
-    """Return the text of the file about deliveries: number of the events, and how many of them."""
+    """Return the text of the file about deliveries: the batch and its delivered events, by site."""
     return json.dumps({name: list(pair) for name, pair in delivered.items()}) + "\n"
 
 
 def delivered_in(text: str) -> dict[str, tuple[int, int]]:
-    """Return the deliveries of a text, by site. Raises ValueError for another form."""
+    """Return the deliveries in a text, by site. Raises ValueError for another form."""
     try:
         return {name: (int(one[0]), int(one[1])) for name, one in json.loads(text).items()}
     except (TypeError, IndexError, AttributeError) as error:

@@ -25,10 +25,9 @@ _STARS = "********"
 def event_of(
     type: str, site: str, when: float, values: Mapping[str, Any], origin: str = POLL
 ) -> Event:
-    """Return an event with all keys of its type: None stands for a value that is not known.
+    """Return an event with all keys of its type; a value that is not known is None.
 
-    `when` is in seconds since the epoch. The ID is the same for the same event, also in another
-    process.
+    `when` is in seconds since the epoch. The same event has the same ID in every process.
     """
     event: Event = {"type": type, "site": site, "time": iso(when), "origin": origin}
     for key in KEYS[type]:
@@ -37,14 +36,14 @@ def event_of(
 
 
 def with_id(event: Mapping[str, Any]) -> Event:
-    """Return an event with its ID, which is made of everything else in it."""
+    """Return an event with its ID, a hash of its other keys."""
     content = {key: value for key, value in event.items() if key != "id"}
     text = json.dumps(content, sort_keys=True, default=str)
     return {"id": hashlib.sha256(text.encode()).hexdigest()[:24], **content}
 
 
 def without_secrets(event: Mapping[str, Any], secrets: Collection[str]) -> Event:
-    """Return an event with stars for each of these texts, and texts that are not too long."""
+    """Return an event with stars instead of these secrets, and long texts shortened."""
     return with_id({key: _clean(value, secrets) for key, value in event.items()})
 
 
@@ -59,7 +58,7 @@ def _clean(value: Any, secrets: Collection[str]) -> Any:
 
 
 def clean_text(text: str, secrets: Collection[str] = ()) -> str:
-    """Return a text that can be shown, with stars for secrets."""
+    """Return a printable text with stars instead of secrets, shortened if it is long."""
     for secret in secrets:
         text = text.replace(secret, _STARS)
     text = printable(text)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("pve.fleet.events")
 _MOST_THREADS = 64
-# Seconds between two looks at the queue, and looks until the next event is offered anyway.
+# Seconds between two checks of the queue, and checks until the next event is offered anyway.
 _LOOK, _LOOKS = 0.01, 1000
 
 
@@ -41,7 +41,7 @@ class EventQueue(Protocol):
 
 
 async def follow_sites(queue: EventQueue, args: Mapping[str, Any]) -> None:
-    """Put the events of all sites into the queue until it is cancelled.
+    """Put the events of all sites into the queue until the task is cancelled.
 
     Raises FleetError, before any request, for a mistake in the options, for a site whose settings
     are wrong, and for a position that another source uses.
@@ -66,7 +66,7 @@ async def follow_sites(queue: EventQueue, args: Mapping[str, Any]) -> None:
 class Follower:
     """Follows sites until it is cancelled.
 
-    Each site has a thread for its requests, so that a site that does not answer holds up no other.
+    Each site has its own thread for requests: a site that does not answer does not delay others.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Follower:
         self._wanted = wanted
         self._store = store
         self._queue = queue
-        self._turn = asyncio.Lock()  # one batch of events after the other
+        self._turn = asyncio.Lock()  # only one batch of events at a time
         self._offered: set[str] = set()  # IDs of events in the queue that are not noted yet
         workers = min(_MOST_THREADS, max(1, len(clients)))
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pve-fleet-events")
@@ -110,11 +110,11 @@ class Follower:
         client = self._clients[site]
         work = loop.run_in_executor(self._threads, read_site, client, position, self._wanted)
         reading = await work
-        client.requests.clear()  # the record of a process that never ends
+        client.requests.clear()  # it would grow without limit: this process never ends
         return reading
 
     def take_over(self, site: str, reading: EventReading) -> None:
-        """Write the next position with its events; nothing if nothing changed."""
+        """Write the next position with its events, unless nothing changed."""
         before = self._store.position(site)
         after, events = advance(before, reading, self._wanted)
         if not events and not before.is_new and replace(after, taken=before.taken) == before:
@@ -124,10 +124,10 @@ class Follower:
         self._store.save(site, after, shown)
 
     async def deliver(self, site: str) -> None:
-        """Put the events of the file into the queue, and note each that was taken out of it.
+        """Put the events of the file into the queue, and note each event that the rules have taken.
 
-        An event that was not taken yet is noted later: after an interruption it comes again, with
-        the same ID.
+        An event that was not taken yet is noted later. After an interruption it is delivered again
+        with the same ID.
         """
         async with self._turn:
             for place, event in self._store.undelivered(site):
@@ -145,7 +145,7 @@ def _copy(event: Event) -> Event:
 
 
 async def _is_taken(queue: EventQueue) -> bool:
-    """Wait until the queue is empty: the rules have all events then. False if others fill it."""
+    """Wait until the queue is empty: then the rules have all events. False if others fill it."""
     inner: Any = getattr(queue, "queue", queue)
     for _look in range(_LOOKS):
         if inner.empty():

@@ -20,11 +20,11 @@ from .model import EventReading, KnownGuest, NodeAnswers, Position
 
 # The listing shows the state of up to ten seconds ago (pve-manager: PVE/Service/pvestatd.pm).
 _LAG = 20.0
-# Seconds for which a removed guest waits for the task that removed it.
+# Seconds for which the record of a removed guest waits for the task that removed it.
 _UNSEEN = 3600.0
 _NOT_KNOWN = "unknown"
 _BACKUP_LOCK = "backup"
-# How a key that changed is reported: the type of the event, and the key of the old value.
+# The report of each changed key: the type of the event, and the key of the old value.
 _CHANGES = (
     ("tenant", kinds.GUEST_TENANT, "previous_tenant"),
     ("node", kinds.GUEST_MOVED, "previous_node"),
@@ -65,10 +65,10 @@ def guest_changes(
 
 
 def new_removals(before: Position, tasks: NodeAnswers) -> Counter[int]:
-    """Return by VMID how many tasks removed a guest since the last reading.
+    """Return the number of tasks that removed a guest since the last reading, by VMID.
 
-    Tasks are read before the listing: a known guest that such a task removed, and that the listing
-    still has, is another guest with the same VMID.
+    Tasks are read before the listing. If the listing still contains a known guest that such a task
+    removed, it is another guest with the same VMID.
     """
     found: Counter[int] = Counter()
     for node, answer in tasks.items():
@@ -84,10 +84,10 @@ def new_removals(before: Position, tasks: NodeAnswers) -> Counter[int]:
 def _removed(
     before: Position, taken: float, gone: Iterable[int], removals: Counter[int]
 ) -> dict[int, float]:
-    """Return the guests whose removal was seen before its task; clocks are not compared for that.
+    """Return the guests whose removal was seen before its task, without comparing clocks.
 
-    A guest whose task never appears, for example because it was removed without a task, is
-    forgotten after `_UNSEEN` seconds.
+    If the task never appears, for example because the guest was removed without a task, the guest
+    is forgotten after `_UNSEEN` seconds.
     """
     found: dict[int, float] = {}
     for vmid, when in before.removed.items():

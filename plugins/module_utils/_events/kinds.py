@@ -67,7 +67,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     REPLICATION_FAILED: _NOTICE,
     NOTIFICATION: (*_NOTICE, "kind"),
 }
-"""Keys of each type, beside those that every event has."""
+"""Keys of each type, in addition to the keys of every event."""
 
 ENDS: Mapping[str, str] = {
     NODE_OFFLINE: NODE_ONLINE,

@@ -26,7 +26,7 @@ NodeAnswers = Mapping[str, list[Task] | FleetError]
 class EventOptions:
     """The options, parsed. Times are in seconds, limits in percent.
 
-    `max_age` is the age that the newest backup of a guest may have; without it no backup is
+    `max_age` is the maximum age of a guest's newest backup; if it is None, no backup is reported as
     missing. `drift` are the options of module drift_info, or None.
     """
 
@@ -42,12 +42,12 @@ class EventOptions:
 
     @property
     def counts_disks(self) -> bool:
-        """Whether a quota limits the size of disks, which the listing does not have."""
+        """Whether a quota limits the size of disks, which the listing does not contain."""
         return any("disk" in limits for limits in self.quotas.values())
 
     @property
     def has_slow_part(self) -> bool:
-        """Whether there is something that is read at the slow interval."""
+        """Whether any part is read at the slow interval."""
         return self.max_age is not None or self.drift is not None or self.counts_disks
 
 
@@ -69,7 +69,7 @@ class Checks:
 
     `newest` is the time of the newest backup of each guest by VMID, 0 without any; guests whose
     backups are not known are missing. `disks` are the bytes of all disks by VMID. `drift` is the
-    report of module drift_info. `failed` has the failures by part.
+    report of module drift_info. `failed` contains the failures by part.
     """
 
     newest: Mapping[int, int] | None = None
@@ -82,8 +82,8 @@ class Checks:
 class EventReading:
     """One site, read. `taken` is in seconds since the epoch, before the first request.
 
-    `online` says of each node of the cluster whether it is online. `failed_guests` are the VMIDs
-    that the log of a failed backup names, by UPID. With `error`, nothing else was read.
+    `online` tells for each node of the cluster whether it is online. `failed_guests` are the VMIDs
+    in the log of a failed backup, by UPID. If `error` is set, nothing else was read.
     """
 
     site: str
@@ -101,7 +101,7 @@ class EventReading:
 class NodeTasks:
     """The known tasks of a node. Times are in seconds since the epoch, by the clock of the node.
 
-    Tasks that started at `since` or later are requested again. `running` has the start of each
+    Tasks that started at `since` or later are requested again. `running` contains the start of each
     running task by UPID, and `ended` the end of each ended task.
     """
 
@@ -112,9 +112,9 @@ class NodeTasks:
 
 @dataclass(frozen=True)
 class KnownGuest:
-    """A guest as the last event has it.
+    """A guest in the state of its last event.
 
-    Until `settles`, its power state is not believed: it is backed up, or was until just now.
+    Until `settles`, its power state is ignored: a backup of it runs or has just ended.
     """
 
     kind: str

@@ -66,7 +66,7 @@ def _max_age(options: Mapping[str, Any]) -> float | None:
 
 
 def _quotas(options: Mapping[str, Any]) -> dict[str, Limits]:
-    """Return the limits by tenant; a tenant without a limit is left out."""
+    """Return the limits by tenant, without tenants that have no limit."""
     given = options.get("quotas") or {}
     found: dict[str, Limits] = {}
     for tenant in given:

@@ -46,12 +46,12 @@ from .tasks import new_failed_backups
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# How the log of a backup names a guest whose backup failed (pve-manager: PVE/VZDump.pm).
+# The line in the log of a backup about a guest whose backup failed (pve-manager: PVE/VZDump.pm).
 _FAILED_GUEST = re.compile(r"Backup of VM ([0-9]{1,9}) failed")
 
 
 def read_site(client: Client, position: Position, wanted: EventOptions) -> EventReading:
-    """Return a reading. A site that does not answer has the error in it, and nothing else."""
+    """Return a reading. If the site does not answer, it contains only the error."""
     taken = client.clock.time()
     try:
         return _read(client, position, wanted, taken)
@@ -83,7 +83,7 @@ def _read(client: Client, position: Position, wanted: EventOptions, taken: float
 
 
 def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) -> NodeAnswers:
-    """Return the tasks of each node that is online, since the start of its known ones."""
+    """Return the tasks of each online node since the start of its known tasks."""
 
     def of_node(node: str) -> NodeAnswers:
         known = position.tasks.get(node)
@@ -98,7 +98,7 @@ def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) 
 
 
 def _failed_guests(client: Client, task: Task) -> tuple[int, ...]:
-    """Return the guests whose backup failed, as the task's log names them."""
+    """Return the guests whose backup failed according to the log of the task."""
     matches = filter(None, map(_FAILED_GUEST.search, task_log(client, task.upid)))
     return tuple(dict.fromkeys(int(match[1]) for match in matches))
 
@@ -108,8 +108,8 @@ def _with_new_names(
 ) -> ClusterState:
     """Return the listing with the names and states of new guests from their nodes.
 
-    The listing has them of the last guest with the same VMID, or not at all, for some seconds
-    (pve-manager: PVE/API2Tools.pm, extract_vm_stats). Without a new guest, no node is asked.
+    For some seconds the listing contains the values of the last guest with the same VMID, or none
+    (pve-manager: PVE/API2Tools.pm, extract_vm_stats). If there is no new guest, no node is queried.
     """
     if position.is_new:
         return cluster
@@ -140,7 +140,7 @@ def _read_checks(client: Client, wanted: EventOptions) -> Checks:
 
 
 def _measured(wanted: EventOptions) -> MetricsOptions:
-    """Return the options with which the metrics of a site have these figures."""
+    """Return options of metrics that include backups and disks if these are wanted."""
     return MetricsOptions(
         prefix=wanted.prefix,
         rules=CapacityRules(),
@@ -152,8 +152,8 @@ def _measured(wanted: EventOptions) -> MetricsOptions:
 def _failures(site: Site, wanted: EventOptions) -> dict[str, Failure]:
     """Return why backups or disks are not known.
 
-    A guest whose backups are not known alone is left out of the figures; a size that is missing
-    makes the use of its tenant unknown.
+    If only the backups of single guests are not known, these guests are left out of the figures; a
+    missing size makes the use of its tenant unknown.
     """
     found: dict[str, Failure] = {}
     for one in site.missing:

@@ -27,8 +27,8 @@ Data = TypeVar("Data")
 class Store:
     """The positions of all sites in a file.
 
-    New events are written together with the position that makes them old, and only then delivered.
-    A small second file counts the delivered events, so that each delivery is one small write.
+    New events are written together with the next position, and only then delivered. A small second
+    file counts the delivered events: each delivery is one small write.
     """
 
     def __init__(self, path: str) -> None:
@@ -46,7 +46,7 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Let another source have the files."""
+        """Release the files for another source."""
         os.close(self._lock)
 
     def position(self, site: str) -> Position:
@@ -55,7 +55,7 @@ class Store:
         return state.position if state is not None else Position()
 
     def undelivered(self, site: str) -> list[tuple[int, Event]]:
-        """Return the events that were written and not delivered, each with its place."""
+        """Return the events that were written but not delivered, each with its place."""
         state = self._states.get(site)
         if state is None:
             return []

@@ -31,7 +31,7 @@ def task_events(
     """Return the known tasks of each node, and the events.
 
     The first reading of a node gives no events. A node whose tasks could not be read keeps its
-    known tasks, so that the next reading has the rest.
+    known tasks: the next reading finds the rest.
     """
     known = {node: tasks for node, tasks in before.tasks.items() if node in reading.online}
     events: list[Event] = []
@@ -67,7 +67,7 @@ def _known_tasks(before: NodeTasks | None, tasks: Iterable[Task], taken: float) 
 
 
 def _vanished(before: NodeTasks, listed: Mapping[str, int]) -> dict[str, int]:
-    """Return the tasks that ran and that the node does not list any more, with their start."""
+    """Return the running tasks that the node no longer lists, with their start."""
     return {upid: start for upid, start in before.running.items() if upid not in listed}
 
 
@@ -130,12 +130,12 @@ def _guests_of(task: Task, reading: EventReading) -> list[int]:
 
 
 def _values(task: Task) -> dict[str, object]:
-    """Return a task as modules report it, with its type under the key of events."""
+    """Return a task in the form of module results, with its type under the key of events."""
     return {**describe_task(task), "task": task.type}
 
 
 def new_failed_backups(before: Position, tasks: NodeAnswers) -> list[Task]:
-    """Return the failed backups of which no event exists yet; their logs name the guests."""
+    """Return the failed backups without an event so far; their logs name the guests."""
     found: list[Task] = []
     for node, answer in tasks.items():
         known = before.tasks.get(node)

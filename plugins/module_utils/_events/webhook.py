@@ -25,10 +25,10 @@ _FAILED = "error"
 
 
 def notification_event(data: Any, site: str = "") -> Any:
-    """Return the event of a notification, and anything else without a change.
+    """Return the event of a notification; other data is returned unchanged.
 
-    The site that the body names wins, so that several clusters can send to one webhook.
-    The event has known keys only: neither headers nor secrets of the webhook are part of it.
+    A site in the body has precedence: several clusters can send to one webhook.
+    The event contains known keys only, neither headers nor secrets of the webhook.
     """
     payload = _payload_of(data)
     if payload is None:
@@ -92,7 +92,7 @@ def _text(value: Any) -> str:
 
 
 def _moment(value: Any) -> float:
-    """Return the time of a notification in seconds since the epoch; now without a usable one."""
+    """Return the time of a notification in seconds since the epoch, or now if it is not usable."""
     try:
         when = float(value)
     except (TypeError, ValueError):

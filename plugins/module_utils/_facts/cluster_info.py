@@ -51,10 +51,10 @@ _SERVICE_KEYS = ("sid", "node", "state", "request_state", "status")
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the cluster. Nothing is written, in check mode or out of it.
+    """Return the cluster. Nothing is written.
 
-    Six requests, and with networks one more for each online node. C(missing) lists parts that could
-    not be read. Raises ValidationFailed for options out of range.
+    Six requests, and one more for each online node if networks are requested. C(missing) lists the
+    parts that could not be read. Raises ValidationFailed for options out of range.
     """
     rules = read_rules(params)
     max_tasks = int(params.get("failed_tasks") or 0)

@@ -16,17 +16,17 @@ from .._core.result import Result
 from .._resource.protocols import Api
 
 _WORKERS = 8
-# A node that does not answer must not hold up the others for long.
+# A node that does not answer must not delay the others for long.
 _TRIES = 2
 
 
 def read_each_node(
     client: Api, name: str | None, part: str, *rest: str, params: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return by node the answer to a GET of `rest`, or the FleetError of the node; `part` names the
-    answer in errors.
+    """Return the answer of each node to a GET of `rest`, or its FleetError.
 
-    One request for each node that is online, and one for the list of nodes unless `name` is given.
+    `part` names the answer in errors. One request for each online node, and one for the list of
+    nodes unless `name` is given.
     """
     states = {validate.node(name): "online"} if name else _states(client)
     online = [node for node, state in states.items() if state == "online"]
@@ -53,7 +53,7 @@ def read_nodes(
     *rest: str,
     params: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the same for the given nodes; one request for each, in parallel."""
+    """Return the same as `read_each_node` for these nodes; one request each, in parallel."""
     names = sorted(nodes)
 
     def read_node(node: str) -> Any:
@@ -87,8 +87,9 @@ def missing_row(key: str, name: str, error: FleetError) -> dict[str, Any]:
 
 
 def missing_nodes(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the nodes that could not be read, with the reasons (pure). Raises the first error if
-    all failed.
+    """Return the nodes that could not be read, with the reasons (pure).
+
+    Raises the first error if all failed.
     """
     errors = failed(answers)
     if errors and len(errors) == len(answers):
@@ -97,7 +98,7 @@ def missing_nodes(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def result_of_nodes(answers: Mapping[str, Any], name: str, found: list[Any]) -> Result:
-    """Return a result with the value `name` and the missing nodes, which are warnings too (pure).
+    """Return a result with the value `name`, the missing nodes, and warnings about these (pure).
     Raises the first error if all failed.
     """
     missing = missing_nodes(answers)

@@ -27,10 +27,10 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 
 
 def describe_ha(current: Iterable[Row], manager: Row, now: float) -> dict[str, Any]:
-    """Return the HA manager with its nodes and services (pure); `now` is in seconds since the
-    epoch.
+    """Return the state of the HA manager with its nodes and services (pure).
 
-    Up to Proxmox VE 9.1 it cannot be disarmed, and its state is not known.
+    `now` is in seconds since the epoch. Up to Proxmox VE 9.1 the manager cannot be disarmed, and
+    its armed state is None.
     """
     rows = list(current)
     known = ha_of(rows, {}) or {}

@@ -20,9 +20,9 @@ _NO_CLUSTER = 424  # HTTP_FAILED_DEPENDENCY
 
 
 def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
-    """Return how a node joins the cluster, None for a node without a cluster; one request.
+    """Return the data for joining the cluster, None for a node without a cluster; one request.
 
-    The answer has the list of nodes that C(/cluster/config/nodes) returns.
+    The answer contains the list of nodes that C(/cluster/config/nodes) returns.
     """
     query = {}
     if params.get("node"):
@@ -68,6 +68,6 @@ def _describe_node(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _address(text: str) -> str:
-    """Return the address of a link, which can have a priority beside it."""
+    """Return the address of a link, without its priority."""
     parts = propstring.keyed_parts(text) or {}
     return parts.get("address") or text.partition(",")[0]

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the nodes, sorted by name. Nothing is written, in check mode or out of it.
+    """Return the nodes, sorted by name. Nothing is written.
 
     Four requests, and one more if the caller may not see the nodes in the listing. Details need one
-    request a node. Raises ConfigurationError for a node that the cluster does not have.
+    request for each node. Raises ConfigurationError for a node that the cluster does not have.
     """
     rules = read_rules(params)
     name = params.get("node")
@@ -63,7 +63,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _node_rows(read: PartialRead, rows: list[Row]) -> dict[str, Row]:
-    """Return the rows of the nodes by name, from C(/nodes) if the listing has none."""
+    """Return the rows of the nodes by name, from C(/nodes) if the listing contains none."""
     listed = [row for row in rows if row.get("type") == "node"]
     if not listed:
         listed = read.rows("nodes", "nodes")
@@ -114,7 +114,7 @@ def _chosen(node: str | None, known: list[str]) -> list[str]:
 def _detailed(
     read: PartialRead, nodes: list[dict[str, Any]], rules: CapacityRules
 ) -> list[dict[str, Any]]:
-    """Return the nodes with their details; a node that is offline is not asked."""
+    """Return the nodes with their details; no request goes to an offline node."""
     online = [node["node"] for node in nodes if node["status"] != "offline"]
     answers = read.each("status", online, "status")
     reasons = read.reasons("status")

@@ -15,13 +15,13 @@ from .._kinds.words import VM
 
 Row = Mapping[str, Any]
 
-# States of the HA manager in which a node does not do its work.
+# States in the HA manager of a node that does not work.
 FAULTY_HA_STATES = frozenset({"fence", "gone", "unknown"})
 
 
 @dataclass(frozen=True)
 class CapacityRules:
-    """How full a node may become, as in placement, and the percentages that lead to a warning."""
+    """The limits of a node, as in placement, and the percentages that lead to a warning."""
 
     cpu_overcommit: float = 4.0
     memory_overcommit: float = 1.0
@@ -45,7 +45,7 @@ class NodeFacts:
 def report(
     node: str, row: Row, rows: Iterable[Row], facts: NodeFacts, rules: CapacityRules
 ) -> dict[str, Any]:
-    """Return a node. `row` is its own row of C(/cluster/resources), `rows` are all of them."""
+    """Return a node. `row` is its row of C(/cluster/resources), `rows` are all rows."""
     on_node = [one for one in rows if one.get("node") == node]
     vms = of_type(on_node, VM.type)
     storages = [storage(one) for one in of_type(on_node, "storage")]
@@ -82,7 +82,7 @@ def report(
 
 
 def _status(row: Row, member: Row) -> str:
-    """Return online, offline or unknown; the listing comes before the cluster's membership."""
+    """Return online, offline or unknown; the listing has precedence over the membership."""
     if row.get("status"):
         online = row["status"] == "online"
     else:
@@ -97,7 +97,7 @@ def _status(row: Row, member: Row) -> str:
 def with_details(
     node: dict[str, Any], status: Row | None, reason: str | None, rules: CapacityRules
 ) -> dict[str, Any]:
-    """Return a node with the facts of C(GET /nodes/NODE/status), or else with the reason."""
+    """Return a node with the facts of C(GET /nodes/NODE/status), or with the reason why not."""
     if status is None:
         return _without_details(node, reason)
     cpu = dictionary(status, "cpuinfo")
@@ -149,7 +149,7 @@ def _version(text: str | None) -> str | None:
 
 
 def of_type(rows: Iterable[Row], kind: str) -> list[Row]:
-    """Return the rows of C(/cluster/resources) of one type: node, storage, pool, or a kind's."""
+    """Return the rows of C(/cluster/resources) of one type: node, storage, pool or a guest type."""
     return [row for row in rows if row.get("type") == kind]
 
 
@@ -169,7 +169,7 @@ def without_templates(listed: Iterable[Row]) -> list[Row]:
 
 
 def total(rows: Iterable[Row], key: str) -> int:
-    """Return the sum of one figure over rows; a row without it counts 0."""
+    """Return the sum of one figure over rows; a row without this figure counts 0."""
     return sum(int(row.get(key) or 0) for row in rows)
 
 
@@ -193,7 +193,7 @@ def capacity(row: Row, listed: Iterable[Row], rules: CapacityRules) -> dict[str,
     """Return the resources allocated to the guests of a node, and the rest that the rules leave.
 
     Memory is in bytes. The rest is below 0 if the rules are exceeded. The overcommit factors are
-    the rules' own: a node has more room than cores if its cores may be allocated several times.
+    those of the rules: with a factor above 1, more cores can be left than the node has.
     As in placement, every VM and container counts with its maximum, whether it runs or not. PVE
     lists a container without `cores` with the cores of its node (pve-container: LXC.pm, vmstatus).
     """
@@ -274,7 +274,7 @@ def health(node: Mapping[str, Any], quorate: bool | None, rules: CapacityRules) 
 
 
 def verdict(grave: list[str], minor: list[str]) -> dict[str, Any]:
-    """Return C(critical) with a grave reason, C(warning) with a minor one, else C(ok)."""
+    """Return C(critical) if there is a grave reason, C(warning) for a minor one, else C(ok)."""
     status = "ok"
     if minor:
         status = "warning"
@@ -284,7 +284,7 @@ def verdict(grave: list[str], minor: list[str]) -> dict[str, Any]:
 
 
 def _overcommitted(rest: Mapping[str, Any], rules: CapacityRules) -> list[str]:
-    """Return which limits are exceeded, each with its factor."""
+    """Return the limits that are exceeded, each with its factor."""
     limits = {
         "memory_left": ("memory", f" (memory_overcommit {rules.memory_overcommit:g})"),
         "cores_left": ("cores", f" (cpu_overcommit {rules.cpu_overcommit:g})"),

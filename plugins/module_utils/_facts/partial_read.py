@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PartialRead:
-    """Reads from a client and notes in `missing` the parts that could not be read."""
+    """A reader that notes the parts that could not be read in `missing`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -27,7 +27,7 @@ class PartialRead:
         self.missing: list[dict[str, Any]] = []
 
     def read(self, part: str, *segments: str | int, **query: Any) -> Any:
-        """Return the answer of PVE, or None if the request fails; `missing` has the reason.
+        """Return the answer of PVE, or None if the request fails; `missing` gets the reason.
 
         Raises AuthenticationError for rejected credentials.
         """
@@ -51,13 +51,13 @@ class PartialRead:
         return answer or []
 
     def version(self) -> str | None:
-        """Return the version of PVE. Raises FleetError: no other answer can be expected then."""
+        """Return the version of PVE. Raises FleetError: all other requests would fail too."""
         attempted = "Could not read the version"
         answer = self._client.get("version", attempted=attempted) or {}
         return answer.get("version")
 
     def each(self, part: str, nodes: Iterable[str], *rest: str, **query: Any) -> dict[str, Any]:
-        """Return the answer of each node, None if it fails. One request a node, in parallel."""
+        """Return the answer of each node, None if it fails; one request each, in parallel."""
         answers = read_nodes(self._client, nodes, part, *rest, params=query)
         for node, error in failed(answers).items():
             if isinstance(error, AuthenticationError):
@@ -66,7 +66,7 @@ class PartialRead:
         return {**dict.fromkeys(answers), **answered(answers)}
 
     def reasons(self, part: str) -> dict[str, str]:
-        """Return why `each` could not read a part, by node."""
+        """Return the reasons why `each` could not read a part, by node."""
         start = f"{part} of "
         found: dict[str, str] = {}
         for entry in self.missing:
@@ -85,7 +85,8 @@ class PartialRead:
 def standing(rows: Iterable[Row] | None) -> dict[str, Any]:
     """Return `name`, `quorate` and `members` from C(/cluster/status) (pure).
 
-    A single node is always quorate. Without an answer (`rows` is None) name and quorum are None.
+    A single node is always quorate. If there is no answer (`rows` is None), name and quorum are
+    None.
     """
     if rows is None:
         return {"name": None, "quorate": None, "members": {}}
@@ -108,7 +109,7 @@ def standing(rows: Iterable[Row] | None) -> dict[str, Any]:
 
 
 def listed_states(rows: Iterable[Row]) -> dict[str, str]:
-    """Return the HA state of each node, which C(/cluster/resources) has since 8.3 (pure)."""
+    """Return the HA state of each node; C(/cluster/resources) contains it since 8.3 (pure)."""
     states: dict[str, str] = {}
     for row in rows:
         state = row.get("hastate")
@@ -120,9 +121,10 @@ def listed_states(rows: Iterable[Row]) -> dict[str, str]:
 def node_states(manager: Row | None, rows: Iterable[Row] = ()) -> dict[str, str]:
     """Return the state of each node in the HA manager (pure).
 
-    States are online, maintenance, unknown, fence and gone. The manager knows nodes only once a
-    guest is under HA. A maintenance that was requested and is still in progress counts. Without
-    the manager's status, which needs a privilege, the states of the listing (`rows`) are returned.
+    States are online, maintenance, unknown, fence and gone. The manager knows no nodes before a
+    guest is an HA resource. A requested maintenance counts even if it is still in progress. If the
+    manager's status cannot be read, for lack of a privilege, the states of the listing (`rows`) are
+    returned.
     """
     if not manager:
         return listed_states(rows)

@@ -31,7 +31,7 @@ def describe_users(
 ) -> list[dict[str, Any]]:
     """Return the users by name, each with its factors and the factor of its realm (pure).
 
-    PVE lists the same users in both answers: those of the groups that the login may audit.
+    PVE lists the same users in both answers: the users of groups that the login may audit.
     """
     required = {str(row["realm"]): row.get("tfa") or None for row in realms}
     by_user = {str(row["userid"]): row for row in factors}

@@ -44,8 +44,8 @@ def by_tenant(guests: Iterable[Row], prefix: str) -> dict[str, Any]:
 def figures(guests: Iterable[Row]) -> dict[str, Any]:
     """Return counts of VMs and of containers, and their cores, memory and disk in bytes.
 
-    Only system disks count, because the listing has no others. Templates count as templates and
-    disk only.
+    Only system disks count, because the listing contains no other disks. Templates count only as
+    templates and in the disk figure.
     """
     listed = list(guests)
     machines = without_templates(listed)

@@ -15,7 +15,7 @@ from .._resource.protocols import Api
 from .each_node import answered, read_each_node, result_of_nodes
 
 # Packages whose update installs an image in /boot: the kernels and the packages that depend on the
-# newest one, but not their helper. Role maintenance decides about a reboot, from these images.
+# newest kernel, but not their helper. Role maintenance decides about a reboot from these images.
 _KERNEL = re.compile(r"(?:pve|proxmox)-kernel-[0-9]|linux-image-")
 
 

@@ -39,7 +39,7 @@ def read_report(given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 def add_drift(samples: Samples, drift: Mapping[str, Any], sites: Sequence[str]) -> None:
     """Add the number of VMs by site, tenant and status, and whether all of them are known.
 
-    `sites` are the names of all sites. A report without a name for its site is about the only one.
+    `sites` are the names of all sites. A report whose site has no name is about the only site.
     """
     only = ""
     if len(sites) == 1:
@@ -68,7 +68,7 @@ def add_drift(samples: Samples, drift: Mapping[str, Any], sites: Sequence[str]) 
 def _count(
     numbers: dict[tuple[str, str], dict[str, int]], row: Mapping[str, Any], status: str
 ) -> None:
-    """Count a VM; the other statuses of its tenant are 0, so that each has a sample."""
+    """Count a VM. Each status of its tenant starts at 0, so that each one has a sample."""
     nothing = dict.fromkeys((*STATUSES, _UNLISTED), 0)
     of_tenant = numbers.setdefault((row["site"], row["tenant"]), nothing)
     of_tenant[status] += 1

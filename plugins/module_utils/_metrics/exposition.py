@@ -21,7 +21,7 @@ _TOTAL = "_total"
 
 
 class _Collector:
-    """A registry for prometheus_client, which asks it for its metrics."""
+    """A registry from which prometheus_client collects the metrics."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)

@@ -13,7 +13,7 @@ GAUGE, COUNTER, SUMMARY = "gauge", "counter", "summary"
 
 
 class MetricFamily(NamedTuple):
-    """One family: a gauge, a counter, or a summary, which is a number of events and their sum."""
+    """One family: a gauge, a counter, or a summary (the number of events and their sum)."""
 
     kind: str
     help: str
@@ -114,7 +114,7 @@ FAMILIES: Mapping[str, MetricFamily] = {
 
 
 def family_of(sample: str) -> str:
-    """Return the name of the family of a sample, or an empty text for a foreign one."""
+    """Return the name of the family of a sample, or an empty text for a foreign sample."""
     if sample in FAMILIES:
         return sample
     for suffix in ("_count", "_sum"):

@@ -25,7 +25,7 @@ _IN_BYTES = ("memory", "disk")
 
 
 def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
-    """Add the gauges of a site. A site that does not answer has almost none."""
+    """Add the gauges of a site; for a site that does not answer, these are only a few."""
     label = {"site": site.name}
     samples.put(CONNECTION, site.cluster is not None, **label)
     samples.put("proxmox_metrics_timestamp_seconds", int(site.checked), **label)
@@ -66,7 +66,7 @@ def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
 
 
 def _figures_of(node: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return size, load and room of a node, None for figures that the caller may not see."""
+    """Return size, load and capacity of a node, None for figures that the caller may not see."""
     cores = node["cpu"]["cores"]
     figures: dict[str, float | None] = {
         "cores": cores,
@@ -98,7 +98,7 @@ def _add_storages(samples: Samples, cluster: ClusterState, label: Mapping[str, s
 def _add_guests(
     samples: Samples, cluster: ClusterState, prefix: str, label: Mapping[str, str]
 ) -> None:
-    """Add the number of guests of each node by kind and phase; unknown if it is not online."""
+    """Add the number of guests of each node by kind and phase; unknown on a node not online."""
     numbers: Counter[tuple[str, str, str]] = Counter()
     without_tenant: Counter[str] = Counter()
     for kind in GUESTS:
@@ -121,7 +121,7 @@ def _add_guests(
 def phase_of(row: VmRow, cluster: ClusterState) -> str:
     """Return running, stopped, template or unknown.
 
-    The listing has the last known power state of the guests of a node that died for some minutes.
+    After a node has failed, the listing shows the last power state of its guests for some minutes.
     """
     if row.template:
         return _TEMPLATE
@@ -168,7 +168,7 @@ def _use_of(
 ) -> dict[str, int]:
     """Return the usage of a tenant by kind, without unknown figures.
 
-    Cores and memory come from the statistics of nodes, which an offline node does not send.
+    Cores and memory come from the statistics of the nodes; an offline node sends none.
     """
     tag = tenant_tag(tenant, wanted.prefix)
     by_vm = figures_by_vm(cluster, tag, wanted.prefix, site.disks)

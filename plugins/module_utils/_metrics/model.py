@@ -24,8 +24,8 @@ DISK, SNAPSHOTS, BACKUPS = "disk", "snapshots", "backups"
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info, `proofs`
-    are the last proven restores by guest.
+    """The options, parsed. `quotas` are by tenant; `drift` is a report of drift_info; `proofs` are
+    the last proven restores by guest.
     """
 
     prefix: str
@@ -41,7 +41,7 @@ class MetricsOptions:
 
 @dataclass(frozen=True)
 class UnreadPart:
-    """Something that could not be read. `subject` is a node, a tenant or a guest, or empty."""
+    """A part that could not be read. `subject` is a node, a tenant or a guest, or empty."""
 
     part: str
     subject: str
@@ -51,9 +51,10 @@ class UnreadPart:
 
 @dataclass
 class Site:
-    """One site as read; without `cluster` it could not be read. Times are in seconds.
+    """The facts of a site; `cluster` is None if it could not be read. Times are in seconds.
 
-    `disks` are bytes by VMID. A guest that is not in `snapshots` or `backups` is not known there.
+    `disks` are bytes by VMID. If a guest is missing in `snapshots` or `backups`, its copies are not
+    known.
     """
 
     name: str

@@ -29,13 +29,13 @@ from .model import MetricsOptions, Site
 if TYPE_CHECKING:
     from .._api.client import Client
 
-# Privileges that show all guests, all storages, and all disks of a guest to the caller.
 _READERS = 8
+# Privileges that show all guests, all storages, and all disks of a guest to the caller.
 _VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
 
 
 def read_site(client: Client, wanted: MetricsOptions, name: str) -> Site:
-    """Return a site. A site that cannot be read has no cluster, and the reason in C(missing)."""
+    """Return a site. If it cannot be read, it has no cluster, and C(missing) has the reason."""
     started = client.clock.monotonic()
     site = Site(name, client.clock.time())
     try:
@@ -96,7 +96,7 @@ def _read_nodes(
 def _read_versions(
     client: Client, site: Site, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str | None]:
-    """Return the version of each online node, with one request for each. No listing has it."""
+    """Return the version of each online node: one request each, as no listing contains it."""
 
     def read(name: str) -> str | None | FleetError:
         attempted = f"Could not read the version of node {name}"
@@ -153,7 +153,7 @@ def _read_disks(
 def _hidden_disk(held: Privileges | None, row: VmRow) -> FleetError | None:
     """Return why disks of a guest can be missing in the listings of storages, or None.
 
-    PVE leaves volumes out that the caller has no right to (pve-storage: PVE/Storage.pm,
+    PVE leaves out volumes that the caller may not access (pve-storage: PVE/Storage.pm,
     check_volume_access).
     """
     if held is None:

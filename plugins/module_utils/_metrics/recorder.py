@@ -13,7 +13,7 @@ from .samples import Samples
 
 COLLECTION = "pve.fleet."
 COUNTS = "request_counts"
-# The category of an error whose result does not contain it, such as a task's with no_log.
+# The category of an error that the result does not contain, for example because of no_log.
 _UNKNOWN = "unknown"
 
 
@@ -32,11 +32,11 @@ class Recorder:
         return not self._durations
 
     def begin(self, host: str, task: str, now: float) -> None:
-        """Note that a task, by its ID, began on a host."""
+        """Note that the task with this ID began on a host."""
         self._began[host, task] = now
 
     def end(self, host: str, task: str, action: str, now: float) -> None:
-        """Note that it ended."""
+        """Note that the task ended."""
         began = self._began.pop((host, task), None)
         if began is not None:
             self._durations.append((action, now - began))
@@ -58,7 +58,7 @@ class Recorder:
         self._errors.append(category)
 
     def samples(self, playbook: str, when: float, success: bool) -> Samples:
-        """Return all of it for a playbook that ended, in seconds since the epoch."""
+        """Return all samples of a playbook that ended; `when` is in seconds since the epoch."""
         found = Samples()
         label = {"playbook": playbook}
         found.put("proxmox_playbook_success", success, **label)

@@ -38,8 +38,8 @@ SiteClient = tuple[Collection[str], "Client"]
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Write the metrics of a site to a file; in check mode nothing is written.
 
-    A site that does not answer is written as such. Raises FleetError for a mistake in the options
-    and for a file that cannot be written, before any request.
+    If a site does not answer, the file says so. Raises FleetError, before any request, for a
+    mistake in the options and for a file that cannot be written.
     """
     return run_at_sites(params, [((), client)], check_mode)
 
@@ -47,7 +47,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
-    """Do the same for several sites in one file."""
+    """Write the metrics of several sites to one file, as `run` does."""
     wanted = read_wanted(params)
     path = require_path(params["path"])
     sites = _read_all(clients, wanted)
@@ -86,21 +86,21 @@ def _site_of(key: SampleKey) -> str:
 
 
 def _lost_sites(before: Samples | None, names: Collection[str]) -> list[str]:
-    """Return the sites in an earlier file that are not among these, in words (pure)."""
+    """Return the sites in an earlier file that this task does not read, in words (pure)."""
     found = {_site_of(key) for key, _value in before or () if not is_of_a_playbook(key)}
     lost = sorted(found.difference(names))
     return [f"site {name}" if name else "a site without a name" for name in lost]
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
-    """Return the metrics of a site. Nothing is written, in check mode or out of it."""
+    """Return the metrics of a site. Nothing is written."""
     return run_info_at_sites(params, [((), client)], check_mode)
 
 
 def run_info_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
-    """Do the same for several sites."""
+    """Return the metrics of several sites, as `run_info` does."""
     wanted = read_wanted(params)
     sites = _read_all(clients, wanted)
     samples = samples_of(sites, wanted, _ACTIONS[False])
@@ -167,7 +167,7 @@ def _findings(sites: Sequence[Site]) -> dict[str, Any]:
 
 
 def _warnings(sites: Sequence[Site]) -> tuple[str, ...]:
-    """Return one line for the missing data of one part of a site, for each kind of reason."""
+    """Return one line for each part of a site with missing data and each category of errors."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for site in sites:
         for one in site.missing:

@@ -39,7 +39,7 @@ def labels_of(given: Mapping[str, object]) -> Labels:
 
 
 def is_of_a_playbook(key: SampleKey) -> bool:
-    """Return whether the callback plugin writes a sample: module metrics writes all others."""
+    """Return whether the callback plugin writes this sample; module metrics writes all others."""
     return any(name == "playbook" for name, _value in key.labels)
 
 
@@ -56,7 +56,7 @@ class Samples:
         return iter(self._values.items())
 
     def put(self, sample: str, value: float | None, /, **labels: object) -> None:
-        """Set a value; None is left out."""
+        """Set a value; None is ignored."""
         if value is not None:
             self._values[SampleKey(sample, labels_of(labels))] = float(value)
 
@@ -65,25 +65,25 @@ class Samples:
         self._add(SampleKey(sample, labels_of(labels)), value)
 
     def include(self, key: SampleKey, value: float) -> None:
-        """Take over a sample of an earlier file: add it to a counter, or keep it."""
+        """Include a sample of an earlier file: add it to a counter, or keep a missing gauge."""
         if FAMILIES[family_of(key.name)].is_counted:
             self._add(key, value)
         else:
             self._values.setdefault(key, value)
 
     def put_duration(self, seconds: float, /, **labels: object) -> None:
-        """Count one event that took so long."""
+        """Count one event with its duration."""
         self.add(f"{DURATION}_count", 1, **labels)
         self.add(f"{DURATION}_sum", seconds, **labels)
 
     def count_requests(self, counts: Iterable[Mapping[str, object]], /, **labels: object) -> None:
-        """Count requests, as results have them under C(request_counts)."""
+        """Count requests from the rows of C(request_counts) in results."""
         for row in counts:
             given = {name: row[name] for name in ("method", "endpoint", "status")}
             self.add(REQUESTS, float(str(row["count"])), **given, **labels)
 
     def count_errors(self, categories: Iterable[str], /, **labels: object) -> None:
-        """Count errors by category. Each known category has a sample, so that increases show."""
+        """Count errors by category. Each known category has a sample: increases are visible."""
         for category in CATEGORIES:
             self.add(ERRORS, 0, error_type=category, **labels)
         for category in categories:

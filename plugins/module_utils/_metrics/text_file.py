@@ -22,7 +22,7 @@ from .samples import SampleKey, Samples
 
 # node_exporter reads no file with another suffix.
 SUFFIX = ".prom"
-# It runs as another user. The file has nothing secret.
+# node_exporter runs as another user. The file contains no secrets.
 _MODE = 0o644
 _OURS = ("#", "proxmox_")
 
@@ -55,10 +55,9 @@ def require_path(path: str) -> str:
 
 
 def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -> WriteResult:
-    """Replace the file by new samples and the earlier samples that `keeps` selects; not in check
-    mode.
+    """Replace the file with new samples and the earlier samples that `keeps` selects.
 
-    Raises ConfigurationError, and Conflict for a file that is not ours.
+    Check mode writes nothing. Raises ConfigurationError, and Conflict for a file that is not ours.
     """
     with directory_lock(path):
         text = _read(path)
@@ -80,7 +79,7 @@ def write_samples(path: str, samples: Samples, keeps: Keeps, check_mode: bool) -
 def _read(path: str) -> str:
     """Return the text of the file, an empty text without a file.
 
-    Raises Conflict for a file with other lines than ours, so that it is never overwritten.
+    Raises Conflict for a file with other lines than ours: it must never be overwritten.
     """
     try:
         with open(path, encoding="utf-8", newline="") as stream:
