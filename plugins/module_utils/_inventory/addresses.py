@@ -17,9 +17,9 @@ from .._kinds.words import CONTAINER, CT, VIRTUAL_MACHINE, VM
 class AddressSource:
     """The request for the addresses of a kind of guests, and the addresses in its configuration.
 
-    `path` is below the path of the guest. `find_obstacle` returns the reason why a guest with a
-    configuration cannot be asked, an empty text if it can. `needs_running` is whether its node
-    answers null, or fails, for a guest that has stopped since the listing.
+    `path` is below the path of the guest. `find_obstacle` returns from the configuration the reason
+    why the guest cannot be asked, an empty text if it can. `needs_running`: the node answers null,
+    or fails, for a guest that has stopped since the listing.
     """
 
     name: str
@@ -35,8 +35,9 @@ def _agent_obstacle(config: Mapping[str, Any]) -> str:
 
 
 def _no_obstacle(_config: Mapping[str, Any]) -> str:
-    """Return no reason: the node itself reports the addresses of a container (pve-container:
-    LXC.pm, get_interfaces).
+    """Return an empty text: the node itself reports the addresses of a container.
+
+    Source: pve-container, LXC.pm (get_interfaces).
     """
     return ""
 

@@ -18,7 +18,7 @@ from typing import Any
 from .details import NOT_THE_ANSWER
 from .hosts import InventoryGuest
 
-# Seconds by which an uptime may differ from the time that passed; the listing itself lags 10 s.
+# Seconds by which an uptime may differ from the elapsed time; the listing itself lags 10 s.
 UPTIME_SLACK = 60.0
 # Seconds of uptime after which an agent that does not answer is no longer expected to start soon.
 BOOT_TIME = 900.0
@@ -35,15 +35,15 @@ _CHANGE_VARIABLES = (
     "proxmox_memory_bytes",
     "proxmox_disk_bytes",
 )
-# Failures that only a change of the VM can end, and failures that usually last.
+# Failures that only a change of the VM can end, and failures that usually persist.
 _FINAL = frozenset({"agent not configured"})
 _EXPECTED = _FINAL | {"agent not running", "agent timeout", NOT_THE_ANSWER}
 
 
 @dataclass(frozen=True)
 class EarlierSync:
-    """The guests and details of an earlier sync by key of the guest, and the seconds that have
-    passed since then by site.
+    """The guests and details of an earlier sync by key of the guest, and the elapsed seconds since
+    then by site.
     """
 
     guests: Mapping[str, InventoryGuest]
@@ -81,8 +81,8 @@ def reusable(
 def age_limit(guest: InventoryGuest, max_age: float) -> float:
     """Return the age in seconds at which the details of this guest are fetched again.
 
-    It is between half the maximum age and the whole, different for each guest, so that details that
-    were fetched at once do not expire at once.
+    It is between half the maximum age and the maximum age, and different for each guest, so that
+    details that were fetched together do not expire together.
     """
     if not max_age:
         return float("inf")
@@ -108,7 +108,7 @@ def needs_request(
 ) -> bool:
     """Return whether another request could return data that was missing `age` seconds ago.
 
-    The VM has not changed. A guest that still boots may get its address at any moment; a guest that
+    The VM has not changed since. A booting guest may get its address at any moment; a guest that
     has run for longer is asked again after BOOT_TIME.
     """
     errors = dict(details.get("errors") or {})

@@ -20,7 +20,7 @@ from .hosts import InventoryGuest
 from .kinds import NODE
 
 COMMUNITY_PROXMOX = "community.proxmox"
-# They are there without a host too.
+# These groups exist even if they have no hosts.
 COMMON_GROUPS = (
     "proxmox_all_lxc",
     "proxmox_all_qemu",
@@ -31,7 +31,7 @@ COMMON_GROUPS = (
 GROUP_OF_NODES = "proxmox_nodes"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 _TAG_SEPARATORS = re.compile(r"[;,]")
-# Everything that begins like a disk, `scsihw` and `virtiofs0` too.
+# Any option that begins like a disk, including `scsihw` and `virtiofs0`.
 _DISKS = ("virtio", "sata", "ide", "scsi")
 _ROOT = "rootfs"
 # Settings of LXC itself in a configuration: pairs of key and value.
@@ -41,7 +41,7 @@ _OFF = ("stopped", "unknown")
 
 
 def groups_of(guest: InventoryGuest) -> list[str]:
-    """Return the groups of a host; pools `a-b` and `a_b` share one, as they do there."""
+    """Return the groups of a host; pools `a-b` and `a_b` share one, as in community.proxmox."""
     if guest.kind == NODE:
         return [GROUP_OF_NODES]
     if guest.template:
@@ -54,10 +54,10 @@ def groups_of(guest: InventoryGuest) -> list[str]:
 
 
 def listed_facts(guest: InventoryGuest) -> dict[str, Any]:
-    """Return the guest's variables with the facts that the listing is enough for.
+    """Return the guest's variables with the facts that need only the listing.
 
-    The listing has QEMU's state of a running VM (pve-manager, pvestatd.pm, update_qemu_status). A
-    node has no facts there.
+    The listing contains QEMU's state of a running VM (pve-manager, pvestatd.pm,
+    update_qemu_status). In community.proxmox a node has no facts.
     """
     if guest.kind == NODE:
         return dict(guest.variables)
@@ -104,7 +104,7 @@ def _name(text: str) -> str:
 
 
 def _status(guest: InventoryGuest) -> str:
-    """Return whether the VM has a process, which is the status that a node lists."""
+    """Return the status that a node lists: running if the guest has a process."""
     return guest.status if guest.status in _OFF else "running"
 
 
@@ -124,7 +124,7 @@ def _parsed(key: str, value: Any) -> Any:
 def _agent_interfaces(
     rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return interfaces with their addresses, of `rows` with one address each.
+    """Return interfaces with their addresses from `rows` with one address each.
 
     Interfaces with the name of an option (`net0`) come from cloud-init: no agent answered.
     """
@@ -140,7 +140,7 @@ def _agent_interfaces(
 
 
 def _container_interfaces(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return interfaces with the last address of each family, of `rows` with one address each."""
+    """Return interfaces with the last address of each family, from `rows` with one address each."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         name, address = row["name"], row["address"]

@@ -13,7 +13,7 @@ from .._kinds.words import CT, VIRTUAL_MACHINE
 from .hosts import InventoryGuest
 
 PLUGINS = {VIRTUAL_MACHINE: "pve.fleet.agent", CT: "pve.fleet.pct"}
-# The options for the address of a cluster and for TLS. The login is not among them, because
+# The options for the address of a cluster and for TLS. The login is not included, because
 # `ansible-inventory --list` shows the variables of hosts.
 _PLACE = ("host", "port", "validate_certs", "ca_path", "client_cert", "client_key")
 _SITES = ("sites_file",)
@@ -25,8 +25,8 @@ def connection_variables(
 ) -> dict[str, Any]:
     """Return the connection plugin of a guest with its options, nothing for a node.
 
-    VMID, name and node are known to the plugins from the variables of the inventory. The tenant is
-    set so that a guest that has been given to another tenant since is refused.
+    The plugins know VMID, name and node from the variables of the inventory. The tenant is set so
+    that a guest is refused if it has been given to another tenant since.
     """
     plugin = PLUGINS.get(guest.kind)
     if plugin is None:
@@ -42,11 +42,11 @@ def connection_variables(
 
 
 def _options(site: str, connection: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the connection to the cluster of a site, as far as the file of the
-    inventory has them; the environment has the others.
+    """Return the options of the connection to a site that the file of the inventory contains.
 
-    A site of a list in that file is passed on by its own options, because the plugins do not know
-    the list. A site of another file is passed on by its name.
+    The plugins read all others from the environment. A site of a list in that file is passed on as
+    its own options, because the plugins do not know the list. A site of another file is passed on
+    as its name.
     """
     own = _given(connection, _PLACE)
     if not site:

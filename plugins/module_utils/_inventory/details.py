@@ -20,7 +20,7 @@ from .kinds import NODE
 from .vnets import add_vnets
 
 DETAILS = ("addresses", "config", "snapshots")
-# Neither shown nor cached, not even as the asterisks that PVE sends.
+# Options that are neither shown nor cached, not even the asterisks that PVE sends for them.
 _HIDDEN = frozenset({"cipassword"})
 NOT_THE_ANSWER = "malformed answer"
 # The name under which PVE lists the present state among the snapshots.
@@ -48,8 +48,8 @@ def fetch_details(
 ) -> dict[str, dict[str, Any]]:
     """Return the details of each host by its key, with the reason of each failure under `errors`.
 
-    Never raises. A guest is not asked for addresses when its configuration says that it has no
-    agent, nor when it is stopped. Nodes have addresses only, from one request for each site.
+    Never raises. A guest is not asked for addresses if it is stopped, or if its configuration shows
+    that it has no agent. Nodes have addresses only, from one request for each site.
     `earlier` are details that may be out of date: their snapshots are kept if the digest of the
     configuration, which covers the snapshots too, is the same. `offline` are pairs of site and node
     that are not asked.
@@ -108,7 +108,7 @@ def _of_nodes(
 
 
 class _Request:
-    """Requests below one path; `errors` has the reason of each that failed, by kind of detail."""
+    """Requests below one path; `errors` contains the reason of each failure, by kind of detail."""
 
     def __init__(self, client: Client, base: tuple[str | int, ...], timeout: float) -> None:
         self._client = client
@@ -117,7 +117,7 @@ class _Request:
         self.errors: dict[str, str] = {}
 
     def ask(self, kind: str, *path: str, nullable: bool = False) -> Any:
-        """Return a well-formed answer, None after an error; null is one if `nullable`."""
+        """Return a well-formed answer, None after an error; `nullable` allows null as an answer."""
         try:
             answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
         except FleetError as error:
@@ -161,7 +161,7 @@ class _GuestRequest(_Request):
         return found
 
     def _addresses(self, config: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the addresses, unless the configuration says that there is no agent."""
+        """Return the addresses, unless the configuration shows that there is no agent."""
         obstacle = self._source.find_obstacle(config) if config is not None else ""
         if obstacle:
             self.errors["addresses"] = obstacle
@@ -174,7 +174,7 @@ class _GuestRequest(_Request):
         return {"addresses": [one.as_list() for one in addresses]}
 
     def _runs(self) -> bool:
-        """Return whether the guest runs now, also if that cannot be read."""
+        """Return whether the guest runs now, true if this cannot be read."""
         request = _Request(self._client, self._base, self._timeout)
         current = request.ask("status", "status", "current")
         return current is None or current.get("status") == "running"
@@ -230,7 +230,7 @@ def detail_variables(
         variables["proxmox_config"] = config
     if details.get("vnet"):
         variables["proxmox_vnet"], variables["proxmox_zone"] = details["vnet"]
-    if config:  # the listing may have the name of a removed guest that had the number before
+    if config:  # the listing may show the name of a removed guest that had the VMID before
         variables["proxmox_name"] = GUESTS[kind].name_in(config) or None
     if "snapshots" in kinds:
         variables["proxmox_snapshots"] = details.get("snapshots") or []

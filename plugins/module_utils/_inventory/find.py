@@ -30,11 +30,11 @@ class Answers(Protocol):
         """Return the VMs of the listing."""
 
     def node_rows(self, node: str) -> Rows:
-        """Return the VMs of a node as it lists them itself."""
+        """Return the VMs of a node from its own list."""
 
 
 class OneReading:
-    """The answers of a cluster, each asked for once: for all terms of one lookup."""
+    """The answers of a cluster; each is requested once for all terms of one lookup."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -48,17 +48,17 @@ class OneReading:
         return self._rows
 
     def node_rows(self, node: str) -> Rows:
-        """Return the VMs of a node as it lists them itself. Raises FleetError."""
+        """Return the VMs of a node from its own list. Raises FleetError."""
         if node not in self._of_nodes:
             self._of_nodes[node] = listed_on(self._client, VM, node)
         return self._of_nodes[node]
 
 
 def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, Any]:
-    """Return the facts of the VM with that name or VMID, of that tenant when one is given.
+    """Return the facts of the VM with this name or VMID, and of the tenant if one is given.
 
-    A name is checked on the nodes of the VMs that the listing shows under it. If none of them has
-    it, every node is asked. Raises FleetError.
+    A name is checked on the nodes of the VMs that the listing shows under this name. If no VM on
+    these nodes has the name, every node is asked. Raises FleetError.
     """
     rows = answers.rows()
     if whole_number(term) is None:
@@ -72,7 +72,7 @@ def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, 
 
 
 def _on_nodes(answers: Answers, rows: Rows, suspects: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return the rows as the nodes of some of them list their VMs."""
+    """Return the rows with the figures that the nodes of the suspects report."""
     nodes = {str(row["node"]) for row in suspects}
     return with_figures(rows, [(node, answers.node_rows(node)) for node in sorted(nodes)])
 
@@ -85,9 +85,9 @@ def find_row(
     *,
     must_exist: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the facts of the VM with that name or VMID, of that tenant when one is given (pure).
+    """Return the facts of the VM with this name or VMID, and of the tenant if one is given (pure).
 
-    Raises Conflict when several VMs have the name, and NotFound for a missing VM that must exist.
+    Raises Conflict if several VMs have the name, and UnknownVm for a missing VM that must exist.
     """
     attempted = f"Could not find the VM {term!r}"
     if not term.strip():
@@ -125,9 +125,9 @@ def find_row(
 
 
 def _matches(rows: Sequence[Mapping[str, Any]], term: str) -> list[VmRow]:
-    """Return the VMs with that VMID, or with that name.
+    """Return the VMs with this VMID or name.
 
-    A number is never a name: PVE lets a tenant name a VM like the VMID of another VM.
+    A number is never read as a name: in PVE a tenant can name a VM like the VMID of another VM.
     """
     vms = cluster_state_of(rows, {VM.type}).vms.values()
     if whole_number(term) is not None:

@@ -23,7 +23,7 @@ from .._kinds.words import GUESTS, VIRTUAL_MACHINE
 from .kinds import NODE, kind_of, listed_name, vmid_name
 
 GROUP_KINDS = ("tenant", "tag", "node", "status", "pool", "site", "template", "os", "kind")
-# Names with another meaning in Ansible; a VM of that name must not stand for every host.
+# Names with another meaning in Ansible; a VM with such a name must not select every host.
 RESERVED = frozenset({"all", "ungrouped", "template"})
 # Names under which a resolver finds the controller itself.
 _CONTROLLER = re.compile(
@@ -40,7 +40,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class InventoryGuest:
-    """One guest or node of one site, with its variables (`proxmox_*`); its `key` never changes.
+    """One guest or node of a site, with its variables (`proxmox_*`); its `key` never changes.
 
     `kind` is `vm`, `container` or `node`. The `vmid` of a node is 0.
     """
@@ -60,14 +60,14 @@ class InventoryGuest:
 
     @property
     def key(self) -> str:
-        """`site/vmid`, or `site/node/name` of a node."""
+        """`site/vmid`, or `site/node/name` for a node."""
         if self.kind == NODE:
             return f"{self.site}/{NODE}/{self.node}"
         return f"{self.site}/{self.vmid}"
 
     @property
     def type(self) -> str:
-        """PVE's word for its kind."""
+        """PVE's word for the kind."""
         return NODE if self.kind == NODE else GUESTS[self.kind].type
 
     @property
@@ -79,18 +79,18 @@ class InventoryGuest:
 
     @property
     def number(self) -> str:
-        """Its VMID as the end of a name, or `node` of a node."""
+        """The VMID as the end of a name, or `node` for a node."""
         return NODE if self.kind == NODE else str(self.vmid)
 
     def with_variables(self, more: Mapping[str, Any]) -> InventoryGuest:
-        """Return the guest with these variables added; a name among them is its name."""
+        """Return the guest with these variables added, and with the name among them, if any."""
         name = more.get("proxmox_name", self.name) or ""
         return replace(self, name=name, variables={**self.variables, **more})
 
 
 @dataclass(frozen=True)
 class GuestFilter:
-    """Which VMs are chosen. None allows every value; an empty collection allows none."""
+    """The criteria of chosen VMs. None allows every value; an empty collection allows none."""
 
     tenants: Collection[str] | None = None
     nodes: Collection[str] | None = None
@@ -100,8 +100,10 @@ class GuestFilter:
     templates: bool = True
 
     def takes(self, guest: InventoryGuest) -> bool:
-        """Return whether the guest is chosen. A value that the listing lacks never matches. A copy
-        of a drill is chosen by its tag only.
+        """Return whether the guest is chosen.
+
+        A value that is missing in the listing never matches. A copy of a drill is chosen only by
+        its tag.
         """
         if guest.template and not self.templates:
             return False
@@ -133,7 +135,7 @@ def read_guests(
 ) -> list[InventoryGuest]:
     """Return the hosts of these kinds among the rows of `/cluster/resources`, ordered by VMID.
 
-    A row of a guest that was created a moment ago lacks its name, and one of a node that is down
+    The row of a guest that was created a moment ago lacks its name; the row of an offline node
     lacks most values.
     """
     guests: list[InventoryGuest] = []
@@ -206,7 +208,7 @@ def _text(row: Mapping[str, Any], key: str, default: str = "") -> str:
 
 
 def guest_of(variables: dict[str, Any]) -> InventoryGuest:
-    """Return the guest with these variables, from which all its fields follow. Raises KeyError."""
+    """Return the guest with these variables and the fields from them. Raises KeyError."""
     return InventoryGuest(
         site=variables["proxmox_site"] or "",
         vmid=variables["proxmox_vmid"] or 0,
@@ -224,7 +226,7 @@ def guest_of(variables: dict[str, Any]) -> InventoryGuest:
 
 
 def plain_name(guest: InventoryGuest, kind: str) -> str:
-    """Return the name of that kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
+    """Return the name of this kind (`name`, `vmid`, `name_vmid`, `site_name`), or an empty text."""
     if guest.kind == NODE:
         return _plain_name_of_node(guest, kind)
     name = guest.name or guest.substitute.partition("-")[0]
@@ -246,10 +248,10 @@ def unique_names(
 ) -> tuple[list[str], list[str]]:
     """Return a unique host name for each guest, and warnings about changed names.
 
-    `wanted` are the preferred names, in the order of the guests; an empty or impossible one becomes
-    `vm-<vmid>` or `ct-<vmid>`. If several guests of any kind want one name, each of them becomes
-    `name_<vmid>`, and if that is still shared (two sites) `name_<vmid>_<site>`. A node that shares
-    a name becomes `name_node`.
+    `wanted` are the preferred names, in the order of the guests; an empty or invalid name becomes
+    `vm-<vmid>` or `ct-<vmid>`. If several guests of any kind have the same preferred name, each
+    becomes `name_<vmid>`, or `name_<vmid>_<site>` if that is shared too (two sites). A node that
+    shares a name becomes `name_node`.
     """
     base: list[str] = []
     warnings: list[str] = []
@@ -269,7 +271,7 @@ def unique_names(
             if counts[name] > 1 or means_something_else(name):
                 site = guest.site or "site"
                 names[index] = form.format(name=base[index], vmid=guest.number, site=site)
-    # A guest may already have the name that another guest just got: the VMID keeps them apart.
+    # A guest may already have the name that another guest just got: the VMID distinguishes them.
     used: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in used:
@@ -279,7 +281,7 @@ def unique_names(
 
 
 def means_something_else(name: str) -> bool:
-    """Return whether Ansible or a resolver reads the name as something else than a VM's.
+    """Return whether the name has another meaning to Ansible or a resolver than a VM.
 
     A resolver also reads `127.1` and `2130706433` as addresses, and PVE accepts both as names.
     """
@@ -287,7 +289,7 @@ def means_something_else(name: str) -> bool:
     if low in RESERVED or _CONTROLLER.fullmatch(low):
         return True
     may_be_address = low[0].isdigit() or ":" in low
-    if not may_be_address:  # saves thousands of names the conversions below
+    if not may_be_address:  # avoids the conversions below for thousands of names
         return False
     try:
         return is_own(ipaddress.IPv4Address(socket.inet_aton(low)))
@@ -322,9 +324,9 @@ def group_names(
 ) -> tuple[list[list[str]], list[str]]:
     """Return the groups of each guest, and warnings.
 
-    The tag of the tenant makes no group of its own if the guest has a group of its tenant: both
-    would have the same guests. Two values never share a group because sanitizing made them alike
-    (tenants `a-b` and `a_b`): the value that needed no change keeps the plain name, the others get
+    If a guest has a group of its tenant, the tag of the tenant gets no group: both groups would
+    contain the same guests. If sanitizing makes two values equal (tenants `a-b` and `a_b`), they
+    still get different groups: the value that needed no change keeps the plain name, the others get
     a short hash.
     """
     values = [_values(guest, kinds, prefix) for guest in guests]
@@ -341,7 +343,7 @@ def group_names(
 def _values(guest: InventoryGuest, kinds: Collection[str], prefix: str) -> list[Pair]:
     """Return pairs of kind and value, for example ("node", "pve1").
 
-    A node is in no group of guests, so that a play for the guests on a node does not run on it.
+    A node is in no group of guests, so that a play for the guests on a node skips the node itself.
     """
     if guest.kind == NODE:
         of_node = (("status", guest.status), ("site", guest.site), ("kind", NODE))
@@ -403,7 +405,7 @@ def is_harmless(text: str) -> bool:
 
 
 def shortened(warnings: Sequence[str], what: str, maximum: int = MAX_WARNINGS) -> list[str]:
-    """Return the first warnings and the number of the others: thousands of VMs may be alike."""
+    """Return the first warnings and the number of the others: there may be thousands."""
     remaining = len(warnings) - maximum
     if remaining <= 0:
         return list(warnings)

@@ -16,7 +16,7 @@ KINDS = (VIRTUAL_MACHINE, CT, NODE)
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
-    """Return the kind of the host of a row of C(/cluster/resources), empty for other rows."""
+    """Return the kind of host in a row of C(/cluster/resources), empty for other rows."""
     pve_type = row.get("type")
     if pve_type == NODE and row.get("node"):
         return NODE
@@ -40,8 +40,8 @@ def vmid_name(kind: str, vmid: int) -> str:
 def listed_name(kind: str, name: str, vmid: int) -> str:
     """Return the name of a guest, an empty text if it has none.
 
-    PVE lists a VM without a name as C(VM) and its VMID, and a container without one as C(CT) and
-    its VMID (pve-manager: API2/Cluster.pm; pve-container: LXC.pm, vmstatus).
+    PVE lists a VM without a name as C(VM) and its VMID, and a container without a name as C(CT)
+    and its VMID (pve-manager: API2/Cluster.pm; pve-container: LXC.pm, vmstatus).
     """
     placeholder = f"CT{vmid}" if kind == CT else f"VM {vmid}"
     return "" if name == placeholder else name

@@ -34,7 +34,7 @@ def listed(client: Client) -> Rows:
 def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
     """Return the rows of a listing.
 
-    Raises ApiError for an answer that is not a listing: it must not count as an empty one.
+    Raises ApiError for an answer that is not a listing: it must not count as an empty listing.
     """
     if not isinstance(answer, list):
         raise ApiError(
@@ -46,7 +46,7 @@ def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
     return [row for row in answer if isinstance(row, Mapping)]
 
 
-# Locks of a guest that is being made.
+# Locks of a guest whose creation is in progress.
 _CREATION_LOCKS = frozenset(("create", "clone"))
 # Fields that come from the statistics. The tags, the pool and the lock in the listing are current.
 _FIGURES = frozenset(
@@ -55,7 +55,7 @@ _FIGURES = frozenset(
 
 
 def listed_on(client: Client, kind: Kind, node: str) -> Rows:
-    """Return the guests as a node lists them, none if it does not answer. Raises FleetError."""
+    """Return the guests in the list of a node, none if it does not answer. Raises FleetError."""
     attempted = f"Could not list the {kind.noun}s of node {node}"
     try:
         answer = client.get(*kind.path(node), attempted=attempted)
@@ -71,8 +71,8 @@ def lists_to_ask(
     is recognizably incomplete or doubtful (pure).
 
     These are guests without a name, guests whose creation is in progress, and guests with the same
-    name and tags: one of them may have got the VMID of a removed guest. Nodes that are not online
-    are left out.
+    name and tags: one of these may have the VMID of a removed guest. Nodes that are not online are
+    left out.
     """
     guests = [row for row in rows if is_guest(row, kinds)]
     online = {row.get("node") for row in rows if row.get("status") == "online"}
@@ -91,9 +91,9 @@ def _identity(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _is_doubtful(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) -> bool:
-    """Return whether the listing may show something else than the guest.
+    """Return whether the row may show the values of another guest.
 
-    A template may have a copy on each node, so its name may be there several times.
+    A template may have a copy on each node, so its name may be listed several times.
     """
     if not row.get("name"):
         return True
@@ -107,7 +107,7 @@ def _is_doubtful(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) 
 def with_figures(
     rows: Sequence[Mapping[str, Any]], of_nodes: Iterable[tuple[str, Rows]]
 ) -> list[dict[str, Any]]:
-    """Return the rows of the listing with the figures that nodes report of guests (pure)."""
+    """Return the rows of the listing with the figures of guests that nodes report (pure)."""
     known: dict[tuple[str, int], Mapping[str, Any]] = {}
     for node, guests in of_nodes:
         for one in guests:
@@ -123,11 +123,11 @@ def with_figures(
 
 
 def _figures_of(guest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures that a node reports, as the listing names them; none of an empty row."""
+    """Return the figures that a node reports under the names of the listing; none without a row."""
     if not guest:
         return {}
     figures = {key: guest[key] for key in guest if key in _FIGURES}
     figures["maxcpu"] = guest.get("cpus")
-    # a node names the flag of templates only
+    # a node sends the flag for templates only
     figures["template"] = guest.get("template", 0)
     return figures

@@ -61,7 +61,7 @@ _PREFIX = re.compile(r"^[a-z0-9_][a-z0-9_\-+.]*$")
 _LOOKUP = re.compile(r"\b(?:lookup|query|q)\s*\(")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
-# How a structure is called in messages, and the types that it may have.
+# The name of each structure in messages, and its allowed types.
 _STRUCTURES: Mapping[type, tuple[str, Any]] = {
     dict: ("dictionary", Mapping),
     list: ("list", (list, tuple)),
@@ -70,12 +70,12 @@ _STRUCTURES: Mapping[type, tuple[str, Any]] = {
 
 Value = TypeVar("Value")
 Trust = Callable[[Value], Value]
-"""Returns a text from the environment so that Ansible reads it as an expression."""
+"""Marks a text from the environment so that Ansible reads it as an expression."""
 
 
 @dataclass(frozen=True)
 class Expressions:
-    """The options in Jinja: of a constructed inventory, the filters, and `ansible_host`."""
+    """The Jinja options: constructed groups and variables, the filters, and `ansible_host`."""
 
     filters: tuple[str, ...] = ()
     ansible_host: str = ADDRESS
@@ -89,7 +89,7 @@ class Expressions:
     def filters_look_elsewhere(self) -> bool:
         """Whether a filter reads more than options, such as an environment variable.
 
-        The chosen VMs then cannot be shown later from a cache: the filter might choose other VMs.
+        If so, the chosen VMs cannot be shown later from a cache: the filter might choose others.
         """
         return any(_LOOKUP.search(one) for one in self.filters)
 
@@ -180,7 +180,7 @@ def _expressions(reader: _Reader) -> Expressions:
 
 
 class _Reader:
-    """Values by name, with their place for messages; an empty value counts as not set."""
+    """The values by name, with their place for messages; an empty value counts as not set."""
 
     def __init__(
         self, get: Callable[[str], Any], environ: Mapping[str, str], trust: Trust[Any]
@@ -200,10 +200,9 @@ class _Reader:
         return (self._trust(text), variable) if text else (None, "")
 
     def owner(self, name: str) -> str:
-        """Return an option that names the owner of the shown VMs, or an empty text if it is not
-        set.
+        """Return an option that names the owner of the shown VMs, empty if it is not set.
 
-        Raises ValidationFailed if it is set without a value: every tenant's VMs would be shown.
+        Raises ValidationFailed if it is set to a blank value: every tenant's VMs would be shown.
         """
         self.require_named(name)
         return self.text(name)
@@ -222,8 +221,8 @@ class _Reader:
     def expressions(self, name: str, separator: str = "") -> tuple[str, ...]:
         """Return the list of expressions.
 
-        A text is a JSON list, or one expression, or several with the separator. An expression of
-        the file is not changed: on ansible-core 2.19 it carries the mark that makes it an
+        A text is a JSON list, one expression, or several with the separator. An expression in the
+        file is not changed: since ansible-core 2.19 its text has a mark that makes it an
         expression.
         """
         value, where = self.raw(name)
@@ -239,7 +238,7 @@ class _Reader:
         return _texts(value)
 
     def structure(self, name: str, kind: type) -> Any:
-        """Return the dictionary or list, empty when it is not set; a text is read as JSON."""
+        """Return the dictionary or list, empty if it is not set; a text is read as JSON."""
         value, where = self.raw(name)
         if not where:
             return kind()
@@ -257,7 +256,7 @@ class _Reader:
         return str(self.raw(name)[0] or "").strip()
 
     def several(self, name: str, allowed: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """Return the list, or None when it is not set; a text is JSON or separated by commas."""
+        """Return the list, or None if it is not set; a text is JSON or separated by commas."""
         value, where = self.raw(name)
         if not where:
             return None
@@ -311,7 +310,7 @@ class _Reader:
 def _texts(values: Sequence[Any]) -> tuple[str, ...]:
     """Return the values as texts, without values that are None or blank.
 
-    A text is returned itself, with the marks that Ansible gave it.
+    A text is returned as the same object, with the marks that Ansible gave it.
     """
     texts: list[str] = []
     for value in values:
@@ -374,7 +373,7 @@ def _prefix(reader: _Reader) -> str:
 
 
 def _lower(tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return each tag in its own spelling and in lower case, once."""
+    """Return each tag in its own spelling and in lower case, without duplicates."""
     if tags is None:
         return None
     spellings: dict[str, None] = {}

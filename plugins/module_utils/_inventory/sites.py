@@ -30,12 +30,12 @@ class Listing:
 
     @property
     def shows_guests(self) -> bool:
-        """Whether there is any VM or container that the user may see."""
+        """Whether the user may see any VM or container."""
         return any("vmid" in row for row in self.rows)
 
     @property
     def offline(self) -> frozenset[str]:
-        """The nodes that are known to be down; their VMs stay in the listing for minutes."""
+        """The nodes that are listed as offline; their VMs stay in the listing for minutes."""
         offline: set[str] = set()
         for row in self.rows:
             is_node = row.get("type") == "node"
@@ -49,9 +49,8 @@ def open_clients(
 ) -> tuple[dict[str, Client], list[Listing]]:
     """Return a client for each site by name, and a listing with the error of each unusable site.
 
-    These are all sites, or the site that the options name; without sites there is one named ''.
-    No request is made. Raises ConfigurationError for an error that does not concern a single
-    site of several.
+    These are all sites, or the site in the options; without sites there is one site named ''.
+    No request is made. Raises ConfigurationError, except for an error of one of several sites.
     """
     names: list[str] = []
     host = str(options.get("host") or "")
@@ -77,7 +76,7 @@ def open_clients(
 
 
 def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list[Listing]:
-    """Return the listing of each site, in their order; a site that fails has its error there.
+    """Return the listing of each site in this order; the listing of a failed site has its error.
 
     `kinds` are the kinds of hosts to show.
     """
@@ -89,7 +88,7 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
             place = f"site {site}"
         attempted = f"Could not list the guests of {place}"
         try:
-            # Without a type: the same answer then has the nodes, including nodes that are down.
+            # Without a type, the answer contains the nodes too, including offline nodes.
             answer = client.get("cluster", "resources", attempted=attempted)
             rows = checked_rows(answer, attempted)
             return Listing(site, _completed(client, rows, kinds))
@@ -102,8 +101,7 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
 def _completed(
     client: Client, rows: Sequence[Mapping[str, Any]], kinds: Collection[str]
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows, with the figures that nodes report of guests that are too new for the
-    listing.
+    """Return the rows; for guests that are too new for the listing, with the figures of their node.
 
     One request for each kind and node with such guests; usually there are none. Raises FleetError.
     """

@@ -33,15 +33,15 @@ FORM = 6
 CLOCK_SLACK = 60.0
 
 IsWanted = Callable[[InventoryGuest], tuple[bool, str]]
-"""Returns whether a guest passes the filters, and why that is undecided, or an empty text."""
+"""Returns whether a guest passes the filters, and the reason if this cannot be decided."""
 
 # Errors of a site that answers, but refuses the request.
 _ALIVE = (AuthenticationError, PermissionDenied, ConfigurationError)
-# Options of the connection that do not change which VMs are shown.
+# Options of the connection that do not change the shown VMs.
 _MANNERS = frozenset({"timeout", "retries", "retry_timeout", "lock_timeout"})
 _SECRET = re.compile("password|token_secret|client_key")
 _SECRET_VARIABLE = re.compile("PASSWORD|SECRET")
-# Undecided VMs that a warning names.
+# Maximum number of undecided VMs in a warning.
 _MAX_NAMES = 5
 
 
@@ -49,8 +49,8 @@ _MAX_NAMES = 5
 class Sync:
     """The chosen guests, and the details of each by its key with the time `taken` of the request.
 
-    `read` is when each site was read last. A site that did not answer this time makes the sync
-    incomplete; its former guests that are not shown are `hidden`. Times are in seconds.
+    `read` is the time of the last reading of each site. If a site did not answer this time, the
+    sync is incomplete, and its former guests that are not shown are `hidden`. Times are in seconds.
     """
 
     guests: tuple[InventoryGuest, ...]
@@ -63,11 +63,11 @@ class Sync:
 
     @property
     def known(self) -> tuple[InventoryGuest, ...]:
-        """All guests as their sites listed them last."""
+        """All guests in the last listings of their sites."""
         return (*self.guests, *self.hidden)
 
     def for_cache(self) -> str:
-        """Return the sync as one text: Ansible's cache plugins take long for structures."""
+        """Return the sync as one text: Ansible's cache plugins are slow with structures."""
         data = {
             "form": FORM,
             "guests": [guest.variables for guest in self.guests],
@@ -90,10 +90,10 @@ class Sync:
 
     @classmethod
     def from_cache(cls, text: str, now: float) -> Sync | None:
-        """Return the sync from its text, or None when the text is not of this form.
+        """Return the sync from its text, or None if the text has another form.
 
-        Entries dated in the future are rejected: written before a clock was corrected, they would
-        stay young for years.
+        Entries dated in the future are rejected: if a clock was corrected after the write, they
+        would count as fresh for years.
         """
         try:
             data = json.loads(text)
@@ -128,8 +128,8 @@ def fingerprint(
     """Return a text that differs whenever other VMs or other details could be shown.
 
     It contains no secret. It also ignores the number of retries, the naming and grouping of hosts,
-    and the choice of the address: an old sync serves all of these. The `extra_vars` count only if a
-    filter may read them. Raises ConfigurationError for a sites file that cannot be read.
+    and the choice of the address: an old sync can be reused if these change. The `extra_vars` count
+    only if a filter may read them. Raises ConfigurationError for a sites file that cannot be read.
     """
     filters = list(map(str, options.expressions.filters))
     if filters and options.compatible_with:
@@ -181,10 +181,10 @@ def run_sync(
     *,
     refetch: bool = False,
 ) -> Sync:
-    """Return the VMs of all sites; with `stale: allow` a dead site has its VMs of the `old` sync.
+    """Return the VMs of all sites; `stale: allow` shows the VMs of a dead site from the `old` sync.
 
     `clients` and `unusable` come from `open_clients`; the clients are closed at the end. Details of
-    a VM that has not changed since the old sync are taken from there, unless `refetch`. Raises
+    a VM that has not changed are copied from the old sync, unless `refetch` is set. Raises
     FleetError for a site that cannot be read, unless the options allow it.
     """
     try:
@@ -213,7 +213,7 @@ def _sync_of(
     *,
     refetch: bool,
 ) -> Sync:
-    """Return the sync of these listings; it fetches the details that are missing."""
+    """Return the sync of these listings, and fetch the missing details for it."""
     stale, warnings = _without_answer(listings, options, old)
     guests, undecided = choose(listings, options, is_wanted)
     now = time.time()
@@ -267,7 +267,7 @@ def _without_answer(
     """Return the sites without an answer whose guests of the old sync are shown, and warnings.
 
     A site that rejects the credentials is not dead, so its old guests are not shown. Raises the
-    error of a site that must not be missing.
+    error of a site if it must be readable.
     """
     sites: set[str] = set()
     warnings: list[str] = []
@@ -315,8 +315,8 @@ def choose(
 ) -> tuple[list[InventoryGuest], list[str]]:
     """Return the chosen guests of all sites, and warnings.
 
-    Warnings are about sites without a VM, and about guests that were left out because a filter
-    could not be decided.
+    The warnings report sites without a guest, and guests that were left out because a filter could
+    not be decided.
     """
     chosen: list[InventoryGuest] = []
     undecided: list[str] = []
@@ -342,7 +342,7 @@ def choose(
 
 
 def _restored(listing: Listing) -> list[str]:
-    """Return a warning for each VM whose name, tags and groups a restore has not written yet."""
+    """Return a warning for each VM without name, tags and disks: a restore may be creating it."""
     warnings: list[str] = []
     # a large cluster has few VMs of this kind
     rows = [row for row in listing.rows if not row.get("tags") and not row.get("maxdisk")]

@@ -13,7 +13,7 @@ from .._core.errors import FleetError
 from .._kinds.words import GUESTS
 from .hosts import InventoryGuest
 
-# The bridges of a node that Proxmox VE creates; a site with no others has no VNets to look up.
+# The prefix of a node's own bridges; a site without other bridges has no VNets to look up.
 _BRIDGE = "vmbr"
 
 
@@ -23,9 +23,9 @@ def add_vnets(
     found: Mapping[str, dict[str, Any]],
     timeout: float,
 ) -> None:
-    """Add the first VNet of each guest, and its zone, to its details as C(vnet).
+    """Add the first VNet of each guest, with its zone, to its details as C(vnet).
 
-    One request for each site with a guest on another bridge than C(vmbrN). Never raises: a VNet
+    One request for each site that has a guest on another bridge than C(vmbrN). Never raises: a VNet
     that the login may not see is not added.
     """
     bridges = {guest.key: _bridges(guest, found[guest.key].get("config") or {}) for guest in guests}
