@@ -13,7 +13,7 @@ from typing import Any
 from .._resource.table import Table, Values
 from .sections import Keys, Section
 
-# Guests have their pool in the estate.
+# The estate declares the pools of guests.
 _ELSEWHERE = {"pools": ("vms",)}
 
 
@@ -84,7 +84,7 @@ def _item(value: Any) -> Any:
 
 
 def _filled(value: Any) -> Any:
-    """Return a value, None for an empty one."""
+    """Return the value, None if it is empty."""
     if value in ("", None) or value == [] or value == {}:
         return None
     return value

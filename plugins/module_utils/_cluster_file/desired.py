@@ -38,7 +38,7 @@ class DeclaredItem:
 def read_items(params: Mapping[str, Any]) -> list[DeclaredItem]:
     """Return the declared resources in the order of the sections.
 
-    Raises ValidationFailed for options that the module of a section does not have, and for a
+    Raises ValidationFailed for options that are unknown to the module of a section, and for a
     resource that is declared twice.
     """
     found: list[DeclaredItem] = []
@@ -85,7 +85,7 @@ def _require_different(items: Sequence[DeclaredItem]) -> None:
 def read_exact(params: Mapping[str, Any]) -> list[Section]:
     """Return the sections whose undeclared resources are removed.
 
-    Raises ValidationFailed for a section that the file does not have.
+    Raises ValidationFailed for a section that is missing in the file.
     """
     names = set(params.get("exact") or ())
     for name in sorted(names):

@@ -118,7 +118,7 @@ def _guests(client: Client, nodes: Collection[str]) -> list[VmRow]:
 
 
 def _read(client: Client, wanted: tuple[FirewallScope, str | int]) -> dict[str, Any] | None:
-    """Return a scope as an item, None for a scope that has only defaults, or no firewall."""
+    """Return a scope as an item, None for a scope with only defaults or without a firewall."""
     scope, name = wanted
     try:
         firewall = read_firewall(client, scope)

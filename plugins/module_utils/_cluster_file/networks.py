@@ -31,8 +31,8 @@ def edits_of_sdn(item: Options) -> list[Edit]:
 
 
 def arrange_firewall(items: Iterable[Options]) -> list[tuple[str, Options]]:
-    """Return the scopes in the order that references need: aliases and IP sets of the cluster,
-    security groups, rules, and groups that are removed.
+    """Return the scopes in the order that their references need: aliases and IP sets of the
+    cluster, security groups, rules, and removed groups.
     """
     names: list[tuple[str, Options]] = []
     groups: list[tuple[str, Options]] = []
@@ -56,7 +56,7 @@ def _has_names_beside(item: Options) -> bool:
 
 
 def edits_of_firewall(item: Options) -> list[Edit]:
-    """Return the edits for the names of a scope to which rules of others can refer."""
+    """Return the edits for the names of a scope to which rules of other scopes can refer."""
     scope = str(item["scope"])
     if scope == GROUP:
         return _edits_of_group(item)
@@ -79,7 +79,7 @@ def edits_of_firewall(item: Options) -> list[Edit]:
 
 
 def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[Edit]:
-    """Return the edits of both listings that have a name."""
+    """Return the edits of both listings that contain a name."""
     return [
         Edit((*ROOT, listing), {"name": name}, row),
         Edit((*ROOT, "refs"), {"type": kind, "name": name}, {}),
@@ -118,5 +118,5 @@ def edits_of_interfaces(item: Options) -> list[Edit]:
 
 
 def _typed(interface: Options) -> dict[str, Any]:
-    """Return the option `type`; without it, an existing interface keeps its own type."""
+    """Return the option `type`, if it is set; otherwise an existing interface keeps its type."""
     return {"type": interface["type"]} if interface.get("type") else {}

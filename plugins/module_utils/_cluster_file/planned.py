@@ -24,7 +24,7 @@ from .._core.errors import FleetError, NotFound
 from .._resource.table import Table, Values
 
 ANY = "*"
-"""A segment of the path of an edit that stands for any name."""
+"""A segment in the path of an edit that matches any name."""
 
 _RESOURCES = ("cluster", "resources")
 _TARGETS = ("cluster", "notifications", "targets")
@@ -34,9 +34,9 @@ _TARGETS = ("cluster", "notifications", "targets")
 class Edit:
     """A row of a listing that will be added, changed or, without `row`, removed.
 
-    `identity` has the properties by which the row is found; an empty one finds all rows.
-    `each_node`: the listing has a row for each node. `is_new`: the listing may not exist yet, and
-    is `empty` before the edits then.
+    `identity` contains the properties by which the row is found; an empty identity finds all rows.
+    `each_node`: the listing has a row for each node. `is_new`: the listing may not exist yet; if
+    so, its content before the edits is `empty`.
     """
 
     path: tuple[str, ...]
@@ -48,7 +48,7 @@ class Edit:
 
 
 def edited(answer: Any, edits: Iterable[Edit]) -> Any:
-    """Return the answer with the edits (pure); another answer than a listing is unchanged."""
+    """Return the answer with the edits (pure); an answer that is not a listing is unchanged."""
     if not isinstance(answer, list):
         return answer
     for edit in edits:
@@ -77,7 +77,7 @@ def _edited(rows: list[Any], edit: Edit) -> Iterator[Any]:
 
 
 def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> list[Edit]:
-    """Return the edits of the listings for a resource as it will be, None if it is removed."""
+    """Return the edits of the listings for a resource with new values, None if it is removed."""
     if table is ACL:
         return _edits_of_rights(keys["path"], values or {})
     if table.permanent:
@@ -123,7 +123,7 @@ def _row(table: Table, keys: Mapping[str, str], values: Values) -> dict[str, Any
 
 
 class _PlannedLayer(Caching):
-    """Answers from memory, with the rows as they will be."""
+    """A layer that caches answers, and applies the planned changes to them."""
 
     def __init__(self, edits: list[Edit], below: Sender) -> None:
         super().__init__(below)
@@ -157,7 +157,7 @@ def _concerns(edit: Edit, request: Request) -> bool:
 
 
 class PlannedReader(CachingReader):
-    """A client that asks each question once, cannot write, and knows the planned changes."""
+    """A client that sends each request once, cannot write, and knows the planned changes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -166,5 +166,5 @@ class PlannedReader(CachingReader):
         self._assemble(replace(client._layers, above=layer))
 
     def plan(self, edits: Iterable[Edit]) -> None:
-        """Add edits to the answers from now on."""
+        """Add edits that apply to all later answers."""
         self._edits.extend(edits)

@@ -34,10 +34,10 @@ class SectionReading:
 def read_section(
     section: Section, items: Sequence[DeclaredItem], client: Client, whole: bool = False
 ) -> SectionReading:
-    """Return the resources that the items are about; `whole`: all of the section.
+    """Return the existing resources of the items; `whole`: all resources of the section.
 
-    One request for each group of the section, and one for each item about which the listing does
-    not tell everything. Raises FleetError.
+    One request for each group of the section, and one for each item of which the listing lacks an
+    option. Raises FleetError.
     """
     table = section.table
     if table is None:
@@ -65,7 +65,7 @@ def _listed(
 
 
 def _is_listed(section: Section, item: DeclaredItem) -> bool:
-    """Return whether the listing has every option of an item; a switch of the task is not read."""
+    """Return whether the listing contains every option of an item except switches of the task."""
     table = section.table
     if table is None or table.list_is_whole:
         return True
@@ -76,8 +76,9 @@ def _is_listed(section: Section, item: DeclaredItem) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """A resource that differs, as it will be; `values` is None if it is removed. `exists` is
-    whether the cluster has it now.
+    """A resource that differs, with its new `values` (None if it is removed).
+
+    `exists`: the cluster has the resource now.
     """
 
     table: Table
@@ -87,7 +88,7 @@ class Difference:
 
 
 def find_difference(item: DeclaredItem, known: SectionReading, client: Client) -> Difference | None:
-    """Return the difference of a resource, None if it is as declared. Raises FleetError."""
+    """Return the difference of a resource, None if it equals its declaration. Raises FleetError."""
     table = item.section.table
     if table is None:
         return None

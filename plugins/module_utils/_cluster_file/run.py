@@ -47,7 +47,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[PlannedItem]:
-    """Return the plan of each resource, in the order in which they are written."""
+    """Return the plan of each resource, in the order of the writes."""
     planned: list[PlannedItem] = []
     for item, known in items_in_order(params, client):
         if isinstance(known, FleetError):
@@ -59,9 +59,9 @@ def plan_file(params: Mapping[str, Any], client: PlannedReader) -> list[PlannedI
 def items_in_order(
     params: Mapping[str, Any], client: PlannedReader
 ) -> Iterator[tuple[DeclaredItem, SectionReading | FleetError]]:
-    """Yield each resource with the reading of its section, in the order in which they are written.
+    """Yield each resource with the reading of its section, in the order of the writes.
 
-    A section is read after the resources of those before it were planned. The reading is an error
+    A section is read after the resources of earlier sections were planned. The reading is an error
     if the section cannot be read. Raises ValidationFailed.
     """
     items = read_items(params)
@@ -98,7 +98,7 @@ _UNCHANGED = Result(False, {"plan": [], "done": []})
 
 
 def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) -> PlannedItem:
-    """Return the plan of a resource; it is read by itself only if it differs from the listing.
+    """Return the plan of a resource; a resource that equals its row in the listing is not read.
 
     Raises FleetError.
     """
@@ -115,7 +115,7 @@ def plan_item(item: DeclaredItem, known: SectionReading, client: PlannedReader) 
 
 
 def _carried_out(changes: Sequence[PlannedItem], client: Client) -> Iterator[Result]:
-    """Yield the result of each change; the steps of the others are in the error of a failure."""
+    """Yield the result of each change; an error contains the steps of the changes before it."""
     done: list[str] = []
     for one in changes:
         with after_writes(done):
@@ -127,7 +127,7 @@ def _carried_out(changes: Sequence[PlannedItem], client: Client) -> Iterator[Res
 def _result(
     planned: Sequence[PlannedItem], changes: Sequence[PlannedItem], results: Sequence[Result]
 ) -> Result:
-    """Return the result of the file; `results` has the result of each change, or all previews."""
+    """Return the result of the file; `results` are the results of the changes, or all previews."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for one in changes:

@@ -71,9 +71,9 @@ def _value(name: str, exported: ExportedSection) -> Any:
 
 
 def _read(nodes: Sequence[str], client: Client, section: Section) -> ExportedSection | FleetError:
-    """Return a section, or why it cannot be read. Raises AuthenticationError.
+    """Return a section, or the error if it cannot be read. Raises AuthenticationError.
 
-    A section that this server does not support is empty, such as HA rules of Proxmox VE 8.
+    A section that this server does not support is empty, for example HA rules on Proxmox VE 8.
     """
     try:
         if section.table is not None:
@@ -154,8 +154,9 @@ def _section(name: str) -> Section:
 
 
 def _ceph_pools(nodes: Sequence[str], client: Client) -> ExportedSection:
-    """Return the replicated pools, without those that Ceph makes itself; their names begin with a
-    dot. Proxmox VE does not return the profile of an erasure-coded pool.
+    """Return the replicated pools, except pools of Ceph itself, whose names begin with a dot.
+
+    Proxmox VE does not return the profile of an erasure-coded pool.
     """
     table = on_node(POOL, require_ceph(node_with_ceph(nodes, client)))
     found = [

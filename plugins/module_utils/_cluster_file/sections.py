@@ -104,10 +104,10 @@ class Section:
     """Resources of one kind: an item has the options of the module, and `run` is its work.
 
     `keys` are the options that name a resource. With a `table` the resources are listed, with one
-    request for each of `groups`; without a table each item is read. `listed` are the options that
-    an incomplete listing has. A `built_in` resource is not removed. A resource that is declared
-    `elsewhere`, such as in an estate, is neither exported nor removed. `secret` is the name of a
-    secret that each resource has and that Proxmox VE returned once.
+    request for each of `groups`; without a table each item is read. `listed` are the options in an
+    incomplete listing. A `built_in` resource is not removed. A resource that is declared
+    `elsewhere`, for example in an estate, is neither exported nor removed. `secret` is the name of
+    a secret of each resource that Proxmox VE returns only once.
     """
 
     name: str
@@ -153,11 +153,11 @@ def _types(*types: str) -> tuple[Keys, ...]:
     return tuple({"type": one} for one in types)
 
 
-# The options by which a volume is named; a task has some of them.
+# The options that identify a volume; a task sets some of them.
 VOLUME_KEYS = ("volume", "storage", "filename", "template", "image", "src", "source_url", "node")
 
-# A resource comes after the resources that it refers to: users after realms, SDN after networks,
-# backup jobs after storages. Removals have the opposite order.
+# A resource follows the resources that it refers to: users after realms, SDN after networks,
+# backup jobs after storages. Removals have the reverse order.
 SECTIONS: tuple[Section, ...] = (
     Section("options", cluster_options_spec, partial(run, CLUSTER_OPTIONS), ()),
     _simple("realms", REALM_CONFIG, realm_spec, built_in=_named("pam", "pve")),
@@ -165,7 +165,7 @@ SECTIONS: tuple[Section, ...] = (
     _simple("groups", GROUP, group_spec),
     _of("users", USER, user_spec, run_user, built_in=_named("root@pam")),
     _of("tokens", TOKEN, token_spec, run_declared, secret="secret"),
-    # It has no table, because only root@pam may read each account.
+    # This section has no table, because only root@pam may read each account.
     Section("acme_accounts", acme_account_spec, partial(run, ACME_ACCOUNT), ("name",)),
     _simple("acme_plugins", ACME_PLUGIN, acme_plugin_spec, built_in=_named("standalone")),
     Section("nodes", node_spec, run_node, ("node",)),

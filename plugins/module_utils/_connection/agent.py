@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 PART = 40 * 1024
-"""Bytes of a file that one request writes: 53.3 KiB in base64."""
+"""Bytes of a file in one write request: 53.3 KiB in base64."""
 _AT_ONCE = 256  # parts of a file in the guest
 _LONGEST = 64 * 1024  # characters of a script
 _KEPT = 16  # MiB
@@ -40,7 +40,7 @@ _KEPT = 16  # MiB
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status, or 128 and the number of the signal that ended it."""
+    """The output and exit status of a command; 128 plus the number if a signal ended it."""
 
     status: int
     out: bytes
@@ -51,7 +51,7 @@ class Agent:
     """The guest agent of a VM."""
 
     def __init__(self, client: Client, place: GuestPlace, timeout: float) -> None:
-        """Talk to the agent of that VM; a command has `timeout` seconds."""
+        """Use the agent of this VM; a command may run for `timeout` seconds."""
         self._client = client
         self._place = place
         self._timeout = timeout
@@ -63,8 +63,9 @@ class Agent:
         self._client.write("POST", *path, attempted=f"Could not reach VM {self._place.vmid}")
 
     def run(self, command: str, stdin: bytes | None = None) -> Ended:
-        """Run a command in the shell of the guest. Raises FleetError if it could not be run, or if
-        its result is lost.
+        """Run a command in the shell of the guest.
+
+        Raises FleetError if it could not be run, or if its result is lost.
         """
         if not stdin:
             return self._run(with_input(command))
@@ -80,7 +81,7 @@ class Agent:
 
     @contextmanager
     def _directory(self) -> Iterator[str]:
-        """Make a directory in the guest, and remove it."""
+        """Create a directory in the guest, and remove it at the end."""
         answer = self._require(self._run(make_directory()))
         directory = answer.out.decode().strip()
         try:
@@ -91,7 +92,7 @@ class Agent:
                 self._run(remove_directory(directory))
 
     def _fill(self, directory: str, path: str, blocks: Iterable[bytes], mode: int) -> None:
-        """Write a file by way of a directory with its parts: a request replaces a whole file."""
+        """Write a file from parts in a directory, because a request replaces a whole file."""
         self._require(self._run(ascii_script(begin_file(path, mode))))
         number = 0
         for block in blocks:
@@ -127,8 +128,10 @@ class Agent:
         return ended
 
     def _run(self, script: str) -> Ended:
-        """Run a script of ASCII characters. A script is the input of the shell, so that the request
-        has one word of a command line, which each version of PVE reads alike.
+        """Run a script of ASCII characters.
+
+        The script is the input of the shell: the command line has only one word, which each version
+        of PVE parses in the same way.
         """
         if len(script) > _LONGEST:
             raise ApiError(
@@ -183,9 +186,9 @@ class Agent:
 def bytes_of(text: Any) -> bytes:
     """Return the bytes of an output (pure).
 
-    PVE decodes the base64 of the agent to bytes, and its JSON has each byte as the character of
-    that number (qemu-server: QemuServer/Agent.pm, qemu_exec_status). A character above 255 shows
-    that the text was decoded on the way.
+    PVE decodes the base64 of the agent to bytes, and its JSON contains each byte as the character
+    with this number (qemu-server: QemuServer/Agent.pm, qemu_exec_status). A character above 255
+    shows that the text was already decoded.
     """
     characters = str(text or "")
     try:

@@ -26,17 +26,17 @@ def enter(vmid: int, command: str, *, become: bool) -> str:
 
 
 def was_moved(status: int, err: bytes) -> bool:
-    """Return whether the node does not have the container, so that nothing was run."""
+    """Return whether the container is not on the node; if so, nothing was run."""
     return status != 0 and bool(_GONE.search(err))
 
 
 def is_stopped(status: int, err: bytes) -> bool:
-    """Return whether the container does not run, so that nothing was run."""
+    """Return whether the container is stopped; if so, nothing was run."""
     return status != 0 and bool(_STOPPED.search(err))
 
 
 def address_of(node: str, given: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the address for SSH to a node: the given one, else the cluster's own, else its name.
+    """Return the address for SSH to a node: from `given`, else from the cluster, else its name.
 
     `rows` are the answer to C(GET /cluster/status), empty if the user may not read it.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WantedGuest:
-    """The guest of a connection, as options and inventory describe it.
+    """The guest of a connection, described by options and inventory.
 
     `vmid` is None if only the name is known. `name` is empty if only the VMID is known. `node` is
     its node in the inventory, or an empty text.
@@ -42,7 +42,7 @@ class WantedGuest:
 
     @property
     def label(self) -> str:
-        """How messages call the guest."""
+        """The guest in messages."""
         number = "" if self.vmid is None else f" {self.vmid}"
         name = f" '{self.name}'" if self.name else ""
         return f"{self.kind.noun}{number}{name}"
@@ -55,7 +55,7 @@ class WantedGuest:
 
 @dataclass(frozen=True)
 class GuestPlace:
-    """The guest, and the node on which it is now."""
+    """The guest, and its present node."""
 
     kind: Kind
     vmid: int
@@ -68,19 +68,19 @@ class GuestPlace:
 
 
 def find_place(client: Client, wanted: WantedGuest) -> GuestPlace:
-    """Return the place of the guest: one request if it is on the node that the inventory names, two
-    if it was moved since.
+    """Return the place of the guest.
 
-    Its own configuration is read, not only the listing, which may show another guest under its VMID
-    for ten seconds. Raises FleetError if there is no such guest, if it has another name, or if it
-    belongs to another tenant.
+    One request if it is on its node in the inventory, otherwise two or three. Its configuration is
+    read, because the listing may show another guest under its VMID for ten seconds. Raises
+    FleetError if there is no such guest, if it has another name, or if it belongs to another
+    tenant.
     """
     _require_tenant(wanted, client.connection.require_tenant)
     if wanted.vmid is not None and wanted.node:
         try:
             return _checked(client, wanted, wanted.vmid, wanted.node)
         except (NotFound, ConfigurationError, NetworkError, NodeUnhealthy):
-            pass  # it was moved or removed, or its node is down: the listing says which
+            pass  # it was moved or removed, or its node is down: the listing shows which
     rows = client.get("cluster", "resources", type="vm", attempted=wanted.attempted)
     row = _chosen(rows, wanted)
     return _checked(client, wanted, int(row["vmid"]), str(row["node"]))
@@ -136,7 +136,7 @@ def _is_named(row: Mapping[str, Any], wanted: WantedGuest) -> bool:
 
 
 def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> GuestPlace:
-    """Return the place after a look at the configuration of the guest."""
+    """Return the place of the guest after a check of its configuration."""
     path = wanted.kind.path(node, vmid, "config")
     config = client.get(*path, attempted=wanted.attempted)
     name = wanted.kind.name_in(config)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 
 CHUNK = 1024 * 1024
-"""Bytes of a file that one command reads."""
-# The exit status of timeout(1) for the same, and the line behind the output of a killed command.
+"""Bytes of a file in one read command."""
+# The exit status of timeout(1) at a time limit, and the line after the output of a killed command.
 _TIMED_OUT = 124
 _KILLED = "pve.fleet-command-timeout"
 
@@ -17,7 +17,7 @@ _KILLED = "pve.fleet-command-timeout"
 def ascii_script(command: str) -> str:
     """Return a script of ASCII characters that runs a command.
 
-    PVE encodes the input of a command with a function that accepts bytes only, so it dies of other
+    PVE encodes the input of a command with a function that accepts only bytes and fails for other
     characters (qemu-server: Agent.pm, qemu_exec).
     """
     if command.isascii():
@@ -27,7 +27,7 @@ def ascii_script(command: str) -> str:
 
 
 def _octal(byte: int) -> str:
-    """Return a byte as printf(1) reads it between single quotes."""
+    """Return a byte in the form that printf(1) reads between single quotes."""
     if 32 <= byte < 127 and byte not in b"\\'":
         return chr(byte)
     return f"\\0{byte:03o}"
@@ -41,12 +41,12 @@ def with_input(command: str, file: str | None = None) -> str:
 
 def limited(command: str, seconds: int) -> str:
     """Return a script that runs a command with the script's standard input, and kills it and its
-    children after some seconds; `was_killed` recognizes that.
+    children after `seconds`; `was_killed` recognizes this.
 
-    A shell gives a command in the background an empty input, except by another descriptor. The
-    guard looks once a second, so that it does not outlive the command. It ignores TERM while it
-    kills, because the script ends it as soon as the command is dead. Without setsid(1), only the
-    command itself is killed.
+    A shell gives a background command an empty input unless another descriptor passes the input.
+    The guard checks once a second, so that it does not outlive the command. It ignores TERM while
+    it kills, because the script ends the guard as soon as the command is dead. Without setsid(1),
+    only the command itself is killed.
     """
     return f"""exec 3<&0
 setsid=
@@ -73,22 +73,22 @@ exit {_TIMED_OUT}"""
 
 
 def was_killed(status: int, err: bytes) -> bool:
-    """Return whether a command of `limited` was killed because its time was over."""
+    """Return whether a command of `limited` was killed at its time limit."""
     return status == _TIMED_OUT and err.rstrip().endswith(_KILLED.encode())
 
 
 def make_directory() -> str:
-    """Return a command that makes a directory for the agent's user only, and prints its path."""
+    """Return a command that creates a directory for the agent's user only, and prints its path."""
     return "umask 077 && mktemp -d /tmp/.pve-fleet.XXXXXXXXXX"
 
 
 def remove_directory(path: str) -> str:
-    """Return a command that removes a directory that `make_directory` made."""
+    """Return a command that removes a directory of `make_directory`."""
     return f"rm -rf {shlex.quote(path)}"
 
 
 def begin_file(path: str, mode: int) -> str:
-    """Return a command that makes an empty file with a mode, before there is anything to read."""
+    """Return a command that creates an empty file with a mode, before it has any content."""
     quoted = shlex.quote(path)
     return f": > {quoted} && chmod {mode:04o} {quoted}"
 

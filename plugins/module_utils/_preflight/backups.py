@@ -19,7 +19,7 @@ from .needs import Question, Subjects, Version, questions
 
 BackedUp = Mapping[str, Sequence[str]]
 """The guests of an estate with the option C(backup), by the storage of their job. Guests that the
-estate takes out of the jobs are under an empty text.
+estate removes from the jobs are under an empty text.
 """
 
 _TASK = "backup_job"
@@ -35,7 +35,7 @@ def estate_secrets(arguments: Mapping[str, Any]) -> set[str]:
 
 
 def read_backups(params: Mapping[str, Any]) -> BackedUp:
-    """Return the guests of O(estate) with the option C(backup), their own or inherited.
+    """Return the guests of O(estate) with the option C(backup), set for the guest or inherited.
 
     Empty if the estate leaves the jobs to another run. Raises FleetError for a mistake in the
     estate.

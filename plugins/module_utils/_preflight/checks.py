@@ -14,7 +14,7 @@ from .._core.errors import FleetError
 from .._kinds.words import label_of
 from .needs import Held, Question, holds
 
-# Only that the storage is there is checked.
+# The value of C(content) with which only the existence of the storage is checked.
 ANY_CONTENT = "any"
 
 PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 class NamedVm(NamedTuple):
-    """A name that the user gave, with its row of the listing, or the error of the search."""
+    """A name from the options, with its row of the listing, or the error of the search."""
 
     name: str
     row: VmRow | None
@@ -73,7 +73,7 @@ def version_row(version: str, found: tuple[int, int], minimum: str) -> Row:
 
 
 def quorum_row(quorate: bool | None, reason: str) -> Row:
-    """Return whether the cluster has a quorum; `reason` says why that is not known (None)."""
+    """Return whether the cluster has a quorum; `reason` explains an unknown quorum (None)."""
     if quorate is None:
         step = "Give the caller Sys.Audit on / to check this"
         return row("quorum", "cluster", UNKNOWN, reason, step, required=False)
@@ -88,8 +88,8 @@ def node_rows(
 ) -> list[Row]:
     """Return whether each wanted node is online.
 
-    Without wanted nodes all are checked, and none is required. A node in maintenance is reported,
-    but never counts as a failure: it still works, though not for long.
+    Without wanted nodes all nodes are checked, and none is required. A node in maintenance is
+    reported, but never counts as a failure: it still works, though not for long.
     """
     existing = ", ".join(sorted(states)) or "no node that the caller may see"
     required = bool(wanted)
@@ -113,10 +113,10 @@ def node_rows(
 def storage_rows(
     cluster: ClusterState, wanted: Iterable[Mapping[str, Any]], nodes: Sequence[str]
 ) -> list[Row]:
-    """Return whether each storage is available for its content, on each node that is named.
+    """Return whether each storage is available for its content, on each named node.
 
-    An item of `wanted` has `name`, `content` and `node`. Without a node in it or in `nodes`, one
-    node of the cluster with the storage is enough.
+    An item of `wanted` has `name`, `content` and `node`. If neither the item nor `nodes` names a
+    node, one node of the cluster with the storage is enough.
     """
     rows = []
     for item in wanted:
@@ -158,8 +158,8 @@ def bridge_rows(
 ) -> list[Row]:
     """Return whether each node has each bridge.
 
-    `answers` are the bridges by node, None for a node that does not answer; that is a check of its
-    own, and `reasons` says why, by node.
+    `answers` are the bridges by node, None for a node that does not answer; a check of its own
+    reports this node. `reasons` are the reasons by node.
     """
     rows = []
     for bridge in dict.fromkeys(wanted):
@@ -201,7 +201,8 @@ def privilege_rows(
 ) -> list[Row]:
     """Return whether the caller has the privileges that the tasks need.
 
-    `held` are the caller's privileges by path; `reasons` says why a path could not be read.
+    `held` are the caller's privileges by path; `reasons` are the errors of paths that could not be
+    read.
     """
     rows = []
     for question in requested:
@@ -223,7 +224,7 @@ def privilege_rows(
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return the rows as aligned lines of text; rows that need an action have their next step."""
+    """Return the rows as aligned lines of text, with the next step of rows that need an action."""
     marks = {PASS: "PASS", FAIL: "FAIL", UNKNOWN: "????", SKIPPED: "----"}
     check_width = max((len(one["check"]) for one in rows), default=0)
     subject_width = max((len(one["subject"]) for one in rows), default=0)

@@ -56,14 +56,13 @@ _CREATES = "container_create"  # the task that uses files of templates
 
 Version = tuple[int, int]
 Find = Callable[..., "VmRow | None"]
-"""Returns the VM of a VMID or a name, given as keywords."""
+"""Returns the VM with a VMID or a name, given as keywords."""
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the table of checks; a failed check is a row and raises nothing.
 
-    Nothing is written, in check mode or out of it. Raises ValidationFailed for options that no
-    cluster could meet.
+    Nothing is written. Raises ValidationFailed for options that no cluster could meet.
     """
     params = {**params, "storages": _storages(params)}
     _validate(params)
@@ -85,7 +84,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the items of O(storages). Raises ValidationFailed that names each wrong item."""
+    """Return the items of O(storages). Raises ValidationFailed with the name of each wrong item."""
     spec = storages_item_spec()
     items: list[dict[str, Any]] = []
     causes: list[str] = []
@@ -172,7 +171,7 @@ def _parse_version(text: str) -> Version:
 def _checks(
     params: Mapping[str, Any], backups: BackedUp, client: Client, version: Version
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Return the rows of everything that needs the listing of the cluster, and the tenant's
+    """Return the rows of all checks that need the listing of the cluster, and the tenant's
     unfinished VMs.
     """
     read = PartialRead(client)
@@ -221,8 +220,8 @@ def _checks(
 def _template_files(
     params: Mapping[str, Any], client: Client, cluster: ClusterState, templates: list[NamedVm]
 ) -> tuple[list[NamedVm], list[FoundFile], list[Row]]:
-    """Return the templates that are or must be guests, the files of other templates, and the rows
-    of the other templates, found or not.
+    """Return the templates that are or must be guests, the files of the other templates, and the
+    rows of these, found or not.
 
     One request for each storage with container templates, if a template is not a guest.
     """
@@ -239,7 +238,7 @@ def _template_files(
 
 
 def _is_guest(one: NamedVm, params: Mapping[str, Any]) -> bool:
-    """Return whether a template is a guest, or must be one: no task uses the files of templates."""
+    """Return whether a template is a guest, or must be one because no task uses template files."""
     if one.row is not None or one.error is not None or whole_number(one.name) is not None:
         return True
     return _CREATES not in tasks_of(_given(params, "tasks"))
@@ -276,7 +275,7 @@ def _subjects(
 def _node_states(
     read: PartialRead, cluster: ClusterState, members: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return `online` or `offline` by node; the cluster's membership comes before the listing."""
+    """Return `online` or `offline` by node; the membership has precedence over the listing."""
     online = {name: node.online for name, node in cluster.nodes.items()}
     for name, member in members.items():
         online[name] = member["online"]
@@ -290,8 +289,9 @@ def _node_states(
 def _bridges(
     params: Mapping[str, Any], read: PartialRead, states: Mapping[str, str]
 ) -> tuple[list[Row], set[str]]:
-    """Return the rows of the bridges, on the online nodes among the named nodes, or of all; and the
-    VNets among the bridges.
+    """Return the rows of the bridges on the online nodes, and the VNets among the bridges.
+
+    If nodes are named, only these are checked.
     """
     wanted = _given(params, "bridges")
     if not wanted:
@@ -319,7 +319,7 @@ def _zones(read: PartialRead, vnets: set[str]) -> dict[str, str]:
 def _find_all(
     client: Client, cluster: ClusterState, terms: Sequence[str], find: Find
 ) -> tuple[list[NamedVm], ClusterState]:
-    """Return the VM of each name or VMID, and the cluster state with the names read for it."""
+    """Return the VM of each name or VMID, and the cluster state with the names read for this."""
     found: list[NamedVm] = []
     for term in terms:
         is_vmid = whole_number(term) is not None
@@ -335,7 +335,7 @@ def _find_all(
 
 
 def _find_term(find: Find, cluster: ClusterState, term: str) -> VmRow | None:
-    """Return the VM that a VMID or a name means. Raises Conflict for an ambiguous name."""
+    """Return the VM with a VMID or a name. Raises Conflict for an ambiguous name."""
     number = whole_number(term)
     if number:
         return find(cluster, vmid=number, name=None)
@@ -343,7 +343,7 @@ def _find_term(find: Find, cluster: ClusterState, term: str) -> VmRow | None:
 
 
 def _find_any(cluster: ClusterState, *, vmid: int | None, name: str | None) -> VmRow | None:
-    """Return the VM, or else the template, of that VMID or name."""
+    """Return the VM, or else the template, with this VMID or name."""
     found = find_vm(cluster, vmid=vmid, name=name)
     return found or find_template(cluster, vmid=vmid, name=name)
 
@@ -372,7 +372,7 @@ def _pool_row(read: PartialRead, cluster: ClusterState, pool: str) -> Row:
 
 
 def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[str, ...]:
-    """Return the storages that take disks, or else the storages for images and other sources of
+    """Return the storages for disks, or otherwise the storages for images and other sources of
     disks.
     """
     names: dict[str, None] = {}
@@ -387,7 +387,7 @@ def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[s
 def _privileges(client: Client, requested: Sequence[Question]) -> list[Row]:
     """Return the rows of the caller's privileges.
 
-    One request for each path, because only PVE knows which privileges it inherits.
+    One request for each path, because only PVE knows the privileges that a path inherits.
     """
     paths = {question.path: None for question in requested}
     if any(question.instead for question in requested):

@@ -39,7 +39,7 @@ NEVER: Version = (999, 0)
 class Need:
     """Privileges on one kind of object: all of them are needed, or any of them (`any_of`).
 
-    `instead` are privileges on the whole datacenter that are enough as well. `until` is the first
+    `instead` are privileges on the whole datacenter that are sufficient too. `until` is the first
     version without the need.
     """
 

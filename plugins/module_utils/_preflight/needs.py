@@ -37,10 +37,10 @@ Held: TypeAlias = "Mapping[str, int | None] | None"
 
 @dataclass(frozen=True)
 class Subjects:
-    """The objects that the tasks will work on, as VMIDs and names; an empty field means any object.
+    """The objects of the tasks, as VMIDs and names; an empty field means any object.
 
-    `zones` has the zone of each VNet among `bridges`. Of the `unfound` kinds objects were named,
-    but none was found: these kinds cannot be checked.
+    `zones` contains the zone of each VNet among `bridges`. `unfound` are kinds of which objects
+    were named, but none was found: these kinds cannot be checked.
     """
 
     vms: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class Question:
 
 
 def tasks_of(names: Sequence[str]) -> list[str]:
-    """Return the tasks behind the names of tasks and modules, each once (pure)."""
+    """Return the tasks with these names and the tasks of these modules, each once (pure)."""
     found: list[str] = []
     for name in names:
         found += MODULES.get(name, (name,))
@@ -104,7 +104,7 @@ def merged(found: Iterable[Question]) -> list[Question]:
 
 
 def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
-    """Return the questions of one need, without its task."""
+    """Return the questions of one need, without the task."""
     groups: list[tuple[str, ...]] = [(privilege,) for privilege in need.privileges]
     if need.any_of:
         groups = [need.privileges]
@@ -124,7 +124,7 @@ def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
     return found
 
 
-# The path of all objects of a kind: a privilege there counts if it propagates.
+# The path above all objects of a kind: a privilege on it counts if it propagates.
 _PATH_ABOVE = {
     VM: "/vms",
     NEW_VM: "/vms",
@@ -138,7 +138,7 @@ _PATH_ABOVE = {
     MAPPINGS: "/mapping",
     REALMS: "/access/realm",
 }
-# The path of a kind of which there is only one object.
+# The path of a kind with a single object.
 _PATH = {
     ROOT: "/",
     ACCESS: "/access",
@@ -149,7 +149,7 @@ _PATH = {
 
 
 def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
-    """Return the ACL paths of a kind, each with whether privileges must propagate from it."""
+    """Return the ACL paths of a kind, and for each whether its privileges must propagate."""
     networks = [f"{subjects.zones.get(name, _LOCAL)}/{name}" for name in subjects.bridges]
     named: Mapping[str, tuple[str, Sequence[object]]] = {
         VM: ("/vms", subjects.vms),
@@ -173,7 +173,7 @@ def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
 
 
 def holds(question: Question, held: Held, everywhere: Held = None) -> bool:
-    """Return whether the privileges held on the path, or those held `everywhere`, are enough."""
+    """Return whether the privileges on the path, or the privileges `everywhere`, are sufficient."""
     effective = _effective(held, question.below)
     missing = [name for name in question.privileges if name not in effective]
     if not missing:
@@ -188,7 +188,7 @@ def holds(question: Question, held: Held, everywhere: Held = None) -> bool:
 def _effective(held: Held, below: bool) -> set[str]:
     """Return the privileges that count on a path, or `below` it.
 
-    The value of a privilege is 1 if it propagates to paths below, and else 0.
+    The value of a privilege is 1 if it propagates to paths below, otherwise 0.
     """
     found: set[str] = set()
     for name, propagates in (held or {}).items():

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 def find_orphans(
     params: Mapping[str, Any], client: Client, cluster: ClusterState
 ) -> tuple[list[Row], list[dict[str, Any]]]:
-    """Return a row of the table for each unfinished part, and the same as module tidy lists it.
+    """Return a row of the table for each unfinished part, and these parts in the form of module
+    tidy.
 
-    None of them is required: an unfinished VM does not hinder the others.
+    No row is required: an unfinished VM does not affect other VMs.
     """
     tenant = params["tenant"]
     prefix = params["tenant_prefix"]

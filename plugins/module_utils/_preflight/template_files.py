@@ -23,8 +23,8 @@ _STEP = (
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A template that the user named, with its newest file: its volume and its storage, and the
-    nodes that have it, None for all.
+    """A template that the user named, with its newest file: the volume, the storage, and the nodes
+    with this file (None for all).
     """
 
     name: str
@@ -34,7 +34,7 @@ class FoundFile:
 
 
 def find_file(name: str, contents: Contents) -> FoundFile | None:
-    """Return the newest file that a name or a volume means, as module container chooses it."""
+    """Return the newest file with a name or a volume, like module container."""
     fitting: list[tuple[TemplateFile, StorageRow]] = []
     for storage, row_of_file in contents.volumes:
         file = TemplateFile(str(row_of_file["volid"]), None if storage.shared else storage.node)
@@ -50,7 +50,7 @@ def find_file(name: str, contents: Contents) -> FoundFile | None:
 
 
 def file_rows(found: Iterable[FoundFile], nodes: Sequence[str]) -> list[Row]:
-    """Return whether each of `nodes`, or else any node, has each file."""
+    """Return whether each of `nodes` has each file; without `nodes`, any node is enough."""
     rows = []
     for one in found:
         having = "all nodes" if one.nodes is None else ", ".join(sorted(one.nodes))
