@@ -61,7 +61,7 @@ from ..plugin_utils._report.page import drill_page_of
 
 
 def drill_html(record: Any, title: str = "Restore drills") -> str:
-    """Return the page of a record, marked so that Ansible takes nothing in it for a template."""
+    """Return the page of a record, marked so that Ansible reads nothing in it as a template."""
     if not isinstance(record, Mapping) or record.get("version") != VERSION:
         raise AnsibleFilterError(
             f"pve.fleet.drill_html needs a record of pve.fleet.drill_record of version {VERSION}."

@@ -83,7 +83,7 @@ def drill_record(
     previous: str = "",
     checks: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return the record, marked so that Ansible takes nothing in it for a template."""
+    """Return the record, marked so that Ansible reads nothing in it as a template."""
     if not isinstance(results, list) or not all(isinstance(row, Mapping) for row in results):
         raise AnsibleFilterError("pve.fleet.drill_record needs a list of guests of a drill.")
     texts = {str(vmid): str(message) for vmid, message in (checks or {}).items()}

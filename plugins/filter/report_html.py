@@ -57,7 +57,7 @@ from ..plugin_utils._report.page import page_of
 
 
 def report_html(report: Any, title: str = "Fleet report") -> str:
-    """Return the page of a report, marked so that Ansible takes nothing in it for a template."""
+    """Return the page of a report, marked so that Ansible reads nothing in it as a template."""
     if not isinstance(report, Mapping) or report.get("version") != VERSION:
         raise AnsibleFilterError(
             f"pve.fleet.report_html needs a report of pve.fleet.report_info of version {VERSION},"

@@ -104,7 +104,7 @@ class LookupModule(LookupBase):
                 yield from _refusal(self._value(given, name))
         if "tenant_settings" in given and "tenant_name" in given:
             tenant = str(self._value(given, "tenant_name"))
-            # The role says by itself that no tenant is named.
+            # The role itself reports an empty tenant name.
             if tenant:
                 yield from _refusal({tenant: self._value(given, "tenant_settings")})
 

@@ -89,7 +89,8 @@ def _is_alone(text: str, names: set[str], beside: set[str]) -> bool:
 
 
 def _shown(text: str, names: set[str]) -> str:
-    """Return how a message names an -e; only a file is shown in full, because other values may be
-    secret.
+    """Return an option -e for messages.
+
+    Only a file is shown in full, because other values may be secret.
     """
     return f"-e {text}" if text.startswith("@") else f"-e with {', '.join(sorted(names))}"

@@ -87,7 +87,7 @@ class LookupModule(LookupBase):
     ) -> list[Any]:
         """Return the facts of each VM.
 
-        Raises AnsibleLookupError with one line that names the next step.
+        Raises AnsibleLookupError with one line that contains the next step.
         """
         self.set_options(var_options=variables, direct=options)
         connection = {name: self.get_option(name) for name in connection_spec()}
@@ -104,10 +104,9 @@ class LookupModule(LookupBase):
             raise AnsibleLookupError(f"{error.message} ({error.category})") from None
 
     def _owner(self, name: str, given: Mapping[str, Any]) -> str:
-        """Return an option that the inventory has too, from the inventory's sources, or an empty
-        text.
+        """Return an option from the same sources as the inventory, or an empty text.
 
-        Raises ValidationFailed if it is given without a value: VMs of every tenant would be found.
+        Raises ValidationFailed if it is set to a blank value: VMs of every tenant would be found.
         """
         value = self.get_option(name)
         if value is None and name not in given:

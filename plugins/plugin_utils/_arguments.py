@@ -19,18 +19,18 @@ from ansible.module_utils.common.parameters import remove_values
 from ..module_utils._core.arguments.options import every_refusal
 from ..module_utils._entry.module import Entry
 
-# the place of the error in a failed module's result, so that failed_when and texts find it there
+# Moves the error in the result of a failed module to the place where failed_when finds it.
 try:
     from ansible._internal._errors._captured import AnsibleModuleCapturedError as captured
 except ImportError:
     captured = None
 
-_PROFILE = "legacy"  # the profile of a module that declares no other
+_PROFILE = "legacy"  # the profile of a module that declares none
 
 
 @dataclass(frozen=True, repr=False)
 class Checked:
-    """Arguments as a module has them after its checks: values, secrets, warnings and an error."""
+    """Arguments after the checks of a module: values, secrets, warnings and an error."""
 
     params: dict[str, Any]
     secrets: frozenset[str] = frozenset()
@@ -53,9 +53,9 @@ def as_a_module_returns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> dict[str, Any]:
-    """Return data as it arrives at the other side.
+    """Return data in the form in which the other side receives it.
 
-    Ansible-core 2.19 and later have a format for each direction.
+    Since version 2.19, ansible-core has a format for each direction.
     """
     plain: dict[str, Any]
     if hasattr(formats, "Direction"):
@@ -68,9 +68,9 @@ def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> di
 
 
 def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool = True) -> Checked:
-    """Return the arguments checked by the module's own specification.
+    """Return the arguments, checked with the module's own specification.
 
-    `name` is the module's in messages.
+    `name` is the name of the module in messages.
     """
     checks: dict[str, Any] = dict(entry.checks)
     found = ArgumentSpecValidator(entry.whole_spec, **checks).validate(dict(arguments))

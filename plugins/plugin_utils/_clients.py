@@ -24,14 +24,14 @@ Key = tuple[Connection, tuple[tuple[str, str], ...]]
 
 
 class _PooledClient(NamedTuple):
-    """A client, and when it was last returned, in seconds of the clock."""
+    """A client, and the time of its last return, in seconds of the clock."""
 
     client: Client
     returned: float
 
 
 class Clients:
-    """The clients of one process. A process that was forked from it starts without any."""
+    """The clients of one process. A process that is forked from it starts without clients."""
 
     def __init__(
         self, clock: Clock | None = None, create: Callable[[Connection], Client] = Client
@@ -45,8 +45,8 @@ class Clients:
     def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Client]:
         """Lend a client for this connection. After an error it is closed and not lent again.
 
-        `environment` are the variables that the task sets: TLS reads variables too, so connections
-        differ by them.
+        `environment` are the variables that the task sets. TLS reads variables too, so a client is
+        reused only if they are the same.
         """
         self._forget_others()
         key = (connection, tuple(sorted(environment.items())))
@@ -61,11 +61,11 @@ class Clients:
             self._pool.pop(oldest).client.close()
 
     def _take(self, key: Key) -> Client | None:
-        """Return the client that is kept for this connection, if there is one."""
+        """Return the kept client for this connection, if there is one."""
         pooled = self._pool.pop(key, None)
         if pooled is None:
             return None
-        pooled.client.requests.clear()  # the record is one of a task
+        pooled.client.requests.clear()  # each task has its own record
         if self._clock.monotonic() - pooled.returned > LONGEST_IDLE:
             pooled.client.close()
         return pooled.client

@@ -20,7 +20,7 @@ _AT_THE_START = ("PYTHON", "LD_", "DYLD_", "OPENSSL_")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """The circumstances that decide on which side a task runs.
+    """The circumstances that decide whether a task runs in the controller's process.
 
     `connection` is the name of the connection plugin. `interpreter` is the Python that is set for
     the task, or an empty text. `environment` are the variables that the task sets.
@@ -64,7 +64,7 @@ def is_own_python(interpreter: str, own: str = sys.executable) -> bool:
     if not interpreter or interpreter.startswith("auto"):
         return True
     found = shutil.which(interpreter) or interpreter
-    # Two names in one directory may be one program (python, python3); two environments never are.
+    # Two names in one directory may be one program (python, python3), but not in two environments.
     found_directory = os.path.realpath(os.path.dirname(found))
     own_directory = os.path.realpath(os.path.dirname(own))
     if found_directory != own_directory:
@@ -76,7 +76,7 @@ def tracebacks_are_results() -> bool:
     """Return whether a module would put the traceback of an unexpected error into its result."""
     try:
         from ansible.module_utils._internal import _traceback
-    except ImportError:  # before ansible-core 2.19 always
+    except ImportError:  # before ansible-core 2.19 it always does
         return True
     event = _traceback.TracebackEvent.ERROR
     return bool(_traceback.is_traceback_enabled(event))

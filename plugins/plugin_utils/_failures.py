@@ -27,8 +27,9 @@ def is_read(task: Any) -> bool:
 
 
 def shortened(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a failed result with few rows of each long list in it and in its error. A warning
-    counts the other rows.
+    """Return a failed result in which each long list, also in its error, has only a few rows.
+
+    A warning counts the other rows.
     """
     own = _short_lists(result)
     short = {**result, **own}
@@ -46,7 +47,7 @@ def shortened(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short_lists(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the printed rows of each long list: of the failures if the rows say which failed."""
+    """Return the printed rows of each long list: only failed rows, if any are marked as failed."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for name, rows in _long(values).items():
         failures = [row for row in rows if row.get("failed")]

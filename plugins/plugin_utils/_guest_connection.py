@@ -28,7 +28,7 @@ BLOCK = 1024 * 1024
 
 
 class GuestConnection(ConnectionBase):
-    """A connection to a guest that is found by way of the API."""
+    """A connection to a guest that is found through the API."""
 
     has_pipelining = True
     has_tty = False
@@ -113,7 +113,7 @@ def require_success(attempted: str, status: int, err: bytes) -> None:
 
 
 def save(path: str, chunks: Iterator[bytes]) -> None:
-    """Write a local file, which only its owner can read, chunk by chunk."""
+    """Write a local file chunk by chunk; only its owner can read it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "wb") as stream:
         for chunk in chunks:
@@ -121,5 +121,5 @@ def save(path: str, chunks: Iterator[bytes]) -> None:
 
 
 def text_of(path: Any) -> str:
-    """Return a path, which Ansible gives as text or bytes, as text."""
+    """Return a path as text; Ansible passes text or bytes."""
     return os.fsdecode(path)

@@ -33,16 +33,16 @@ try:  # load heavy modules once, before the workers are forked
 
     from ..module_utils._api.http import transport
 except ImportError:
-    LIBRARIES_ARE_HERE = False  # a module reports which one is missing
+    LIBRARIES_ARE_HERE = False  # a module reports the missing library
 else:
     LIBRARIES_ARE_HERE = bool(proxmoxer.core and requests and transport)
-# loads Ansible's formats, once as well
+# load Ansible's formats once, too
 _arguments.as_a_module_returns(_arguments.as_a_module_gets({}))
 
 display = Display()
 
-# The interpreter of localhost without an inventory. Ansible sets this variable itself, over any
-# other value.
+# The interpreter of localhost without an inventory. Ansible itself sets this variable and
+# overrides any other value.
 _PLAYBOOK_PYTHON = "{{ ansible_playbook_python }}"
 
 
@@ -57,7 +57,7 @@ class InProcess(ActionBase):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the result of the task, found by either way."""
+        """Return the result of the task, from this process or from a module."""
         variables = task_vars or {}
         result = super().run(tmp, variables)
         host = variables.get("inventory_hostname")
@@ -74,25 +74,25 @@ class InProcess(ActionBase):
         return self._printed(self._with_differences(merge_hash(result, found)))
 
     def _printed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result, without most rows if the task failed and they are only printed."""
+        """Return the result; a failed result that is only printed loses most of its rows."""
         if not result.get("failed") or display.verbosity or _failures.is_read(self._task):
             return result
         return _failures.shortened(result)
 
     def _hide(self, found: dict[str, Any]) -> None:
-        """Treat a task that returns a secret like a task with C(no_log), whether it says so or not.
+        """Treat a task that returns a secret like a task with C(no_log), even if this is not set.
 
-        A registered variable still has the secret.
+        A registered variable still contains the secret.
         """
         if any(found.get(key) for key in self.ENTRY.returned_secrets):
-            self._task.no_log = True  # up to ansible-core 2.18 the result has it from here
+            self._task.no_log = True  # up to ansible-core 2.18, the result takes no_log from here
             found["_ansible_no_log"] = True
 
     def _with_differences(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result.
 
-        If the task failed, print its differences, which Ansible leaves out then. Ansible prints
-        them itself with `failed_when: false`.
+        If the task failed, print its differences, because Ansible does not print them for a failed
+        task. With `failed_when: false`, Ansible prints them itself.
         """
         hidden = (not self._task.diff, self._task.no_log, self._task.failed_when == [False])
         if any(hidden):
@@ -114,7 +114,7 @@ class InProcess(ActionBase):
         return found
 
     def _pass_on_counting(self) -> None:
-        """Let a module on another host count its requests too, if the controller does."""
+        """Make a module on another host count its requests too, if the controller counts them."""
         if not os.environ.get(COUNTING):
             return
         given = list(self._task.environment or ())
@@ -163,7 +163,7 @@ class InProcess(ActionBase):
         return _interrupted.reported(notes, str(self._task.action), _host(variables))
 
     def _watched(self, client: Client, variables: Mapping[str, Any]) -> Client:
-        """Return the client, which shows progress if this task wants it."""
+        """Return the client; it shows progress if that is enabled for this task."""
         if not self._is_watched(variables):
             return client
         watcher = _progress.Watcher(client, display.display, _host(variables))
@@ -184,7 +184,7 @@ class InProcess(ActionBase):
         return failed
 
     def _why_a_module(self, variables: dict[str, Any], environment: Mapping[str, str]) -> str:
-        """Return why a process of its own is needed, or an empty text."""
+        """Return why the task needs a process of its own, or an empty text."""
         delegated = variables.get("ansible_delegated_vars") or {}
         place = variables
         if self._task.delegate_to:
@@ -202,16 +202,14 @@ class InProcess(ActionBase):
         return _eligibility.why_a_module(circumstances)
 
     def _interpreter(self, variables: Mapping[str, Any], place: Mapping[str, Any]) -> str:
-        """Return the interpreter that is set for the place of the task, or an empty text."""
+        """Return the interpreter that is set for the host of the task, or an empty text."""
         setting = constants.config.get_config_value("INTERPRETER_PYTHON", variables=place)
-        if setting == _PLAYBOOK_PYTHON:  # most often, and to template it takes half a millisecond
+        if setting == _PLAYBOOK_PYTHON:  # the usual case; a template would take half a millisecond
             return str(variables.get("ansible_playbook_python", sys.executable))
         return str(self._templar.template(setting) or "")
 
     def _becomes_another(self) -> bool:
-        """Return whether Ansible would run a command of this task as another user, by its own
-        rule.
-        """
+        """Return whether Ansible's own rule runs a command of this task as another user."""
         if not getattr(self._connection, "become", None):
             return False
         if constants.BECOME_ALLOW_SAME_USER:
@@ -221,9 +219,7 @@ class InProcess(ActionBase):
         return login_user != become_user or not login_user
 
     def _environment(self) -> dict[str, str]:
-        """Return the variables that the keyword `environment` of play, block and task sets,
-        templated.
-        """
+        """Return the templated variables of the keyword `environment` of play, block and task."""
         found: dict[str, Any] = {}
         self._compute_environment_string(found)
         return {str(name): str(value) for name, value in found.items()}
@@ -235,7 +231,7 @@ class InProcess(ActionBase):
         return _progress.is_wanted(setting, os.environ)
 
     def _setting(self, variables: Mapping[str, Any], name: str, in_environment: str) -> bool | None:
-        """Return a switch: the variable, else the environment, else None."""
+        """Return the value of a switch: from the variable, else from the environment, else None."""
         value = None
         if name in variables:
             value = self._templar.template(variables[name])
@@ -247,14 +243,14 @@ class InProcess(ActionBase):
 
 
 def _host(variables: Mapping[str, Any]) -> str:
-    """Return the host that the task is for."""
+    """Return the host of the task."""
     return str(variables.get("inventory_hostname", ""))
 
 
 def _repeats_arguments(variables: Mapping[str, Any]) -> bool:
     """Return whether results repeat the arguments of their task.
 
-    A matter of choice since ansible-core 2.21.
+    Since ansible-core 2.21, this is a setting.
     """
     setting = "INJECT_INVOCATION"
     if setting not in constants.config.get_configuration_definitions():
@@ -264,7 +260,7 @@ def _repeats_arguments(variables: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def _set(environment: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables while the task runs, as a process of its own would have them."""
+    """Set environment variables while the task runs, as in a process of its own."""
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:

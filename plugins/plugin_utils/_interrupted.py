@@ -22,9 +22,9 @@ from ..module_utils._api.upid import parse_upid
 from ._progress import describe_task
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Of a long list this many entries are shown.
+# The maximum number of shown entries of a list.
 SHOWN = 100
-# This file is first imported by the process that forks the workers, as `_progress` is.
+# This file is imported before the workers are forked, like `_progress`.
 STDERR = -1
 with suppress(OSError):  # there is no standard error
     STDERR = os.dup(2)
@@ -63,7 +63,7 @@ class TaskNotes:
         self._is_complete = True
 
     def running(self) -> list[str]:
-        """Return the tasks whose end was not seen: a description and the UPID of each."""
+        """Return a description and the UPID of each task whose end was not seen."""
         found = [f"{describe_task(parse_upid(upid))}, {upid}" for upid in list(self._running)]
         for label, notes in list(self._about.items()):
             found += [f"{label}: {line}" for line in notes.running()]
@@ -97,7 +97,7 @@ def _section(title: str, entries: list[str]) -> list[str]:
 
 
 def report(notes: TaskNotes, module: str, host: str) -> str:
-    """Return the text for a task that is interrupted, an empty one if nothing was started."""
+    """Return the text about an interrupted task, empty if nothing was started."""
     lines = notes.lines()
     if not lines:
         return ""
@@ -108,9 +108,7 @@ def report(notes: TaskNotes, module: str, host: str) -> str:
 
 @contextmanager
 def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> Iterator[None]:
-    """While a task runs, let SIGINT and SIGTERM write the report before their former handlers
-    run.
-    """
+    """While a task runs, make SIGINT and SIGTERM write the report before their former handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -132,6 +130,6 @@ def reported(notes: TaskNotes, module: str, host: str, stderr: int = STDERR) -> 
 
 
 def _restore(before: dict[int, Any]) -> None:
-    """Set the handlers that were there."""
+    """Set the former handlers again."""
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -22,7 +22,7 @@ from ..module_utils._core.quantities import readable_size
 
 FIRST_AFTER = 1.5  # seconds; a shorter task needs no line
 LINE_EVERY = 1.0  # seconds, over all processes of a play
-LOG_EVERY = 3.0  # seconds between two looks at a task's log
+LOG_EVERY = 3.0  # seconds between two reads of a task's log
 LOG_PAGE = 500
 
 # Set by Ansible Automation Platform and CI, whose terminals are not interactive.
@@ -35,8 +35,8 @@ UNATTENDED = (
     "CI",
 )
 
-# This file is first imported by the process that forks the workers, which still has the terminal;
-# they lose it.
+# This file is imported before the workers are forked: that process still has the terminal, the
+# workers lose it.
 ON_A_TERMINAL = bool(sys.stdout is not None and sys.stdout.isatty())
 
 WORDS = {
@@ -67,7 +67,7 @@ _UNITS = {letter: 1024**power for power, letter in enumerate("BKMGT")}
 def is_wanted(
     setting: bool | None, environ: Mapping[str, str], on_a_terminal: bool = ON_A_TERMINAL
 ) -> bool:
-    """Return whether progress is shown: as the user set it, else on an interactive terminal."""
+    """Return whether progress is shown: the setting, else true on an interactive terminal."""
     if setting is not None:
         return setting
     return on_a_terminal and not any(environ.get(name) for name in UNATTENDED)
@@ -109,7 +109,7 @@ def describe_upload(upload: Upload, sent: int, size: int, seconds: float) -> str
 
 
 class Beat:
-    """Admits one caller for each interval, over all processes that are forked after it was made."""
+    """A limiter that admits one caller for each interval, over all processes forked later."""
 
     def __init__(self, every: float = LINE_EVERY) -> None:
         self._every = every
@@ -154,7 +154,7 @@ class Watcher:
         self._looked: dict[str, float] = {}
 
     def __call__(self, upid: str, seconds: float, status: str) -> None:
-        """Show a line if one is due. `seconds` is how long the task has been waited for."""
+        """Show a line if one is due. `seconds` is the waiting time for the task so far."""
         now = self._clock.monotonic()
         if not self._is_due(seconds, now):
             return
@@ -192,7 +192,7 @@ class Watcher:
         return self._shares.get(task.text)
 
     def _new_lines(self, task: Upid) -> list[str]:
-        """Return the lines of the log since the last look, none if it cannot be read."""
+        """Return the lines of the log since the last read, none if it cannot be read."""
         start = self._lines.get(task.text, 0)
         path = ("nodes", task.node, "tasks", task.text, "log")
         try:

@@ -13,7 +13,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils._inventory.hosts import is_harmless
 
 try:
-    # In ansible-core 2.19 and later only such texts are templates.
+    # In ansible-core 2.19 and later, only texts with this mark are templates.
     from ansible.template import trust_as_template
 except ImportError:
     trust_as_template = None
@@ -22,10 +22,10 @@ _TEMPLATE_STARTS = ("{{", "{%")
 
 
 class TrustMarker:
-    """Marks values so that Ansible reads nothing in them as a template or an expression.
+    """A function that marks values so that Ansible reads no text in them as a template.
 
     A text of harmless characters needs no mark. On ansible-core 2.19 it is trusted, so that an
-    export of the inventory shows it as a plain text. Each text is marked once and remembered.
+    export of the inventory shows it as a plain text. Each text is marked once and cached.
     """
 
     def __init__(self) -> None:
@@ -53,9 +53,7 @@ class TrustMarker:
 
 
 def trusted(value: Any) -> Any:
-    """Return the value of a variable of the operator so that Ansible reads its texts as
-    expressions.
-    """
+    """Return an operator's value with marks, so that Ansible reads its texts as expressions."""
     return _with_texts(value, _trusted_text)
 
 

@@ -34,7 +34,7 @@ _TIME = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)T(?P<clock>\d\
 
 
 def size(value: int | None) -> str:
-    """Return bytes in the largest unit of which there is one, such as C(12.5 GiB)."""
+    """Return bytes in the largest unit that fits, such as C(12.5 GiB)."""
     if value is None:
         return UNKNOWN
     return readable_size(value).replace(" ", _SPACE).replace("-", _MINUS)
@@ -63,14 +63,14 @@ def change(value: int | None) -> str:
 
 
 def change_size(value: int | None) -> str:
-    """Return the same for bytes."""
+    """Return a difference of bytes with its sign, empty for none."""
     if value is not None and value > 0:
         return f"+{size(value)}"
     return size(value) if value else ""
 
 
 def ratio(value: float) -> str:
-    """Return a factor without decimals that say nothing, such as C(4) and C(1.5)."""
+    """Return a factor without needless decimals, such as C(4) and C(1.5)."""
     return f"{value:g}"
 
 
@@ -101,7 +101,7 @@ def day(time: str | None) -> str:
 
 
 def duration(value: int | None) -> str:
-    """Return seconds in the largest unit of which there is one, such as C(3 days)."""
+    """Return seconds in the largest unit that fits, such as C(3 days)."""
     if value is None:
         return UNKNOWN
     for length, unit in _STEPS:
@@ -124,7 +124,7 @@ def measured(value: int | None) -> str:
 
 
 def ago(time: str | None, now: str) -> str:
-    """Return how long ago a time in ISO 8601 was."""
+    """Return the duration since a time in ISO 8601, such as C(3 days ago)."""
     then = seconds(time or "")
     present = seconds(now)
     if then is None or present is None:
@@ -133,7 +133,7 @@ def ago(time: str | None, now: str) -> str:
 
 
 def value(given: Any) -> str:
-    """Return the value of an option in the form that is compared."""
+    """Return the value of an option in the form in which it is compared."""
     if given is None:
         return "not set"
     if isinstance(given, str):

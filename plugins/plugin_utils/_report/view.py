@@ -11,15 +11,15 @@ from typing import Any
 from ...module_utils._report.risks import name_of
 
 Row = Mapping[str, Any]
-# Items of a risk that are shown before the rest, which is folded up.
+# The number of items of a risk that are shown; the rest is folded up.
 SHOWN = 12
 _DRIFT_CLASS = {"drifted": "warning", "missing": "warning", "unwanted": "warning"}
-# Of the line of a figure, in a picture of 100 by 24.
+# The height of the line of a figure, in a picture of 100 by 24.
 _HEIGHT = 22
 
 
 def view_of(report: Row) -> dict[str, Any]:
-    """Return the parts of the page that the report has not in this form."""
+    """Return the parts of the page that the report does not contain in this form."""
     names = _site_names(report["sites"])
     guests = [*report["vms"], *report["containers"]]
     vms = [{**vm, "anchor": f"vm-{number}"} for number, vm in enumerate(guests)]
@@ -36,7 +36,7 @@ def view_of(report: Row) -> dict[str, Any]:
 
 
 def _site_names(sites: Sequence[Row]) -> dict[str, str]:
-    """Return how the page calls each site: by its own name, or by its cluster's."""
+    """Return the name of each site on the page: its own name, or the name of its cluster."""
     names: dict[str, str] = {}
     for site in sites:
         names[site["site"]] = site["site"] or site["name"] or "the cluster"
@@ -71,7 +71,7 @@ def _tenants(report: Row) -> list[dict[str, Any]]:
 
 
 def spark(trend: Sequence[Row], kind: str) -> str:
-    """Return the points of the line of a figure over time, empty with fewer than two reports."""
+    """Return the points of a figure's line over time, empty with fewer than two reports."""
     values = [row[kind] for row in trend]
     if len(values) < 2:
         return ""
