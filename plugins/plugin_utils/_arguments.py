@@ -1,9 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Arguments and results in the controller's process: checked, worded and masked as a module's
-are.
-"""
+"""Arguments and results in the controller's process, with the checks and masks of a module."""
 
 from __future__ import annotations
 

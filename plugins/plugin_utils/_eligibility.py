@@ -1,8 +1,9 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a task can run in the controller's process (pure, except for looking up an interpreter's
-path).
+"""Decides whether a task can run in the controller's process.
+
+Pure, except the search for an interpreter's path and the read of Ansible's setting of tracebacks.
 """
 
 from __future__ import annotations

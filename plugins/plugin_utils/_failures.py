@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of a failed task that Ansible prints, all of them in one line."""
+"""Shortens the rows of a failed task, which Ansible prints in one line."""
 
 from __future__ import annotations
 

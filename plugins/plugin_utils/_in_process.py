@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The other entry to every module: the same work inside the controller's worker.
 
-A process of its own costs each task a start of Python and its imports; here they are paid once, by
-the process that forks the workers.
+A process of its own costs each task a start of Python and its imports. Here the process that forks
+the workers does both once.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cluster as it will be after the planned changes, for the checks of the resources that follow.
+"""The state of the cluster after the planned changes, for the checks of later resources.
 
 A file can create a role and give it to a user: the check of the right must know the role before
 it exists.

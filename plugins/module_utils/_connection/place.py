@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the guest of a connection, and refuses a guest that is not the one of the inventory."""
+"""Finds the guest of a connection, and refuses a guest that differs from the inventory."""
 
 from __future__ import annotations
 

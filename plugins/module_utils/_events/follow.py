@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Follow sites: read each at its interval, and hand new events over, each once."""
+"""Follow sites: read each at its interval, and deliver each new event once."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 """New and ended tasks of a node, and failed backups (pure).
 
 PVE lists the tasks of a node by their start: a task that began before the last reading and ended
-after it is found only by its start. So tasks are asked for from the start of the oldest running
-one, or from some time before the newest one if that is earlier, and known tasks are left out.
+after it is found only by its start. So each request begins at the start of the oldest running task,
+or some time before the newest task if that is earlier, and known tasks are left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _known_tasks(before: NodeTasks | None, tasks: Iterable[Task], taken: float) 
         for upid, started in _vanished(before, starts).items():
             ended[upid] = 0
             starts[upid] = started
-    # A clock of the node that was ahead for a while does not hide the tasks after it.
+    # If the node's clock was ahead for a while, later tasks must still be found.
     since = min([min(newest, int(taken)) - OVERLAP, *running.values()])
     kept = {upid: end for upid, end in ended.items() if starts[upid] >= since}
     return NodeTasks(max(0, since), running, kept)

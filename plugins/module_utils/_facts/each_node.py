@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One question to a node, or to every node of the cluster, and the nodes without an answer."""
+"""One request to a node, or to every node of the cluster, and the nodes without an answer."""
 
 from __future__ import annotations
 

@@ -192,8 +192,8 @@ def counts(vms: Iterable[Row]) -> dict[str, int]:
 def capacity(row: Row, listed: Iterable[Row], rules: CapacityRules) -> dict[str, Any]:
     """Return the resources allocated to the guests of a node, and the rest that the rules leave.
 
-    Memory is in bytes. The rest is below 0 if the rules are exceeded. The overcommit factors are
-    those of the rules: with a factor above 1, more cores can be left than the node has.
+    Memory is in bytes. The rest is below 0 if the rules are exceeded. It includes the overcommit
+    factors of the rules: with a factor above 1, more cores can be left than the node has.
     As in placement, every VM and container counts with its maximum, whether it runs or not. PVE
     lists a container without `cores` with the cores of its node (pve-container: LXC.pm, vmstatus).
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has how much of a cluster (pure)."""
+"""The figures of a cluster by tenant (pure)."""
 
 from __future__ import annotations
 

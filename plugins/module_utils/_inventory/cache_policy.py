@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the pve.fleet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which details of an earlier sync are still valid, so that they need not be fetched again (pure).
+"""Selects the details of an earlier sync that are valid and need not be fetched again (pure).
 
-No listing of PVE has the digest of a configuration, and the log of tasks does not show every change
-either: changing the options of a VM with `PUT .../config` is not a task. So a detail is valid as
+No listing of PVE contains the digest of a configuration, and the log of tasks does not show every
+change: changing the options of a VM with `PUT .../config` is not a task. So a detail is valid as
 long as the listing shows no change of its VM, and never longer than its maximum age.
 """
 

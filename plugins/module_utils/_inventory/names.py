@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Guests whose row in the cluster's listing is still wrong, and the figures from their nodes.
 
-The listing has name, template flag, power state and figures of a guest from its last statistics, by
-its VMID alone (pve-manager: PVE/API2Tools.pm, extract_vm_stats). Until pvestatd has run, within
-ten seconds, a new guest has none of them, or the values of a removed VM with the same VMID.
+The listing takes name, template flag, power state and figures of a guest from the last statistics
+of its VMID (pve-manager: PVE/API2Tools.pm, extract_vm_stats). Until pvestatd has run, within ten
+seconds, the row of a new guest contains none of them, or the values of a removed VM with the same
+VMID.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _mark(decision: GuestDecision) -> str:
 
 
 def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
-    """Move guests until none of the rest can leave; others may arrive meanwhile."""
+    """Move guests until none of the rest can leave; others may arrive in between."""
     client, wanted = work.client, work.wanted
     for _round in range(_ROUNDS):
         _record(work, evacuation)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-_PLANS = 3  # how many times guests are planned if others move them meanwhile
+_PLANS = 3  # how many times guests are planned if others move them in between
 
 
 @dataclass
@@ -130,7 +130,7 @@ def _decide(
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     """Return the decision about each guest of the record, in start order, and warnings.
 
-    If the HA manager moves a guest meanwhile, all guests are planned again.
+    If the HA manager moves a guest in between, all guests are planned again.
     """
     for _number in range(_PLANS):
         decisions, warnings = _decide_once(wanted, client, record)

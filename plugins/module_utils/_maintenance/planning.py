@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans the way of each guest that leaves a node: by the plan of module vms, within HA rules."""
+"""Plans the move of each guest that leaves a node: with the planner of module vms, by HA rules."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Samples: a name, labels and a value, each of which there is once (pure)."""
+"""Samples: a name, labels and a value; each name with its labels exists once (pure)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Samples:
         self._add(SampleKey(sample, labels_of(labels)), value)
 
     def include(self, key: SampleKey, value: float) -> None:
-        """Include a sample of an earlier file: add it to a counter, or keep a missing gauge."""
+        """Include a sample of an earlier file: add to a counter, or set a gauge without a value."""
         if FAMILIES[family_of(key.name)].is_counted:
             self._add(key, value)
         else:

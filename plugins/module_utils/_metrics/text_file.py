@@ -4,8 +4,8 @@
 
 """A file for the textfile collector of node_exporter: read, and replaced as a whole.
 
-Counters continue from run to run. A lock of the directory keeps the counts of two runs at the same
-time.
+Counters continue from run to run. A lock of the directory prevents the loss of counts if two runs
+write at the same time.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .._core.errors import FleetError
 from .._kinds.words import label_of
 from .needs import Held, Question, holds
 
-# The value of C(content) with which only the existence of the storage is checked.
+# With this content, a storage only needs to be available.
 ANY_CONTENT = "any"
 
 PASS, FAIL, UNKNOWN, SKIPPED = "pass", "fail", "unknown", "skipped"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files of container templates that tasks name: which storages have them (pure)."""
+"""The files of named container templates, and the storages that contain them (pure)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def page_of(report: Mapping[str, Any], title: str) -> str:
 
 
 def drill_page_of(record: Mapping[str, Any], title: str) -> str:
-    """Return the page of a record of drills, with the same properties."""
+    """Return the page of a record of drills, with the properties of `page_of`."""
     page = _template("drill.html.j2").render(record=record, title=title)
     return printable(page)
 
