@@ -1,4 +1,4 @@
-"""The named figures: what each means and what it is to reach (pure)."""
+"""The named figures, each with its meaning and its goal (pure)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Key:
-    """A figure by name; `limit` is what it must not fall below (`at_least`) or exceed."""
+    """A named figure; `limit` is its minimum (`at_least`) or its maximum."""
 
     part: str
     meaning: str
@@ -16,14 +16,14 @@ class Key:
     unit: str = ""
 
     def reached(self, value: float) -> bool | None:
-        """Return whether the value is good enough, or None where nothing was demanded."""
+        """Return whether the value meets the limit, or None if there is no limit."""
         if self.limit is None:
             return None
         return value >= self.limit if self.at_least else value <= self.limit
 
     @property
     def reach(self) -> str:
-        """What is demanded, in words."""
+        """The limit in words."""
         if self.limit is None:
             return "-"
         return (
@@ -32,7 +32,7 @@ class Key:
         )
 
 
-# A sync of 5,000 VMs of which this many changed; one request lists them all.
+# Number of changed VMs in a sync of 5,000 VMs; one request lists all of them.
 CHANGED = 50
 
 KEYS: dict[str, Key] = {
@@ -195,7 +195,7 @@ KEYS: dict[str, Key] = {
     "backup100_over_bound": Key(
         "backup100",
         "100 guests backed up by one task backup: its time divided by the bound of one"
-        " backup a node",
+        " backup at a time on each node",
         1.2,
     ),
     "restore20_over_bound": Key(
@@ -208,7 +208,7 @@ KEYS: dict[str, Key] = {
     ),
     "backup_info20000_requests": Key(
         "backup_info20000",
-        "20,000 archives on 5 storages listed: requests, one for each storage and two",
+        "20,000 archives on 5 storages listed: requests (one for each storage, and two)",
         7,
     ),
     "firewall300_writes": Key("firewall300", "300 rules of which 3 changed: writes", 3),
@@ -221,5 +221,5 @@ KEYS: dict[str, Key] = {
     "soak_grown_mib": Key(
         "soak", "2,000 tasks in one process: growth of its memory", 2, unit="MiB"
     ),
-    "soak_more_sockets": Key("soak", "2,000 tasks in one process: further open sockets", 0),
+    "soak_more_sockets": Key("soak", "2,000 tasks in one process: additional open sockets", 0),
 }

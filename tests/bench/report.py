@@ -13,25 +13,26 @@ Environment = tuple[tuple[str, str], ...]
 HEAD = """\
 # Benchmarks
 
-`make bench` measures this collection beside community.proxmox, both against the [simulated Proxmox
-VE](simulator.md) on one machine, in turns on the same state of the same server. It writes this
-page, its plot and `tests/bench/results/latest.json`. The peer comes from the PyPI package
-`ansible`, in an environment of its own with the ansible-core and the libraries of pve.fleet, so
-that only the collections differ.
+`make bench` measures this collection and its peer, community.proxmox, in turns on one machine,
+against the same state of the same [simulated Proxmox VE](simulator.md). It writes this page, its
+plot and `tests/bench/results/latest.json`. The peer comes from the PyPI package `ansible`. Its
+separate environment has the same ansible-core and libraries as pve.fleet, so only the collections
+differ.
 
-- `make bench ARGS="--only noop_loop fleet20"` measures these parts; the figures of all others stay.
+- `make bench ARGS="--only noop_loop fleet20"` measures these parts and keeps the other figures.
 - `make bench ARGS="--runs 9"` measures more often; `--report` only rewrites this page.
 
-![Times beside each other](benchmarks.svg)
+![Times of both collections](benchmarks.svg)
 """
 
 MEANING = """\
-Every figure is a median, with the lowest and the highest run beside it. The time of a task begins
-with its announcement and ends with its last result, as Ansible's callbacks see them. The column
-"play" is the time of the whole play: our plugins are imported once, before the first task; the
-peer's modules are imported in each task. The column "command" includes the start of
-`ansible-playbook`. For an inventory, the whole command is measured. A ratio divides two medians of
-task times; its range comes from pairs of runs, one directly after the other.
+Every figure is a median, followed by the lowest and the highest run. Ansible's callbacks measure
+the time of a task, from its announcement to its last result. The column "play" is the time of the
+whole play: our plugins are imported once, before the first task; the peer's modules are imported in
+each task. The column "command" includes the start of `ansible-playbook`. For an inventory, the
+whole command is measured. A ratio divides two medians of task times; its range comes from pairs of
+consecutive runs. A bound is the shortest possible time: the time of the server's tasks, divided by
+the number of tasks that run at once.
 """
 
 
@@ -53,7 +54,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def _operations(parts: Mapping[str, Any]) -> list[str]:
-    """Return the time of an operation on one VM that half and nearly all of the tasks keep."""
+    """Return the percentiles of the time of each operation on one VM."""
     if "operations" not in parts:
         return ["Not measured yet."]
     lines = [
@@ -71,7 +72,7 @@ def _operations(parts: Mapping[str, Any]) -> list[str]:
 def slices(results: Mapping[str, Any]) -> str:
     """Return the table of the ways to work on the VMs of an estate in AWX.
 
-    The rows of the part have the same ways twice: created, then unchanged; the first is a list.
+    The rows of the part contain each way twice: created, then unchanged. The first way is a list.
     """
     if "slices" not in results.get("parts", {}):
         return "Not measured yet."
@@ -90,14 +91,14 @@ def slices(results: Mapping[str, Any]) -> str:
 
 
 def _multiple(row: Mapping[str, Any], first: Mapping[str, Any]) -> str:
-    """Return the time of a row, by that of the first one."""
+    """Return the time of a row divided by the time of the first row."""
     if row is first:
         return f"1 ({_short(row['seconds']['median'])} s)"
     return f"{row['seconds']['median'] / first['seconds']['median']:.1f}"
 
 
 def lines_of(part: str, results: Mapping[str, Any]) -> list[str]:
-    """Return what a part found, for a terminal."""
+    """Return the figures of a part, for a terminal."""
     found = results["parts"][part]
     lines = [
         f"{row['what']}, {row['side']}: {_seconds(row['seconds'])}, {row['requests']} requests"
@@ -109,7 +110,7 @@ def lines_of(part: str, results: Mapping[str, Any]) -> list[str]:
 
 
 def _reach(results: Mapping[str, Any], parts: Mapping[str, Any]) -> list[str]:
-    lines = ["| figure | measured | range | reach | |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| figure | measured | range | goal | |", "| --- | --- | --- | --- | --- |"]
     for name, key in KEYS.items():
         if name not in results:
             lines.append(f"| {key.meaning} (`{name}`) | not measured | | {key.reach} | |")
@@ -153,8 +154,8 @@ def _rows(parts: Mapping[str, Any]) -> list[str]:
     lines += [
         "",
         (
-            'Fewer than five runs are in bold. "A second" is tasks, VMs or hosts a second of the'
-            " time. Processor time is"
+            'Fewer than five runs are in bold. "A second" is the number of tasks, VMs or hosts'
+            " divided by the time. Processor time is"
         ),
         (
             "measured for the whole command, without the server. Memory is measured for the largest"
@@ -179,7 +180,7 @@ def _notes(parts: Mapping[str, Any]) -> list[str]:
 
 
 def _conditions(parts: Mapping[str, Any]) -> list[str]:
-    """Return the conditions, once for all parts that were measured under the same."""
+    """Return the conditions, once for all parts that were measured under the same conditions."""
     places: dict[Environment, list[str]] = {}
     moments: dict[str, list[str]] = {}
     for name in _ordered(parts):
@@ -192,7 +193,7 @@ def _conditions(parts: Mapping[str, Any]) -> list[str]:
                 "machine",
                 (
                     f"{around['cores']} cores, {around['processor']}, {around['system']}; the"
-                    " server is on it too"
+                    " server runs on it too"
                 ),
             ),
             ("server", f"answers after {around['latency_ms']} ms; tasks take {times}"),
@@ -216,13 +217,13 @@ def _conditions(parts: Mapping[str, Any]) -> list[str]:
     if taken:
         lines.append(
             f"- other work on the machine took {min(taken):.2f} to {max(taken):.2f} cores during"
-            " the parts"
+            " the measurements"
         )
     return lines
 
 
 def _of(names: list[str], groups: Mapping[Any, list[str]]) -> tuple[tuple[str, str], ...]:
-    """Return a line with the parts, where not all of them are of the same group."""
+    """Return a line with the names of the parts, if not all parts belong to one group."""
     return (("parts", ", ".join(f"`{name}`" for name in names)),) if len(groups) > 1 else ()
 
 
@@ -253,7 +254,7 @@ def _range(figure: Mapping[str, Any]) -> str:
 
 
 def _short(value: float) -> str:
-    """Return a number with three digits that count, and none after the point from a hundred on."""
+    """Return a number with three significant digits; from 100 on, without decimals."""
     if value >= 100 or float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

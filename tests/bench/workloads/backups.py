@@ -51,8 +51,8 @@ def backup100(bench: Bench) -> Measured:
     measured = Measured([row])
     measured.keys["backup100_over_bound"] = row.seconds.scaled(1 / bound)
     measured.notes.append(
-        "Proxmox VE runs one backup at a time on a node, so that the bound is the longest of the"
-        f" nodes: the time of its tasks, {bound:g} s."
+        "Proxmox VE runs one backup at a time on a node, so the bound is the time of the tasks of"
+        f" the slowest node, {bound:g} s."
     )
     return measured
 
@@ -80,14 +80,14 @@ def restore20(bench: Bench) -> Measured:
     measured = Measured([row])
     measured.keys["restore20_over_bound"] = row.seconds.scaled(1 / bound)
     measured.notes.append(
-        f"The sources of the VMs are archives, and all are restored on one node with {SLOTS}"
-        f" slots; the bound is the time of the tasks over the slots, {bound:g} s."
+        f"All VMs are restored from archives, on one node with {SLOTS} slots; the bound is the time"
+        f" of the tasks divided by the slots, {bound:g} s."
     )
     return measured
 
 
 def backup_info20000(bench: Bench) -> Measured:
-    """Guests without a recent backup among 100, from 20,000 archives on 5 shared storages."""
+    """List guests without a recent backup among 100, from 20,000 archives on 5 shared storages."""
     with _cluster(_ARCHIVES) as simulator:
         with in_no_time(simulator):
             bench.ours.play(simulator, [_guests(_GUESTS, _NODES, vmid=_FIRST)]).expect(1)
@@ -112,7 +112,7 @@ def _guests(number: int, nodes: tuple[str, ...], vmid: int | None = None) -> dic
 
 @contextmanager
 def _cluster(archives: int = 0) -> Iterator[Simulator]:
-    """Serve the cluster of the tasks with 5 shared storages that have this many archives."""
+    """Serve the cluster of the tasks with 5 shared storages that contain this many archives."""
     content = yaml.safe_load(CLUSTER.read_text(encoding="utf-8"))
     content["storages"][0]["content"].remove("backup")
     for name in _STORAGES:

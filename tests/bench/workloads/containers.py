@@ -22,7 +22,7 @@ from tests.simulator.process import Simulator
 PEERS = "community.proxmox.proxmox"
 CT = "pve.fleet.container"
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
-# VMIDs of the containers in a made-up cluster; its VMs have those from 10000 on.
+# The first VMID of the containers in a made-up cluster; the VMIDs of its VMs begin at 10000.
 _FIRST = 50000
 
 
@@ -77,7 +77,7 @@ def container_loop(bench: Bench) -> Measured:
     measured.rows = [row_of_plays(what, side, plays, units=FEW) for side, plays in found.items()]
     measured.keys["container_loop_ratio"] = ratio(*(row.seconds for row in measured.rows[::-1]))
     measured.notes.append(
-        "The peer looks whether a container of that name is there (`update: false`); with"
+        "The peer checks whether a container of that name exists (`update: false`); with"
         " `update: true` it writes all options each time. Ours compares every option."
     )
     return measured
@@ -107,14 +107,14 @@ def container_create(bench: Bench) -> Measured:
     ]
     measured.keys["container_create_ratio"] = ratio(*(row.seconds for row in measured.rows[::-1]))
     measured.notes.append(
-        f"All on one node with {SLOTS} slots; the bound is the tasks' time over the slots:"
-        f" {bound:g} s."
+        f"All are on one node with {SLOTS} slots; the bound is the time of the tasks divided by the"
+        f" slots: {bound:g} s."
     )
     return measured
 
 
 def mixed1000(bench: Bench) -> Measured:
-    """1,000 guests, half of each kind, without a change, beside 1,000 VMs."""
+    """1,000 unchanged guests, half of each kind, compared with 1,000 unchanged VMs."""
     half = ALL // 2
     only_vms: dict[str, Any] = {"vms": desired_made_up_vms(ALL)}
     both: dict[str, Any] = {

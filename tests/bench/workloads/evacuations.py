@@ -47,10 +47,10 @@ def evacuate60(bench: Bench) -> Measured:
     measured.keys["evacuate60_over_bound"] = row.seconds.scaled(1 / bound)
     measured.notes.append(
         f"{_GUESTS} VMs run on one of {NODES} nodes, with disks on shared storage. A migration"
-        f" takes {_MIGRATION_MS / 1000:g} s however large the memory of its VM is, and {SLOTS} run"
-        " at once, which is the default of the option `parallel`. The bound is the time of the"
-        f" migrations over these slots, {bound:g} s. The time of the task includes the checks of"
-        " the cluster, the plan and the record of the evacuation."
+        f" takes {_MIGRATION_MS / 1000:g} s for any size of memory, and {SLOTS} migrations run at"
+        " once, the default of the option `parallel`. The bound is the time of the migrations"
+        f" divided by these slots, {bound:g} s. The time of the task includes the checks of the"
+        " cluster, the plan and the record of the evacuation."
     )
     return measured
 

@@ -69,8 +69,8 @@ def fleet20(bench: Bench) -> Measured:
     measured.keys["fleet20_vs_peer"] = ratio(peers, ours)
     measured.keys["fleet20_over_bound"] = ours.scaled(1 / bound)
     measured.notes.append(
-        f"All on one node with {SLOTS} slots; the bound is the tasks' time over the slots:"
-        f" {bound:g} s."
+        f"All are on one node with {SLOTS} slots; the bound is the time of the tasks divided by the"
+        f" slots: {bound:g} s."
     )
     return measured
 
@@ -120,9 +120,9 @@ def fleet100(bench: Bench) -> Measured:
     )
     measured.keys["fleet100_over_bound"] = measured.rows[0].seconds.scaled(1 / bound)
     measured.notes.append(
-        f"{NODES} nodes with {SLOTS} slots each and a template on each, because a clone's task runs"
-        " on the node of its source. The bound is the longest of the nodes: its tasks' time over"
-        f" its slots, {bound:g} s."
+        f"Each of {NODES} nodes has {SLOTS} slots and a template, because a clone's task runs on"
+        " the node of its source. The bound is the time of the tasks of the slowest node divided by"
+        f" its slots: {bound:g} s."
     )
     return measured
 
@@ -155,10 +155,10 @@ def local_images(bench: Bench) -> Measured:
     local, single = (row.seconds for row in measured.rows)
     measured.keys["clones_local_image_ratio"] = ratio(single, local)
     measured.notes.append(
-        f"{NODES} nodes with {SLOTS} slots each, and a thin pool on each. A clone copies its disk"
-        f" on the node of its source ({TASK_MS['qmclone'] / 1000:g} s in a slot). The model takes"
-        f" only {TASK_MS['default'] / 1000:g} s for the migration of a clone to its node, and no"
-        " time for its disk on the network, which favours the template of one node."
+        f"Each of {NODES} nodes has {SLOTS} slots and a thin pool. A clone copies its disk on the"
+        f" node of its source ({TASK_MS['qmclone'] / 1000:g} s in a slot). The model counts only"
+        f" {TASK_MS['default'] / 1000:g} s for the migration of a clone to its node, and no time"
+        " for its disk on the network, which favours the template of one node."
     )
     return measured
 
@@ -181,7 +181,7 @@ def _make_templates(simulator: Simulator, nodes: Sequence[str]) -> None:
 
 
 def fleet1000(bench: Bench) -> Measured:
-    """1,000 VMs in which nothing is to be changed."""
+    """1,000 unchanged VMs."""
     _need_the_module()
     vms = desired_made_up_vms(ALL)
     fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
@@ -202,13 +202,13 @@ def fleet1000(bench: Bench) -> Measured:
         per_vm = row.cpu.median * 1000 / ALL
         measured.notes.append(
             f"Processor time of the whole command: {row.cpu.median:.1f} s, that is {per_vm:.1f} ms"
-            " for a VM. Memory counts all processes, and shared pages once."
+            " per VM. Memory counts all processes, and shared pages once."
         )
     return measured
 
 
 def drift1000(bench: Bench) -> Measured:
-    """1,000 VMs compared with their estate, beside a task in which nothing is to be changed."""
+    """1,000 VMs compared with their estate, and an unchanged task for comparison."""
     vms = desired_made_up_vms(ALL)
     fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
     drift = {"name": "Ours", "pve.fleet.drift_info": {"vms": "{{ vms }}"}}
@@ -229,7 +229,7 @@ def drift1000(bench: Bench) -> Measured:
 
 
 def export1000(bench: Bench) -> Measured:
-    """1,000 VMs as an estate, beside a task in which nothing is to be changed."""
+    """1,000 VMs as an estate, and an unchanged task for comparison."""
     _need_the_module()
     vms = desired_made_up_vms(ALL)
     fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
@@ -253,7 +253,7 @@ def export1000(bench: Bench) -> Measured:
 
 
 def report1000(bench: Bench) -> Measured:
-    """A report on 1,000 VMs, written as a page, beside a run over them without a change."""
+    """A report on 1,000 VMs, written as a page, and an unchanged run for comparison."""
     vms = desired_made_up_vms(ALL)
     fleet = {"name": "Ours", FLEET: {"vms": "{{ vms }}"}}
     gather = {
@@ -313,7 +313,7 @@ def desired_made_up_vms(count: int) -> list[dict[str, Any]]:
 def must_be_there(simulator: Simulator, new: int, running: int) -> None:
     """Raise NotMeasured unless the given numbers of VMs were created and run.
 
-    Before, no VM of the cluster runs.
+    At the start, no VM of the cluster runs.
     """
     state = simulator.ask("GET", "/state")
     made = state["vms"] - NODES - 1

@@ -1,4 +1,4 @@
-"""Parts about the cluster below the VMs: an unchanged cluster file, and an upload."""
+"""Parts about the cluster itself: an unchanged cluster file, and an upload."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def file_of_120() -> dict[str, Any]:
 
 
 def cluster120(bench: Bench) -> Measured:
-    """A cluster file of 120 resources in which nothing is to be changed."""
+    """An unchanged cluster file of 120 resources."""
     content = file_of_120()
     count = sum(len(one) if isinstance(one, list) else 1 for one in content.values())
     task = {"name": "Ours", "pve.fleet.cluster": content}
@@ -110,7 +110,7 @@ def cluster120(bench: Bench) -> Measured:
 
 
 def upload1g(bench: Bench) -> Measured:
-    """An upload of 1 GiB, beside the same one by curl, each with its task, and one of 1 MiB."""
+    """Uploads of 1 GiB, by the module and by curl, each including its task, and one of 1 MiB."""
     ours, curls, small = [], [], []
     with tempfile.TemporaryDirectory(prefix="pve-fleet-upload-") as place:
         large = _sparse(Path(place) / "large.iso", GIB)
@@ -134,7 +134,7 @@ def upload1g(bench: Bench) -> Measured:
 
 
 def _sparse(file: Path, size: int) -> Path:
-    """Return the file, which has this size and no content."""
+    """Create a sparse file of this size, and return its path."""
     with file.open("wb") as stream:
         stream.truncate(size)
     return file
@@ -146,7 +146,7 @@ def _upload(file: Path) -> list[dict[str, Any]]:
 
 
 def _curl(simulator: Simulator, file: Path) -> float:
-    """Return the seconds of the same upload by curl, with its task.
+    """Return the seconds of the same upload by curl, including its task.
 
     Raises NotMeasured.
     """

@@ -12,8 +12,8 @@ from tests.bench.sides import Listed
 from tests.simulator.process import Simulator
 
 TEMPLATES = 1  # in a made-up cluster
-AT_ONCE = 10  # requests that the server serves at once where addresses are read
-GROUPS: dict[str, Any] = {}  # ours groups by tenant, tag, node, pool, status and site by itself
+AT_ONCE = 10  # requests that the server serves at once when addresses are read
+GROUPS: dict[str, Any] = {}  # ours groups by tenant, tag, node, pool, status and site by default
 ADDRESSES: dict[str, Any] = {"fetch": ["addresses"]}
 PEERS_PLAIN: dict[str, Any] = {"validate_certs": True, "exclude_nodes": True}
 PEERS_ADDRESSES: dict[str, Any] = {**PEERS_PLAIN, "want_facts": True}
@@ -24,7 +24,7 @@ PEERS_TAGS: dict[str, Any] = {
 
 
 def inv1000(bench: Bench) -> Measured:
-    """1,000 VMs as they are listed."""
+    """1,000 VMs without details."""
     measured = _beside(bench, 1000, "no details", GROUPS, PEERS_PLAIN)
     ours, peers = measured.rows
     measured.key("inv1000_requests", ours.requests)
@@ -102,7 +102,7 @@ def inv5000_addr(bench: Bench) -> Measured:
 
 
 def _addressed(bench: Bench, simulator: Simulator, vms: int, **options: Any) -> Listed:
-    """List with addresses; raises NotMeasured where a running VM has none."""
+    """List with addresses; raises NotMeasured if a running VM has no address."""
     found = bench.ours.list_inventory(simulator, {**ADDRESSES, **options}, hosts=vms + TEMPLATES)
     without = [
         name
@@ -115,7 +115,7 @@ def _addressed(bench: Bench, simulator: Simulator, vms: int, **options: Any) -> 
 
 
 def _one_tenant(bench: Bench, simulator: Simulator) -> Listed:
-    """List one tenant with addresses; raises NotMeasured where a VM of another one was asked."""
+    """List one tenant with addresses; raises NotMeasured if a VM of another tenant was queried."""
     log = bench.ours.list_inventory(
         simulator, {**ADDRESSES, "tenant": "t1"}, hosts=_members(bench, simulator, "t1")
     )
@@ -154,7 +154,7 @@ def inv5000_incremental(bench: Bench) -> Measured:
 
 
 def _change(simulator: Simulator, listed: Listed, turn: int) -> None:
-    """Restart some running VMs and move some; other ones in every turn."""
+    """Restart some running VMs and move others; choose different VMs in every turn."""
     running = sorted(
         one["proxmox_vmid"] for one in listed.hosts.values() if one["proxmox_status"] == "running"
     )

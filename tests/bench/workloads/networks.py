@@ -45,7 +45,7 @@ def firewall300(bench: Bench) -> Measured:
 
 
 def sdn50(bench: Bench) -> Measured:
-    """50 VNets that are as declared, on three nodes: each node is asked for its status."""
+    """50 unchanged VNets on three nodes; each node is queried for its status."""
     zone = {"name": "teams", "type": "vlan", "bridge": "vmbr0"}
     vnets = [
         {"name": f"net{number}", "zone": "teams", "tag": 100 + number} for number in range(VNETS)
@@ -129,6 +129,6 @@ def _view(guests: int) -> Any:
 
 
 if __name__ == "__main__":
-    # Only with this the collection can be imported by its own name.
+    # This makes the collection importable by its own name.
     importlib.import_module("tests.conftest")
     print(evaluate(int(sys.argv[1])))

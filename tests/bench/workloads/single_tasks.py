@@ -61,15 +61,15 @@ def noop_loop(bench: Bench) -> Measured:
 
 
 def process_loop(bench: Bench) -> Measured:
-    """Nothing to change, in a loop of processes: what a task costs that is asynchronous or runs on
-    another host.
+    """Nothing to change, in a loop of processes: the cost of a task that is asynchronous or runs
+    on another host.
     """
     what = f"no change, a loop of {IN_A_LOOP} processes"
     return _loop(bench, what, "process_loop_ratio", PVE_FLEET_IN_PROCESS="false")
 
 
 def _loop(bench: Bench, what: str, key: str, **environment: str) -> Measured:
-    """Return the time of a loop with nothing to change; the environment is that of Ansible."""
+    """Return the time of a loop with nothing to change, with these variables for Ansible."""
     names = [f"web-{number:02}" for number in range(IN_A_LOOP)]
     ours = {"name": "Ours", "pve.fleet.vm": ours_vm("{{ item }}"), "loop": names}
     peers = {"name": "Peer's", KVM: peers_vm("{{ item }}"), "loop": names}
@@ -116,9 +116,9 @@ OPERATIONS = 40
 
 
 def operations(bench: Bench) -> Measured:
-    """Power on, describe, reconfigure and power off, one task for each VM: how much tasks differ.
+    """Power on, describe, reconfigure and power off, one task for each VM, to see how times vary.
 
-    Memory of a stopped VM is what is reconfigured, so that both sides make one write.
+    The memory of a stopped VM is reconfigured, so both sides make one write.
     """
     names = [f"op-{number:02}" for number in range(OPERATIONS)]
     whats: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -152,8 +152,8 @@ def operations(bench: Bench) -> Measured:
                 measured.rows.append(Row(what, side.name, Figure(times), each))
     on, off = TASK_MS["qmstart"] / 1000, TASK_MS["default"] / 1000
     measured.notes.append(
-        f"{OPERATIONS} tasks each, one after the other. Of these times the server's own task takes"
-        f" {on:g} s to power on and {off:g} s to power off."
+        f"Each operation has {OPERATIONS} tasks, one after the other. The times include the"
+        f" server's own task: {on:g} s to power on and {off:g} s to power off."
     )
     return measured
 
@@ -166,7 +166,7 @@ def create(bench: Bench) -> Measured:
 
 
 def clone_start(bench: Bench) -> Measured:
-    """One VM, cloned, configured and started; the peer needs a task for each."""
+    """One VM, cloned, configured and started; the peer needs a task for each step."""
     nic = {"name": "net0", "ip": "10.20.0.11/24", "gateway": "10.20.0.1"}
     desired = {
         "name": "new",
@@ -207,7 +207,7 @@ def clone_start(bench: Bench) -> Measured:
     measured, server = _one(bench, "clone, configure, start", ours, named)
     measured.keys["clone_start_over_server"] = measured.rows[0].seconds.scaled(1 / server)
     measured.notes.append(
-        f"The server's tasks take {server:g} s: the sum of the times set for the tasks that it ran."
+        f"The server's tasks take {server:g} s: the sum of the times configured for its tasks."
     )
     return measured
 
@@ -223,8 +223,8 @@ def snapshot(bench: Bench) -> Measured:
 def _one(
     bench: Bench, what: str, ours: dict[str, Any], peers: list[dict[str, Any]]
 ) -> tuple[Measured, float]:
-    """Return the seconds that ours and the peer's tasks take from the same start, and the seconds
-    of our tasks.
+    """Return the times of our tasks and of the peer's tasks from the same initial state, and the
+    seconds that the server's own tasks take for ours.
     """
     measured = Measured()
     found: dict[Any, Any] = {bench.ours: [], bench.peer: []}

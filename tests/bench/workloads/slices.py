@@ -1,6 +1,6 @@
-"""60 VMs by jobs as AWX runs them: one task with a list, or a host for each VM in slices.
+"""60 VMs in jobs as AWX runs them: one task with a list, or a host for each VM in slices.
 
-All go through ansible-runner's transmit, worker and process, so that only the way differs.
+All jobs use ansible-runner's transmit, worker and process, so only the way differs.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass
 class Way:
-    """A way to work on the same VMs, and what was measured of it: when they are created, and when
-    nothing is to be changed.
+    """A way to manage the same VMs, with the measurements of the runs that create them and of the
+    runs that change nothing.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Way:
     unchanged: list[Took] = field(default_factory=list)
 
     def run(self, simulator: Simulator, *, changes: bool) -> Took:
-        """Run all jobs at once, from the start of the first to the end of the last.
+        """Run all jobs at once, and measure from the start of the first to the end of the last.
 
-        Raises NotMeasured where one fails, or does not change what it should.
+        Raises NotMeasured if a job fails, or changes something unexpectedly or not at all.
         """
         simulator.reset_log()
         processor, began = _processor(), time.monotonic()
@@ -65,7 +65,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Took:
-    """What a run took: seconds, seconds of processor time, and requests."""
+    """The cost of a run: seconds, seconds of processor time, and requests."""
 
     seconds: float
     processor: float
@@ -73,7 +73,7 @@ class Took:
 
 
 def slices(bench: Bench) -> Measured:
-    """60 VMs, cloned, configured and started, and then 60 VMs in which nothing is to be changed."""
+    """60 VMs cloned, configured and started, and then the same 60 VMs unchanged."""
     nodes = [f"pve{number}" for number in range(1, NODES + 1)]
     with tasks_cluster() as simulator:
         ways = _ways(bench.ours, simulator)
@@ -94,9 +94,9 @@ def slices(bench: Bench) -> Measured:
     for what, rows in (("create", create), ("noop", noop)):
         measured.key(f"hosts_{what}_requests_over_list", rows[1].requests / rows[0].requests)
     measured.notes.append(
-        f"The time of the jobs counts, from the start of ansible-runner to its end, with {FORKS}"
-        f" forks in each slice. {NODES} nodes with {SLOTS} slots each; the tasks' time over the"
-        f" slots of a node is {bound:g} s."
+        f"The time is measured from the start of ansible-runner to its end, with {FORKS} forks in"
+        f" each slice. There are {NODES} nodes with {SLOTS} slots each; the time of the tasks of"
+        f" the slowest node divided by its slots is {bound:g} s."
     )
     return measured
 
@@ -138,7 +138,7 @@ def _vms() -> list[dict[str, Any]]:
 def _job(
     directory: Path, side: Side, simulator: Simulator, hosts: list[dict[str, Any]] | None = None
 ) -> Job:
-    """Return a job with the tools of this side; where hosts are given, each is a VM."""
+    """Return a job with the tools of this side; if hosts are given, each host is a VM."""
     from tests.awx.jobs import Job  # needs ansible-runner, which not every environment has
 
     login = {

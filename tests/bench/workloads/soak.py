@@ -22,14 +22,14 @@ from tests.simulator.process import Simulator
 from tests.tools.stage import REPO
 
 RUNS = 2000
-# The first runs fill what is kept, such as compiled patterns and the pools of the allocator.
+# The first runs fill caches, such as compiled patterns and the pools of the allocator.
 WARM = 0.25
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
 class Soaked:
-    """What was measured: MiB after the first quarter and at the end, and sockets at most."""
+    """The measurements: MiB and open sockets, after the first quarter and at the end."""
 
     runs: int
     warm_mib: float
@@ -39,12 +39,12 @@ class Soaked:
 
     @property
     def grown_mib(self) -> float:
-        """By how much the memory grew from the first quarter to the end."""
+        """The growth of the memory from the first quarter to the end."""
         return self.last_mib - self.warm_mib
 
 
 def soak(runs: int = RUNS) -> Soaked:
-    """Return what many runs in a process of their own came to."""
+    """Return the measurements of many runs in a separate process."""
     command = [sys.executable, "-m", "tests.bench.workloads.soak", str(runs)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
     return Soaked(**json.loads(done.stdout.splitlines()[-1]))
@@ -60,7 +60,7 @@ def part(_bench: Any) -> Measured:
 
 
 def measure(runs: int) -> Soaked:
-    """Run tasks that change something, that change nothing and that fail, each on kept clients."""
+    """Run tasks that change something, change nothing or fail, all with pooled clients."""
     with Simulator() as simulator:
         connection = {
             "host": simulator.url,
@@ -78,7 +78,7 @@ def measure(runs: int) -> Soaked:
 
 
 def _run(connection: dict[str, Any], number: int) -> None:
-    """One run as a task in the controller's process does it; of ten, one changes and one fails."""
+    """Run the module like a task in the controller's process; of ten, one changes and one fails."""
     from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
     from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mode
     from ansible_collections.pve.fleet.plugins.modules.vm import ENTRY
@@ -104,7 +104,7 @@ def _run(connection: dict[str, Any], number: int) -> None:
 
 
 def _now() -> tuple[float, int]:
-    """Return the memory of this process in MiB, and how many sockets it has open."""
+    """Return the memory of this process in MiB, and the number of its open sockets."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     sockets = 0
@@ -117,6 +117,6 @@ def _now() -> tuple[float, int]:
 
 
 if __name__ == "__main__":
-    # Only with this the collection can be imported by its own name.
+    # This makes the collection importable by its own name.
     importlib.import_module("tests.conftest")
     print(json.dumps(asdict(measure(int(sys.argv[1])))))
