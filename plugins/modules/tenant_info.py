@@ -11,8 +11,9 @@ short_description: Gather information about tenants
 version_added: 0.1.0
 author: [pve.fleet authors (@pve-fleet)]
 description:
-  - Returns the tenants of a cluster with their pools, users, tokens, roles, rights and VMs.
-  - A tenant is found by the tag of a VM, or by a role or user with its name.
+  - Returns the tenants of a cluster with their pools, users, tokens, roles, rights, VMs and
+    containers.
+  - A tenant is found by the tag of a guest, or by a role or user with its name.
 options:
   name:
     description: Name of a tenant. By default, all tenants with a tag, a role or a user according to

@@ -70,3 +70,10 @@ def test_vm_names_the_modules_for_containers(lab: Lab) -> None:
     for source in ("golden", "700"):
         failure = refused(lab, "vm", name="copy", tenant="acme", source=source)
         assert "pve.fleet.clone or pve.fleet.container" in failure["msg"]
+
+
+def test_tenant_with_a_container_alone_is_listed(lab: Lab) -> None:
+    add_container(lab, 702, hostname="ct1", tags="tenant_umbrella")
+    (tenant,) = do(lab, "tenant_info", name="umbrella")["tenants"]
+    assert tenant["containers"] == [702]
+    assert tenant["vms"] == []

@@ -50,9 +50,9 @@ def _require_name(name: str | None) -> None:
 
 
 def tags_of(facts: TenantFacts, prefix: str) -> set[str]:
-    """Return the tags of all tenants that have a VM, a role or a user (pure)."""
+    """Return the tags of all tenants that have a guest, a role or a user (pure)."""
     found: set[str] = set()
-    for row in facts.cluster.vms.values():
+    for row in facts.cluster.guests:
         found.update(tenants_of(row.tags, prefix))
     found.update(map(_without_suffix, facts.roles))
     found.update(map(_name_of, facts.users))
