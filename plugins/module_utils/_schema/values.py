@@ -41,7 +41,7 @@ def _words(text: str) -> list[str]:
 
 
 def hotplug_features(text: str | None) -> frozenset[str]:
-    """Return the features of a C(hotplug) value; 1 or None is PVE's default, 0 is no feature."""
+    """Return the features of a C(hotplug) value; 1 or None is PVE's default, 0 means none."""
     if text == "0":
         return frozenset()
     if text is None or text == "1":
