@@ -37,11 +37,11 @@ from .upid import TaskResult
 class ServerFacts:
     """Facts about a Proxmox VE that outlive a task.
 
-    `release` is read once. `kept` is the reading that the previous task left to the next one.
+    `release` is read once. `last_reading` is a reading that a task leaves to the next one.
     """
 
     release: tuple[int, ...] | None = None
-    kept: object = None
+    last_reading: object = None
 
 
 @dataclass(frozen=True)
@@ -284,16 +284,17 @@ class Client:
             known.release = _release(str(answer.get("version") or "0"))
         return known.release
 
-    def keep(self, reading: object) -> None:
+    def leave_reading(self, reading: object) -> None:
         """Leave a reading to the next task that uses this connection, such as the next item of a
         loop.
         """
-        self._layers.known.kept = reading
+        self._layers.known.last_reading = reading
 
-    def take_kept(self) -> object:
+    def take_reading(self) -> object:
         """Return the reading that the previous task left, or None. It can be taken once."""
-        kept, self._layers.known.kept = self._layers.known.kept, None
-        return kept
+        known = self._layers.known
+        reading, known.last_reading = known.last_reading, None
+        return reading
 
     def counts(self) -> dict[str, int]:
         """Return how many requests were sent by method, for example `{"GET": 4, "POST": 1}`."""

@@ -35,14 +35,14 @@ class ClusterView:
 
         The item has changed nothing, and the state is not too old for a write.
         """
-        kept = self.client.take_kept()
-        if not isinstance(kept, ClusterState) or kept.types != frozenset(self.types):
+        reading = self.client.take_reading()
+        if not isinstance(reading, ClusterState) or reading.types != frozenset(self.types):
             return None
-        return kept if is_fresh(self.client, kept) else None
+        return reading if is_fresh(self.client, reading) else None
 
     def leave(self, cluster: ClusterState) -> None:
         """Leave the cluster state to the next item of a loop."""
-        self.client.keep(cluster)
+        self.client.leave_reading(cluster)
 
     def fresh(self, cluster: ClusterState) -> ClusterState:
         """Return the cluster state, or a new one if it is too old for a write."""
