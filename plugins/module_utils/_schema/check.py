@@ -131,6 +131,8 @@ def unknown_part(key: str, name: str, text: str, schema: Schema = QEMU) -> Refus
 
     It is None for any other sub-key.
     """
+    if find_part_refusal(key, name, text, NEWEST, schema) is None:
+        return None  # most often, and the other versions need not be checked
     if find_part_refusal(key, name, text, schema=schema):
         return None
     refusals: list[Refusal | None] = []
