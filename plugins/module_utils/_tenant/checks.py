@@ -67,7 +67,7 @@ def find_templates(tenant: Tenant, cluster: ClusterState) -> dict[str, int]:
 
 
 def _find_rows(tenant: Tenant, cluster: ClusterState, text: str) -> list[VmRow]:
-    """Return the template with a VMID, or the templates of a name except those of other tenants."""
+    """Return the template with a VMID, or the templates with a name that no other tenant owns."""
     row = find_template(cluster, vmid=whole_number(text), name=text)
     if row is None or not row.template:
         return []
