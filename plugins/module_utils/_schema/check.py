@@ -131,14 +131,12 @@ def unknown_part(key: str, name: str, text: str, schema: Schema = QEMU) -> Refus
 
     It is None for any other sub-key.
     """
-    if find_part_refusal(key, name, text, NEWEST, schema) is None:
-        return None  # most often, and the other versions need not be checked
-    if find_part_refusal(key, name, text, schema=schema):
+    refusal = find_part_refusal(key, name, text, NEWEST, schema)
+    if refusal is None or find_part_refusal(key, name, text, schema=schema):
         return None
-    refusals: list[Refusal | None] = []
-    for version in schema.by_version:
-        refusals.append(find_part_refusal(key, name, text, version, schema))
-    return _common_refusal(refusals)
+    if all(find_part_refusal(key, name, text, version, schema) for version in schema.by_version):
+        return refusal
+    return None
 
 
 def taken_by(key: str, value: Any, schema: Schema = QEMU) -> list[Version]:
