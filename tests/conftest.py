@@ -63,7 +63,7 @@ def _prepare_environment(home: Path) -> None:
         ANSIBLE_LOCALHOST_WARNING="false",
         ANSIBLE_NOCOLOR="true",
         ANSIBLE_RETRY_FILES_ENABLED="false",
-        # Modules keep compiled code below it, as for users.
+        # Tests leave the cache of the user unchanged.
         XDG_CACHE_HOME=str(home / "cache"),
     )
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
