@@ -216,7 +216,7 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._backup.make.run import run
+from ansible_collections.pve.fleet.plugins.module_utils._backup.create.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_spec
 

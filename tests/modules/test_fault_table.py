@@ -29,8 +29,8 @@ ELSEWHERE = {
         "remove",
     ): "test_quota.py, test_place_race.py, test_kinds_race.py",
     # The name of an archive has the second of the backup, so that no two runs end alike.
-    ("_backup/make/guest.py", "_take"): "test_backup.py",
-    ("_backup/make/guest.py", "_remove"): "test_backup.py",
+    ("_backup/create/guest.py", "_take"): "test_backup.py",
+    ("_backup/create/guest.py", "_remove"): "test_backup.py",
     # Before PVE 9.2, where a token cannot get another secret.
     ("_access/successor.py", "give"): "test_token.py",
     # Commands in a guest: no module writes them.

@@ -62,7 +62,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_api/task_poller.py", "_read"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_task"): ("nodes/*/tasks",),
     ("module_utils/_api/tasks.py", "find_worker"): ("nodes/*/tasks",),
-    ("module_utils/_backup/make/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
+    ("module_utils/_backup/create/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
     ("module_utils/_cluster/storages/allocation.py", "with_allocations"): ("storage",),
     ("module_utils/_cluster/restoring.py", "_look_for_restore"): (
         "nodes/*/tasks",
@@ -108,7 +108,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("connection/pct.py", "_address"): ("cluster/status",),
     ("module_utils/_access/own_loss.py", "_other_pools"): ("cluster/resources",),
     ("module_utils/_tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
-    ("module_utils/_drill/make.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
+    ("module_utils/_drill/create.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
     ("module_utils/_maintenance/carry_out.py", "_has_noout"): (),  # of a cluster with Ceph only
     # Threads of their own make these reads.
     ("module_utils/_maintenance/read.py", "read_facts"): ("cluster/options",),
@@ -123,8 +123,8 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/version",
         "nodes/*/status",
     ),
-    ("module_utils/_backup/make/guest.py", "_foreign_reason"): (),  # the text of a configuration
-    ("module_utils/_backup/make/run.py", "_offsets"): ("nodes/*/time",),
+    ("module_utils/_backup/create/guest.py", "_foreign_reason"): (),  # the text of a configuration
+    ("module_utils/_backup/create/run.py", "_offsets"): ("nodes/*/time",),
     ("module_utils/_connection/agent.py", "_run"): (),  # tests/plays/test_connections.py
     ("module_utils/_connection/place.py", "_checked"): ("nodes/*/qemu/*/config",),
     ("module_utils/_connection/place.py", "find_place"): ("cluster/resources",),

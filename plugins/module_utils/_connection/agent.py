@@ -22,7 +22,7 @@ from .place import GuestPlace
 from .shell import (
     ascii_script,
     begin_file,
-    make_directory,
+    create_directory,
     move_parts,
     remove_directory,
     with_input,
@@ -82,7 +82,7 @@ class Agent:
     @contextmanager
     def _directory(self) -> Iterator[str]:
         """Create a directory in the guest, and remove it at the end."""
-        answer = self._require(self._run(make_directory()))
+        answer = self._require(self._run(create_directory()))
         directory = answer.out.decode().strip()
         try:
             yield directory

@@ -77,13 +77,13 @@ def was_killed(status: int, err: bytes) -> bool:
     return status == _TIMED_OUT and err.rstrip().endswith(_KILLED.encode())
 
 
-def make_directory() -> str:
+def create_directory() -> str:
     """Return a command that creates a directory for the agent's user only, and prints its path."""
     return "umask 077 && mktemp -d /tmp/.pve-fleet.XXXXXXXXXX"
 
 
 def remove_directory(path: str) -> str:
-    """Return a command that removes a directory of `make_directory`."""
+    """Return a command that removes a directory of `create_directory`."""
     return f"rm -rf {shlex.quote(path)}"
 
 

@@ -18,9 +18,9 @@ from .._core.errors import FleetError
 from .._core.failures.several import Failed, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
+from .create import CopyResult, DrillContext, create_copy
 from .desired import ABSENT, CopyOrder, read_age, read_copies, read_copy_options, read_orders
 from .find import FoundCopy, find_copies, is_to_remove, remove_copy
-from .make import CopyResult, DrillContext, make_copy
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -62,10 +62,10 @@ def _start(
         )
     context = _context_of(params, client, cluster, drill, orders)
 
-    def make(order: CopyOrder) -> CopyResult:
-        return make_copy(context, order, check_mode=check_mode)
+    def create(order: CopyOrder) -> CopyResult:
+        return create_copy(context, order, check_mode=check_mode)
 
-    results = side_by_side(make, orders, copies)
+    results = side_by_side(create, orders, copies)
     failures = [Failed(one.label, one.error) for one in results if one.error is not None]
     plan = [step for one in results for step in one.plan]
     done = [step for one in results for step in one.done]

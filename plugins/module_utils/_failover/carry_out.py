@@ -15,8 +15,8 @@ from .._cluster.state import ClusterState, VmRow
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict, FleetError
 from .._core.parallel import side_by_side
+from .._drill.create import CopyResult, DrillContext, prove, restore_copy, restore_into
 from .._drill.desired import CopyOrder
-from .._drill.make import CopyResult, DrillContext, prove, restore_copy, restore_into
 from .._guest.flow.apply import apply_plan, with_view
 from .._restore.choose import Chosen
 from .._restore.run import remove_leftovers

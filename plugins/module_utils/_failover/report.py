@@ -12,7 +12,7 @@ from typing import Any
 from .._core.failures.several import Failed, failure_of_several
 from .._core.result import Result
 from .._core.times import iso
-from .._drill.make import CopyResult, DrillContext
+from .._drill.create import CopyResult, DrillContext
 from .._guest.start_order import LAST
 from .carry_out import FailoverResult, empty_result
 from .desired import DesiredFailover

@@ -104,7 +104,7 @@ def arming_of(rows: Iterable[Mapping[str, Any]]) -> Arming:
     )
 
 
-def make_plan(desired: Arming, actual: Arming) -> Plan:
+def build_plan(desired: Arming, actual: Arming) -> Plan:
     """Return the command that is needed (pure).
 
     Raises Conflict if the HA manager is disarmed with another mode: it would ignore the command.
@@ -146,11 +146,11 @@ class _HaArming(Resource[Result]):
         self.client = client
         self.timeout = timeout
         self.actual = read_arming(client)
-        self.plan = make_plan(desired, self.actual)
+        self.plan = build_plan(desired, self.actual)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         self.actual = read_arming(self.client)
-        return make_plan(self.desired, self.actual)
+        return build_plan(self.desired, self.actual)
 
     def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer; a command that still waits is queued again."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core.errors import Conflict, NotSupported, PermissionDenied
 from .._core.result import Result
-from .._resource.decide import after, compare, make_plan, read_desired
+from .._resource.decide import after, build_plan, compare, read_desired
 from .._resource.engine import apply_plan
 from .._resource.execute import after_writes
 from .._resource.protocols import Api
@@ -159,7 +159,7 @@ def _resource(
     known = state.rules if table is HA_RULE else state.resources
     desired = read_desired(table, options)
     actual = known.get(next(iter(desired.keys.values())))
-    plan = make_plan(table, desired, actual, compare(table, desired, actual))
+    plan = build_plan(table, desired, actual, compare(table, desired, actual))
     return TableResource(table, desired, client, plan, actual)
 
 

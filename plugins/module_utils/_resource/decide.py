@@ -169,7 +169,7 @@ def _pick(values: Mapping[str, Value], options: Collection[str]) -> dict[str, Va
     return {option: value for option, value in values.items() if option in options}
 
 
-def make_plan(
+def build_plan(
     table: Table, desired: DesiredResource, actual: Values | None, change: ResourceChange
 ) -> Plan:
     """Return the ordered steps and the diff.

@@ -17,7 +17,7 @@ from .._core.errors import AuthenticationError, Conflict, NotFound, PermissionDe
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .change import DesiredResource
-from .decide import COMMIT, after, commits, compare, make_plan, read_desired, read_keys
+from .decide import COMMIT, after, build_plan, commits, compare, read_desired, read_keys
 from .engine import Resource, apply_plan
 from .execute import Execution, Sent, attempted
 from .own_loss import OwnLoss, require_allowed
@@ -203,7 +203,7 @@ def plan_resource(
         reading = read_resource(table, client, desired.keys)
     actual = reading.values
     change = compare(table, desired, actual)
-    plan = make_plan(table, desired, actual, change)
+    plan = build_plan(table, desired, actual, change)
     if reading.pending and not plan.steps:
         plan = replace(plan, steps=tuple(commits(table, desired)))
     if reading.digest and table.digest:

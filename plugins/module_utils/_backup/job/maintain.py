@@ -20,7 +20,7 @@ from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied, wi
 from ..._core.shown import counted
 from ..._protection.privileges import Privileges
 from ..._resource.change import DesiredResource
-from ..._resource.decide import after, compare, make_plan
+from ..._resource.decide import after, build_plan, compare
 from ..._resource.execute import Verdict, execute
 from ..._resource.plan import Step
 from ..._resource.protocols import Api
@@ -154,7 +154,7 @@ def read_jobs(client: Api) -> Jobs:
 
 
 def _plan(job: DesiredResource, actual: Values | None) -> Any:
-    return make_plan(BACKUP_JOB, job, actual, compare(BACKUP_JOB, job, actual))
+    return build_plan(BACKUP_JOB, job, actual, compare(BACKUP_JOB, job, actual))
 
 
 def _write(client: Api, planned: Sequence[DesiredResource], jobs: Jobs, steps: list[str]) -> None:

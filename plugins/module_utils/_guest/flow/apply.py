@@ -22,9 +22,9 @@ from ..live.find import find_row, require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
+from .create import create_guest
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import Flow, GuestPlan
-from .make import create_guest
 from .place import confirm
 from .placed import Numbered
 from .report import report

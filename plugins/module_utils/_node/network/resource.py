@@ -50,7 +50,7 @@ class NodeNetwork(Resource[Result]):
         self.client = client
         self.task = task
         self.timeout = task.task_timeout
-        self._make_plan = replan
+        self._replan = replan
         self.network = network
         self.plan, self.after = replan(network)
         self._is_dirty = False  # whether this run has written something that is not in force yet
@@ -60,7 +60,7 @@ class NodeNetwork(Resource[Result]):
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Plan again after the pending changes were discarded."""
         self.network = read_network(self.client, self.task.node)
-        rest, self.after = self._make_plan(self.network)
+        rest, self.after = self._replan(self.network)
         self._is_dirty = False
         self.plan = replace(rest, steps=(*done, *rest.steps))
         return rest

@@ -14,8 +14,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.change import DesiredResource
 from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
     after,
+    build_plan,
     compare,
-    make_plan,
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.plan import Plan
@@ -35,7 +35,7 @@ def actual(
 
 def plan(known: dict[str, Any] | None, **options: Any) -> Plan:
     desired = read_desired(SHELF, {"room": "hall", "name": "s1", **options})
-    return make_plan(SHELF, desired, known, compare(SHELF, desired, known))
+    return build_plan(SHELF, desired, known, compare(SHELF, desired, known))
 
 
 def requests(found: Plan) -> list[tuple[str, str, dict[str, Any]]]:
@@ -214,7 +214,7 @@ def test_parts_of_a_field(
 ) -> None:
     known = {"letters": "a", "colour": "red"}
     desired = read_desired(SIGN, options)
-    found = make_plan(SIGN, desired, known, compare(SIGN, desired, known))
+    found = build_plan(SIGN, desired, known, compare(SIGN, desired, known))
     assert [dict(step.data) for step in found.steps] == ([sent] if sent else [])
     assert found.after == then
     assert after(SIGN, desired, known) == {**known, **then}

@@ -13,8 +13,8 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._resource.change import ResourceChange
 from ansible_collections.pve.fleet.plugins.module_utils._resource.decide import (
+    build_plan,
     compare,
-    make_plan,
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._resource.table import (
@@ -54,7 +54,7 @@ def known(books: set[Any]) -> dict[str, Any]:
 
 def sent(table: Table, actual: dict[str, Any] | None, **options: Any) -> list[tuple[str, Any]]:
     desired = read_desired(table, {**ONE, **options})
-    plan = make_plan(table, desired, actual, compare(table, desired, actual))
+    plan = build_plan(table, desired, actual, compare(table, desired, actual))
     return [(step.method, dict(step.data)) for step in plan.steps]
 
 

@@ -128,7 +128,7 @@ def find_archive(context: DrillContext, order: CopyOrder) -> Chosen:
     return chosen
 
 
-def make_copy(context: DrillContext, order: CopyOrder, *, check_mode: bool) -> CopyResult:
+def create_copy(context: DrillContext, order: CopyOrder, *, check_mode: bool) -> CopyResult:
     """Restore and start the copy of a guest, and return the result, or the result with the error.
 
     A copy that does not come up remains until the drill removes it.
