@@ -44,7 +44,7 @@ ELSEWHERE = {
     # It stops a task that another module started.
     ("_tasks/run.py", "plan_stop"): "test_task_info.py",
     # What follows a failure of another write.
-    ("_guest/create/leftover.py", "remove_left"): "test_restore.py",
+    ("_guest/create/orphan.py", "remove_orphan"): "test_restore.py",
     ("_firewall/plan.py", "_group_step"): "test_firewall.py",
     # It stands for the writes of a firewall, which are in the table.
     ("_guest/plan/steps.py", "isolate"): "test_isolation.py",

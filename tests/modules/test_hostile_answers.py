@@ -94,7 +94,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
         "nodes/*/qemu/*/snapshot",
         "nodes/*/qemu/*/config",
     ),
-    ("module_utils/_guest/create/leftover.py", "is_left"): ("nodes/*/tasks",),
+    ("module_utils/_guest/create/orphan.py", "is_orphan"): ("nodes/*/tasks",),
     ("module_utils/_guest/live/creation.py", "_is_other_finished"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/live/creation.py", "read_other_kind"): ("nodes/*/qemu/*/config",),
     ("module_utils/_sdn/read.py", "_users"): ("nodes/*/qemu/*/config",),

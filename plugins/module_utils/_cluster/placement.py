@@ -278,8 +278,8 @@ def _why_no_memory_left(
     if minimum is not None:
         free = row.memory - row.memory_used - needs.memory
         if free < minimum:
-            left, required = readable_sizes(max(free, 0), minimum)
-            return f"{left} of memory would be free, at least {required} must be"
+            free_text, required = readable_sizes(max(free, 0), minimum)
+            return f"{free_text} of memory would be free, at least {required} must be"
     return None
 
 
@@ -310,11 +310,11 @@ def why_no_room(
 
 def _why_too_full(free: int, factor: float, size: int, planned: int) -> str:
     """Return the figures of a storage that has no room; sizes in bytes."""
-    left, allowed, needed, others = readable_sizes(free, free * factor, size, planned)
-    reason = f"has {left} free, {needed} are needed"
+    free_text, allowed, needed, others = readable_sizes(free, free * factor, size, planned)
+    reason = f"has {free_text} free, {needed} are needed"
     if factor != 1:
         rule = f"x {factor:g} (storage_overcommit) = {allowed}"
-        reason = f"has {left} free {rule} for new disks, {needed} are needed"
+        reason = f"has {free_text} free {rule} for new disks, {needed} are needed"
     if planned:
         reason += f" and {others} for other VMs of this run"
     return reason
@@ -330,8 +330,8 @@ def _why_no_memory(row: NodeRow, needs: Needs, rules: PlacementRules) -> str | N
     free = row.memory - row.memory_used
     if needs.running_memory <= free:
         return None
-    left, needed = readable_sizes(max(free, 0), needs.running_memory)
-    return f"{left} of its memory are free, {needed} are needed"
+    free_text, needed = readable_sizes(max(free, 0), needs.running_memory)
+    return f"{free_text} of its memory are free, {needed} are needed"
 
 
 def require_room(

@@ -142,7 +142,7 @@ def _watch_restore(
     node, vmid = str(path[1]), int(path[3])
     config: dict[str, Any] | None = None
     restore: _Restore | None = None
-    for _left in poll(client.clock, seconds, longest=_LONGEST_PAUSE):
+    for _remaining in poll(client.clock, seconds, longest=_LONGEST_PAUSE):
         config = read_config(client, path)
         if config is None or not _is_being_written(config):
             return config, None

@@ -199,7 +199,7 @@ def status_of(options: list[Difference]) -> str:
     return DRIFTED
 
 
-def is_unfinished(planned: PlannedGuest) -> bool:
+def has_creation_marker(planned: PlannedGuest) -> bool:
     """Return whether the VM exists, but a run did not finish its creation."""
     vm_plan = planned.vm_plan
     if vm_plan is None or vm_plan.actual is None:

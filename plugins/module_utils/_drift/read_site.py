@@ -29,7 +29,7 @@ from .._tasks.read import found_in, read_removals, read_tasks
 from .._tasks.row import Task, is_of_earlier_guest
 from .changed_by import described
 from .cluster_file import add_cluster
-from .compare import add_backup, compare, is_unfinished, seems_gone, status_of
+from .compare import add_backup, compare, has_creation_marker, seems_gone, status_of
 from .ignore import Ignored, names_of
 from .model import (
     DRIFTED,
@@ -100,7 +100,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     _find_hidden(client, planner, plans, vms)
     _add_backups(client, estate, plans, vms)
     for planned, vm in zip(plans, vms, strict=True):
-        _add(reading, vm, scope.ignored, is_unfinished(planned))
+        _add(reading, vm, scope.ignored, has_creation_marker(planned))
     if scope.unlisted:
         prefix = str(estate.params.get("tenant_prefix") or PREFIX)
         _add_unlisted(reading, client, planner, plans, scope, prefix)

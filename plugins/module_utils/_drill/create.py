@@ -169,11 +169,11 @@ def restore_into(
     check_mode: bool,
 ) -> bool:
     """Restore a guest, record its steps in the result, and return whether the guest is new."""
-    made = restore_new(context.client, desired, chosen, context.archives, check_mode)
-    result.plan = list(made.values["plan"])
-    result.done = list(made.values["done"])
-    result.guest = dict(made.values["guest"] or {})
-    return made.values["placement"] is not None
+    restored = restore_new(context.client, desired, chosen, context.archives, check_mode)
+    result.plan = list(restored.values["plan"])
+    result.done = list(restored.values["done"])
+    result.guest = dict(restored.values["guest"] or {})
+    return restored.values["placement"] is not None
 
 
 def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
@@ -197,7 +197,7 @@ def _await(context: DrillContext, actual: Actual) -> str:
         request = GuestRequest(wait_for="agent", timeout=context.wait)
         wait_for_guest(context.client, actual, request)
         return AGENT
-    for _left in poll(context.client.clock, context.settle):
+    for _remaining in poll(context.client.clock, context.settle):
         _require_running(context.client, actual)
     return STARTED
 

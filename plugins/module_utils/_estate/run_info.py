@@ -37,7 +37,7 @@ from .vnets import with_networks
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_BEING_MADE = "it is being created, or a run that created it was interrupted"
+_IN_CREATION = "it is being created, or a run that created it was interrupted"
 _PARTLY = "The login has no VM.Audit on /vms: VMs that it cannot see are neither exported nor named"
 _UNREAD_NETWORKS = "The networks of tenants could not be read, and are not exported"
 _OF_MISSING = ("vmid", "name", "tenant", "node", "reason")
@@ -110,7 +110,7 @@ def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReading
         if isinstance(answer, UnreadVm):
             found.missing.append(answer)
         elif is_being_created(answer) or is_bare(answer.live):
-            found.missing.append(_unfinished(answer, choices.prefix))
+            found.missing.append(_in_creation(answer, choices.prefix))
         else:
             found.vms.append(describe(answer, around, choices))
     _add_backups(client, found)
@@ -165,7 +165,7 @@ def _add_networks(client: Client, found: ExportReadings, scope: ExportScope) -> 
     found.networks = {name: one for name, one in networks.items() if is_of_all or name in present}
 
 
-def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
+def _in_creation(actual: Actual, prefix: str) -> UnreadVm:
     """Return a VM that is being created. It is not listed, because a run would complete it."""
     tenant = ""
     for tag in tenants_of((actual.marker.tenant or "",), prefix):
@@ -175,7 +175,7 @@ def _unfinished(actual: Actual, prefix: str) -> UnreadVm:
         name=actual.name,
         tenant=tenant,
         node=actual.node,
-        reason=_BEING_MADE,
+        reason=_IN_CREATION,
         left_out=True,
         type=actual.kind.type,
     )

@@ -14,7 +14,7 @@ from .._core.parallel import side_by_side
 from .._guest.desired.isolation import own_networks, read_isolation
 from .._guest.desired.presets import NOT_STATIC
 from .._guest.export.settings import Lost
-from .._isolation.guest import left_to_do
+from .._isolation.guest import missing_isolation
 from .._tenant.network.export import ExportedNetworks
 from .model import ExportedVm
 
@@ -52,7 +52,7 @@ def _named(
         for nic, label in zip(vm.options["nics"], labels, strict=True)
     ]
     isolation = read_isolation({"tenant": vm.tenant, "tenant_prefix": prefix, "nics": nics})
-    if isolation is not None and left_to_do(client, isolation, vm.actual) is not None:
+    if isolation is not None and missing_isolation(client, isolation, vm.actual) is not None:
         lost = Lost("isolation", ", ".join(filter(None, labels)), _DIFFERS)
         return replace(vm, lost=(*vm.lost, lost))
     named = [named_nic(nic, contents) for nic in nics]

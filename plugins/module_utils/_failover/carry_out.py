@@ -19,7 +19,7 @@ from .._drill.create import CopyResult, DrillContext, prove, restore_copy, resto
 from .._drill.desired import CopyOrder
 from .._guest.flow.apply import apply_plan, with_view
 from .._restore.choose import Chosen
-from .._restore.run import remove_leftovers
+from .._restore.run import remove_orphans
 from .choose import in_groups
 from .desired import DesiredFailover
 from .guest import Restoring
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Failover:
     """The values for all guests of a run. `find_running` checks again for reasons why guests must
-    not be started here. `leftovers` are the empty VMs of failed restores.
+    not be started here. `orphans` are the empty VMs of failed restores.
     """
 
     desired: DesiredFailover
-    leftovers: Sequence[VmRow]
+    orphans: Sequence[VmRow]
     context: DrillContext
     find_running: Callable[[Sequence[Chosen]], list[str]]
 
@@ -85,7 +85,7 @@ def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
     """Execute the plan, and return the results. A failed guest does not stop the others."""
     result = FailoverResult()
     timeout = failover.desired.copies.timeout
-    result.done += remove_leftovers(failover.client, failover.leftovers, timeout)
+    result.done += remove_orphans(failover.client, failover.orphans, timeout)
     planned = {one.incoming.vmid: one for one in plan.guests}
     groups = in_groups({vmid: one.incoming.order for vmid, one in planned.items()})
     for index, vmids in enumerate(groups):

@@ -16,12 +16,12 @@ from .._drill.isolate import restore_of
 from .._drill.plan import Copying, plan_copy
 from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
-from .._guest.create.leftover import removal_summary
+from .._guest.create.orphan import removal_summary
 from .._guest.flow.flow import GuestPlan
-from .._guest.live.creation import is_unfinished
+from .._guest.live.creation import has_creation_marker
 from .._guest.model import Actual
 from .._kinds.registry import list_of
-from .._restore.run import context_of, planner_of, without_leftovers
+from .._restore.run import context_of, planner_of, without_orphans
 from .._spec.fleet import with_defaults
 from .._vm.kind import VM
 from .choose import ChosenGuests, choose, label_of
@@ -91,13 +91,13 @@ def plan_failover(
     if desired.rehearsal and not problems:
         guests, problems = _plan_copies(reader, site, desired, guests)
     require_none(problems)
-    steps = [removal_summary(VM, row.vmid, row.node) for row in site.leftovers]
+    steps = [removal_summary(VM, row.vmid, row.node) for row in site.orphans]
     steps += [step for one in guests for step in one.steps]
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
 
 
 def _view(client: Client, site: Site) -> PlanningView:
-    return PlanningView(client, without_leftovers(site.cluster, site.leftovers))
+    return PlanningView(client, without_orphans(site.cluster, site.orphans))
 
 
 def _incoming(
@@ -151,7 +151,7 @@ def _with_action(
     check_mode: bool,
 ) -> PlannedGuest:
     """Return a guest with its action, and reserve its capacity in the view. Raises FleetError."""
-    if present is not None and not is_unfinished(present):
+    if present is not None and not has_creation_marker(present):
         return plan_present(view, desired, incoming, present, check_mode=check_mode)
     plan = _restore_plan(client, view, incoming, check_mode=check_mode)
     reserve(view, plan)

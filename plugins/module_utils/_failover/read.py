@@ -27,7 +27,7 @@ from .._guest.plan.archive import archived_vmid
 from .._kinds.registry import list_of
 from .._restore.choose import Chosen, require_usable
 from .._restore.desired import read_desired as read_restore
-from .._restore.leftover import find_leftovers, find_locked
+from .._restore.orphans import find_locked, find_orphans
 from .._restore.read import with_config
 from .choose import newest_archives
 from .desired import DesiredFailover
@@ -45,7 +45,7 @@ class Site:
     sentence about each archive that cannot be used.
 
     `own_archives` are the archives on other storages of this site. `pools` are pools by tenant.
-    `leftovers` are the empty VMs of failed restores, and `locked` has a sentence about each empty
+    `orphans` are the empty VMs of failed restores, and `locked` has a sentence about each empty
     VM that only root can unlock.
     """
 
@@ -55,7 +55,7 @@ class Site:
     own_archives: tuple[Archive, ...]
     pools: Mapping[str, str]
     place: SiteNames
-    leftovers: Sequence[VmRow]
+    orphans: Sequence[VmRow]
     locked: Sequence[str]
 
 
@@ -86,7 +86,7 @@ def read_site(client: Client, desired: DesiredFailover) -> Site:
         own_archives=own,
         pools=_pools(client, owner.prefix),
         place=_place(client, cluster),
-        leftovers=find_leftovers(client, cluster, owner, own),
+        orphans=find_orphans(client, cluster, owner, own),
         locked=find_locked(client, cluster, owner, own),
     )
 

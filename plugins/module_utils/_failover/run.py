@@ -68,5 +68,5 @@ def _run(
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
         return preview(desired, plan, context)
-    result = carry_out(Failover(desired, site.leftovers, context, find_running), plan)
+    result = carry_out(Failover(desired, site.orphans, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)

@@ -160,7 +160,7 @@ class RebootSlot:
         The task of a reboot ends when the guest is off; qmeventd starts it right after
         (qemu-server: `qm cleanup`).
         """
-        return any(self._is_running() for _left in poll(self._client.clock, timeout))
+        return any(self._is_running() for _remaining in poll(self._client.clock, timeout))
 
     def _is_running(self) -> bool:
         try:

@@ -69,7 +69,7 @@ def describe(
         "node": actual.node,
         "status": actual.status,
         "power_state": power_state(actual.status),
-        "phase": phase(actual.status, actual.lock, is_unfinished=marker.building),
+        "phase": phase(actual.status, actual.lock, creation_in_progress=marker.building),
         "checked": iso(checked),
         "template": actual.template,
         "tenant": _tenant(owners, prefix),
@@ -107,13 +107,13 @@ def power_state(status: str) -> str | None:
     return _POWER.get(status, "on")  # also for a guest with an error, or in a migration
 
 
-def phase(status: str, lock: str | None, *, is_unfinished: bool = False) -> str | None:
+def phase(status: str, lock: str | None, *, creation_in_progress: bool = False) -> str | None:
     """Return Creating, Running, Stopped or Error for a VM that exists; None if its status is not
     known, for example on a node that is offline.
 
     A VM that is only planned has the phase PENDING.
     """
-    if is_unfinished or lock in _CREATING_LOCKS:
+    if creation_in_progress or lock in _CREATING_LOCKS:
         return "Creating"
     if status in _BROKEN:
         return "Error"

@@ -158,7 +158,7 @@ class _HaArming(Resource[Result]):
 
     def await_final(self) -> tuple[str, ...]:
         """Wait for the desired state. Raises TaskTimeout, and Conflict for another mode."""
-        for _left in poll(self.client.clock, self.timeout):
+        for _remaining in poll(self.client.clock, self.timeout):
             self.actual = read_arming(self.client)
             if self.actual.reaches(self.desired):
                 return ()

@@ -337,7 +337,7 @@ def choose(
                 undecided.append(guest.name or guest.substitute)
                 reasons.append(reason)
     if undecided:
-        warnings.append(_left_out(undecided, reasons[0]))
+        warnings.append(_omission_warning(undecided, reasons[0]))
     return chosen, warnings
 
 
@@ -355,7 +355,7 @@ def _restored(listing: Listing) -> list[str]:
     return warnings
 
 
-def _left_out(names: Sequence[str], reason: str) -> str:
+def _omission_warning(names: Sequence[str], reason: str) -> str:
     """Return the warning about guests for which a filter could not be decided."""
     listed = ", ".join(names[:_MAX_NAMES])
     if len(names) > _MAX_NAMES:

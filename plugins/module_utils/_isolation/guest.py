@@ -32,8 +32,8 @@ class IsolatingFlow(Flow[AnyContext]):
         isolation = context.desired.guest.isolation
         if isolation is None:
             return context
-        left = left_to_do(context.client, isolation, actual)
-        return with_isolation(context, left)
+        missing = missing_isolation(context.client, isolation, actual)
+        return with_isolation(context, missing)
 
     def isolate(self, client: Client, step: Step) -> None:
         write_isolation(client, _scope(step.data["label"], step.path), step.data)
@@ -44,7 +44,9 @@ def with_isolation(context: Any, isolation: Isolation | None) -> Any:
     return context.with_desired(context.desired.with_guest(isolation=isolation))
 
 
-def left_to_do(client: Client, isolation: Isolation, actual: Actual | None) -> Isolation | None:
+def missing_isolation(
+    client: Client, isolation: Isolation, actual: Actual | None
+) -> Isolation | None:
     """Return the isolation if the firewall of the guest differs from it, else None.
 
     A tenant without a security group is not isolated. Every user may list the groups

@@ -60,7 +60,7 @@ def await_ha(client: Client, wanted: MaintenanceOptions, vmids: set[int]) -> set
     waiting = set(vmids)
     if not waiting:
         return waiting
-    for _left in poll(client.clock, wanted.task_timeout, longest=5.0):
+    for _remaining in poll(client.clock, wanted.task_timeout, longest=5.0):
         try:
             cluster = fetch_cluster_state(client.direct(), TYPES)
         except FleetError as error:

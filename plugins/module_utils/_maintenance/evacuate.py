@@ -84,7 +84,7 @@ def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) ->
     cluster = fetch_cluster_state(client, TYPES)
     row = cluster.nodes.get(wanted.node)
     if row is not None and not row.online and not check_mode:
-        for _left in poll(client.clock, wanted.wait_timeout, longest=5.0):
+        for _remaining in poll(client.clock, wanted.wait_timeout, longest=5.0):
             if read_members(client)[1].get(wanted.node, True):
                 break
         cluster = fetch_cluster_state(client.direct(), TYPES)
@@ -93,7 +93,7 @@ def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) ->
 
 def _await_own_tasks(work: _Work) -> None:
     client, node = work.client, work.wanted.node
-    for _left in poll(client.clock, work.wanted.task_timeout, longest=5.0):
+    for _remaining in poll(client.clock, work.wanted.task_timeout, longest=5.0):
         if not own_tasks(work.facts.tasks, work.record):
             break
         work.facts = replace(work.facts, tasks=read_active(client, node))
@@ -123,8 +123,8 @@ def _late(work: _Work, evacuation: Evacuation) -> list[str]:
     wanted = work.wanted
     if not evacuation.with_action(*_LEAVING):
         return []
-    left = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
-    return find_late(wanted.windows, left, estimate(evacuation.decisions, wanted.parallel))
+    seconds = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
+    return find_late(wanted.windows, seconds, estimate(evacuation.decisions, wanted.parallel))
 
 
 def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
@@ -215,7 +215,7 @@ def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
         if work.failed and wanted.unmovable == FAIL:
             break
         evacuation = plan_evacuation(client, wanted, work.facts.ha, work.known)
-        if not _unfinished(evacuation):
+        if not _remaining_guests(evacuation):
             break
     failure = _failure(work, evacuation)
     if failure is not None:
@@ -225,7 +225,7 @@ def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
     return result_of(_progress(work, evacuation, EVACUATED, plan))
 
 
-def _unfinished(evacuation: Evacuation) -> list[GuestDecision]:
+def _remaining_guests(evacuation: Evacuation) -> list[GuestDecision]:
     """Return the guests that are on the node and can leave, or can be shut down."""
     stopping = [one for one in evacuation.with_action(STOP) if runs(one.row)]
     return [*evacuation.with_action(*MOVES, HA), *stopping]
@@ -238,7 +238,7 @@ def _failure(work: _Work, evacuation: Evacuation) -> FleetError | None:
         attempted = f"{counted(len(work.failed), 'guest')} could not leave node {node}"
         return failed(attempted, work.failed, work.decisions.values())
     reason = "it came back, or another client has moved it to the node"
-    found = [replace(one, action=STAY, why=reason) for one in _unfinished(evacuation)]
+    found = [replace(one, action=STAY, why=reason) for one in _remaining_guests(evacuation)]
     if work.wanted.unmovable == FAIL:
         found += evacuation.with_action(STAY)
     return stuck(node, found, moved=True) if found else None

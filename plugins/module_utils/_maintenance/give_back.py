@@ -86,7 +86,7 @@ def _record_of_complete(
     Raises NodeUnhealthy with the missing parts.
     """
     missing: list[str] = []
-    for _left in poll(client.clock, timeout, longest=5.0):
+    for _remaining in poll(client.clock, timeout, longest=5.0):
         try:
             record, missing = _look(wanted, client)
         except PermissionDenied:

@@ -58,14 +58,17 @@ def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
     return [f"{reason} (use its maintenance mode with ha_maintenance, or disable {option})"]
 
 
-def find_late(windows: Sequence[str], left: float | None, needed: float) -> list[str]:
-    """Return why moves of `needed` seconds do not fit into the `left` seconds of the windows."""
-    if left is None:
+def find_late(windows: Sequence[str], available: float | None, needed: float) -> list[str]:
+    """Return why moves of `needed` seconds do not fit into the windows, which have `available`
+    seconds.
+    """
+    if available is None:
         return []
-    if left == 0:
+    if available == 0:
         return [f"the time is outside of the windows {', '.join(windows)}"]
-    if needed > left:
-        return [f"the moves take about {duration(needed)}, and the window ends in {duration(left)}"]
+    if needed > available:
+        end = duration(available)
+        return [f"the moves take about {duration(needed)}, and the window ends in {end}"]
     return []
 
 

@@ -42,7 +42,7 @@ def await_running_tasks(
 ) -> None:
     """Wait for tasks of an interrupted run: bulk actions, starts and shutdowns of these guests."""
     known = {"", *map(str, vmids)}
-    for _left in poll(client.clock, limit, longest=5.0):
+    for _remaining in poll(client.clock, limit, longest=5.0):
         rows = [row for node in nodes for row in read_active(client, node)]
         own = [row for row in rows if row.get("type") in _OWN and str(row.get("id") or "") in known]
         if not own:

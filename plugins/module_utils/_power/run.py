@@ -99,7 +99,7 @@ def _carry_out(
 def _result(options: PowerOptions, work: _Work) -> Result:
     turns = work.estate.turns
     plan = [text for turn in turns for text in turn.summaries]
-    left = {one.label: one.why for one in work.estate.refused}
+    unchanged = {one.label: one.why for one in work.estate.refused}
     failure = None
     if work.stopped_at:
         number = counted(len(work.errors), "guest")
@@ -107,7 +107,7 @@ def _result(options: PowerOptions, work: _Work) -> Result:
         failure = failed(attempted, work.errors, turns)
     else:
         labels = {turn.row.vmid: turn.label for turn in turns}
-        left |= {labels[vmid]: error.message for vmid, error in work.errors.items()}
+        unchanged |= {labels[vmid]: error.message for vmid, error in work.errors.items()}
     values: dict[str, Any] = {
         "power": {
             "state": options.state,
@@ -118,7 +118,7 @@ def _result(options: PowerOptions, work: _Work) -> Result:
                 }
                 for tier in work.estate.tiers
             ],
-            "unchanged": sorted(left),
+            "unchanged": sorted(unchanged),
         },
         "report": _lines(options, work.estate),
         "plan": plan,
@@ -127,7 +127,10 @@ def _result(options: PowerOptions, work: _Work) -> Result:
     changed = bool(plan)
     if failure is not None:
         changed = bool(work.done or failure.details.get("unverified"))
-    warnings = (*work.estate.restored, *(f"{label} was left: {why}" for label, why in left.items()))
+    warnings = (
+        *work.estate.restored,
+        *(f"{label} is unchanged: {why}" for label, why in unchanged.items()),
+    )
     return Result(changed, values, _diff(options, turns), warnings, failure)
 
 

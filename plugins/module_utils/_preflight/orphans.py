@@ -13,7 +13,7 @@ from .._cluster.state import ClusterState
 from .._cluster.tenant import tenant_tag
 from .._core import validate
 from .._core.errors import FleetError
-from .._tidy.run import find_unfinished
+from .._tidy.run import find_orphaned_guests
 from .checks import FAIL, PASS, UNKNOWN, Row, row
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def find_orphans(
     tag = validate.tag(tenant_tag(tenant, prefix), "tenant")
     subject = f"tenant {tenant}"
     try:
-        found = find_unfinished(client, cluster, tag, prefix)
+        found = find_orphaned_guests(client, cluster, tag, prefix)
     except FleetError as error:
         step = error.next_step or "Try again"
         reason = error.answer or error.message

@@ -55,9 +55,9 @@ def _require_in_order(
     facts: MaintenanceFacts, found: Rebalance, wanted: MaintenanceOptions, now: datetime
 ) -> None:
     """Raise an error if the cluster is not in order, or if the moves would take too long."""
-    left = remaining(wanted.windows, now)
+    seconds = remaining(wanted.windows, now)
     needed = estimate(found.moves, wanted.parallel)
-    blockers = [*find_unrest(facts), *find_late(wanted.windows, left, needed)]
+    blockers = [*find_unrest(facts), *find_late(wanted.windows, seconds, needed)]
     if blockers:
         raise blocked("No guest was moved", blockers, "cluster not in order")
 
@@ -80,7 +80,7 @@ def _read_limits(params: Mapping[str, Any]) -> Limits:
 
 def _await_moves(client: Client, timeout: float) -> None:
     """Wait for moves of an interrupted run, or of others."""
-    for _left in poll(client.clock, timeout, longest=5.0):
+    for _remaining in poll(client.clock, timeout, longest=5.0):
         cluster = fetch_cluster_state(client.direct(), TYPES)
         if not any(row.lock == "migrate" for row in cluster.guests):
             return

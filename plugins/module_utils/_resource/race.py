@@ -71,7 +71,7 @@ def resolve_race(clock: Clock, rule: RaceRule, remove: Callable[[], None]) -> No
     the new guest gives way too.
     """
     breach: Any = None
-    for _left in poll(clock, PATIENCE):
+    for _remaining in poll(clock, PATIENCE):
         reading = rule.read()
         breach = reading.find_breach(reading.guests)
         if not breach:

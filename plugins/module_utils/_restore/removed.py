@@ -22,7 +22,7 @@ from .._tasks.read import read_removals, read_tasks
 from .._tasks.row import Task, newest_first
 from .choose import Chosen
 from .desired import DesiredRestore
-from .leftover import has_failed
+from .orphans import has_failed
 
 if TYPE_CHECKING:
     from .._api.client import Client

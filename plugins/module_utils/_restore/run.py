@@ -15,10 +15,10 @@ from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_name
 from .._cluster.view import ClusterView
 from .._core.errors import Conflict
 from .._core.result import Result
-from .._guest.create.leftover import removal_summary, remove_left
+from .._guest.create.orphan import removal_summary, remove_orphan
 from .._guest.flow.apply import apply_plan
 from .._guest.flow.flow import Flow, GuestPlan
-from .._guest.live.creation import is_unfinished
+from .._guest.live.creation import has_creation_marker
 from .._guest.live.find import find
 from .._guest.model import Actual
 from .._guest.plan.archive import require_own_archive
@@ -28,7 +28,7 @@ from .._resource.execute import after_writes
 from .choose import KINDS, Chosen
 from .desired import DesiredRestore, read_desired
 from .guest import read_guest
-from .leftover import find_leftovers, find_locked
+from .orphans import find_locked, find_orphans
 from .overwrite.run import overwrite
 from .read import find_chosen, read_all
 from .removed import find_completion
@@ -70,17 +70,17 @@ def restore_new(
 ) -> Result:
     """Remove the empty VMs of earlier restores, then restore a new guest."""
     cluster = with_names(client, fetch_cluster_state(client, {VM.type}), missing=True)
-    leftovers = find_leftovers(client, cluster, desired.owner, archives)
+    orphans = find_orphans(client, cluster, desired.owner, archives)
     locked = find_locked(client, cluster, desired.owner, archives)
     flow, context = context_of(client, desired, chosen, desired.new_name, check_mode)
     require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
     planner = planner_of(flow, chosen)
-    before = without_leftovers(context.cluster_view.now(), leftovers)
+    before = without_orphans(context.cluster_view.now(), orphans)
     guest_plan = replace(planner(context, before), plan_again=planner)
-    planned = [removal_summary(VM, row.vmid, row.node) for row in leftovers]
+    planned = [removal_summary(VM, row.vmid, row.node) for row in orphans]
     done: list[str] = []
     if not check_mode:
-        done = remove_leftovers(client, leftovers, desired.timeout)
+        done = remove_orphans(client, orphans, desired.timeout)
     with after_writes(done):
         result = apply_plan(guest_plan)
     result = replace(result, warnings=(*result.warnings, *locked))
@@ -130,7 +130,7 @@ def require_restored_from(actual: Actual, chosen: Chosen) -> None:
     answer = f"nothing in its notes says that it was restored from guest {chosen.archive.vmid}"
     if is_same:
         answer = "it is the guest of the archive itself"
-    if is_unfinished(actual) and not is_same:
+    if has_creation_marker(actual) and not is_same:
         answer = "another task has not finished creating it"
     raise Conflict(
         attempted=f"{actual.label} was not restored",
@@ -140,19 +140,19 @@ def require_restored_from(actual: Actual, chosen: Chosen) -> None:
     )
 
 
-def without_leftovers(cluster: ClusterState, leftovers: Sequence[VmRow]) -> ClusterState:
+def without_orphans(cluster: ClusterState, orphans: Sequence[VmRow]) -> ClusterState:
     """Return the cluster state without the empty VMs that are removed first (pure)."""
-    for row in leftovers:
+    for row in orphans:
         cluster = without_vm(cluster, row.vmid)
-    return replace(cluster, freed=frozenset(row.vmid for row in leftovers))
+    return replace(cluster, freed=frozenset(row.vmid for row in orphans))
 
 
-def remove_leftovers(client: Client, leftovers: Sequence[VmRow], timeout: int) -> list[str]:
+def remove_orphans(client: Client, orphans: Sequence[VmRow], timeout: int) -> list[str]:
     """Remove the empty VMs, and return the finished steps."""
     done: list[str] = []
-    for row in leftovers:
+    for row in orphans:
         with after_writes(done):
-            if remove_left(client, VM, row.vmid, row.node, timeout):
+            if remove_orphan(client, VM, row.vmid, row.node, timeout):
                 done.append(removal_summary(VM, row.vmid, row.node))
     return done
 

@@ -76,7 +76,7 @@ def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> 
     return [one for one in complete if one.name not in kept]
 
 
-def unfinished_snapshots(tree: Tree, rule: Retention) -> list[Snapshot]:
+def snapshots_in_progress(tree: Tree, rule: Retention) -> list[Snapshot]:
     """Return the matching snapshots that PVE did not finish creating or deleting."""
     return [one for one in _matching(tree, rule) if one.state]
 

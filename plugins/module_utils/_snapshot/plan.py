@@ -23,7 +23,7 @@ from .model import (
     SnapshotVm,
     Tree,
 )
-from .names import expired, unfinished_snapshots
+from .names import expired, snapshots_in_progress
 from .storages import newest_only, would_be_lost
 
 
@@ -188,7 +188,7 @@ def _retained(
         return _Change(tree, [], [])
     names = [one.name for one in expired(tree, rule, desired.now, spare)]
     warnings = []
-    for one in unfinished_snapshots(tree, rule):
+    for one in snapshots_in_progress(tree, rule):
         label = f"{vm.label}: snapshot '{one.name}'"
         state = f"unfinished ({one.state})"
         warnings.append(f"{label} is {state} and left alone; remove it by its name")

@@ -40,7 +40,7 @@ def wait_for_start(client: Client, vm: SnapshotVm, rollback: str, timeout: int) 
             pass
         except FleetError as error:
             raise error.on(attempted=attempted) from error
-    for _left in poll(client.clock, timeout, first=0.2):
+    for _remaining in poll(client.clock, timeout, first=0.2):
         if _runs(client, vm):
             return warnings
     _raise_timeout(attempted, timeout, upid or "")
@@ -126,7 +126,7 @@ def wait_for_unlocked(client: Client, vm: SnapshotVm) -> bool:
 
     Until it ends, it is unknown whether the VM must run afterwards.
     """
-    for _left in poll(client.clock, client.connection.lock_timeout, first=0.2):
+    for _remaining in poll(client.clock, client.connection.lock_timeout, first=0.2):
         config = client.get(*vm.path, "config", params={"current": 1})
         if config.get("lock") != LOCK:
             return True

@@ -84,7 +84,7 @@ class _TaskStop(Resource[Result]):
 
     def await_final(self) -> tuple[str, ...]:
         """Wait until the task has ended. Raises TaskTimeout."""
-        for _left in poll(self.client.clock, self.timeout):
+        for _remaining in poll(self.client.clock, self.timeout):
             if not self.replan((), False).changed:
                 return ()
         raise TaskTimeout(

@@ -26,7 +26,7 @@ class TenantGuests:
 
     `own` have its tag and are in its pool. `outside` have its tag and are not in its pool.
     `untagged` are in its pool without a tenant's tag. `foreign` are in its pool and belong to other
-    tenants, or have the tags of several tenants; they are never removed. `unfinished` have neither
+    tenants, or have the tags of several tenants; they are never removed. `in_creation` have neither
     tag nor pool yet: only the marker in their notes names the tenant. `unclear` are sentences about
     guests that may be unfinished guests of the tenant.
     """
@@ -35,13 +35,13 @@ class TenantGuests:
     outside: tuple[VmRow, ...]
     untagged: tuple[VmRow, ...]
     foreign: tuple[VmRow, ...]
-    unfinished: tuple[VmRow, ...] = ()
+    in_creation: tuple[VmRow, ...] = ()
     unclear: tuple[str, ...] = ()
 
     @property
     def rows(self) -> tuple[VmRow, ...]:
         """The guests of all groups."""
-        return (*self.own, *self.outside, *self.untagged, *self.foreign, *self.unfinished)
+        return (*self.own, *self.outside, *self.untagged, *self.foreign, *self.in_creation)
 
     @property
     def strays(self) -> list[str]:
@@ -53,7 +53,7 @@ class TenantGuests:
             lines.append(f"{_label(row)} is in the pool without {_missing_marks(row)}")
         for row in self.foreign:
             lines.append(f"{_label(row)} has the tags {', '.join(row.tags)}")
-        for row in self.unfinished:
+        for row in self.in_creation:
             lines.append(f"{_label(row)} is unfinished, and will be its {_noun(row)}")
         return [*lines, *self.unclear]
 

@@ -27,7 +27,7 @@ from .._drill.find import find_copies, remove_copy
 from .._fleet.items import removal_of
 from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
-from .._guest.live.creation import CREATION_LOCKS, await_creation, is_unfinished, tasks_on
+from .._guest.live.creation import CREATION_LOCKS, await_creation, has_creation_marker, tasks_on
 from .._guest.live.read import read_wherever
 from .._guest.marker import owner_tags
 from .._guest.model import Actual
@@ -45,7 +45,7 @@ _PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class OrphanedGuest:
     """A guest with its unfinished parts, at least one."""
 
     actual: Actual
@@ -90,7 +90,7 @@ class AbandonedGuest(RemovedGuest[RunContext[Any]]):
         VM, because the running task is our own removal.
         """
         if uncertain:
-            for _left in poll(self.client.clock, self.context.settings.task_timeout):
+            for _remaining in poll(self.client.clock, self.context.settings.task_timeout):
                 if not self._is_worked_on():
                     break
         return super().replan(done, uncertain)
@@ -110,7 +110,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     prefix = params["tenant_prefix"]
     tag = validate.tag(tenant_tag(params["tenant"], prefix), "tenant")
     cluster = fetch_cluster_state(client, {one.kind.type for one in LISTS})
-    found = find_unfinished(client, without_copies(cluster), tag, prefix)
+    found = find_orphaned_guests(client, without_copies(cluster), tag, prefix)
     found += _find_copies(client, cluster, tag, prefix)
     if not found:
         require_known_tenant(cluster, tag, prefix)
@@ -134,7 +134,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _remove(
-    params: Mapping[str, Any], client: Client, vm: Unfinished, view: ClusterView, check_mode: bool
+    params: Mapping[str, Any],
+    client: Client,
+    vm: OrphanedGuest,
+    view: ClusterView,
+    check_mode: bool,
 ) -> Result:
     """Remove a VM; in check mode return the plan."""
     actual = vm.actual
@@ -148,19 +152,21 @@ def _remove(
     return apply_to_guest(AbandonedGuest(of.flow, context, plan, actual))
 
 
-def _find_copies(client: Client, cluster: ClusterState, tag: str, prefix: str) -> list[Unfinished]:
+def _find_copies(
+    client: Client, cluster: ClusterState, tag: str, prefix: str
+) -> list[OrphanedGuest]:
     """Return the copies of guests of the tenant that drills have left or still use."""
     now = client.clock.time()
-    found: list[Unfinished] = []
+    found: list[OrphanedGuest] = []
     for one in find_copies(client, cluster):
         tags = parse_tags(one.actual.target.get("tags"))
         if tag in tenant_tags(tags, prefix):
             orphans = (orphan_of_copy(one.notes, now),)
-            found.append(Unfinished(one.actual, orphans, is_copy=True))
+            found.append(OrphanedGuest(one.actual, orphans, is_copy=True))
     return found
 
 
-def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
+def _report(found: Sequence[OrphanedGuest], removals: Sequence[Result]) -> Result:
     """Return the unfinished VMs, and the results of all removals together."""
     rows: list[dict[str, Any]] = []
     for vm in found:
@@ -178,9 +184,9 @@ def _report(found: Sequence[Unfinished], removals: Sequence[Result]) -> Result:
     return Result(changed, values, diffs or {"before": {}, "after": {}})
 
 
-def find_unfinished(
+def find_orphaned_guests(
     client: Client, cluster: ClusterState, tag: str, prefix: str
-) -> list[Unfinished]:
+) -> list[OrphanedGuest]:
     """Return the unfinished guests of a tenant, of both kinds, by VMID.
 
     `cluster` is the listing with its storages. One request for each VM that has the tenant's tag,
@@ -195,7 +201,7 @@ def find_unfinished(
         if is_own or _tags(row) in inherited:
             rows.append(row)
 
-    def inspect(row: VmRow) -> Unfinished | None:
+    def inspect(row: VmRow) -> OrphanedGuest | None:
         vm = _inspect(client, row, bases)
         if vm is None:
             return None
@@ -236,7 +242,7 @@ def _may_be_of(row: VmRow, tag: str, prefix: str) -> bool:
     return has_none or tag in owners
 
 
-def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished | None:
+def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGuest | None:
     """Return a VM with its unfinished parts, None if it is complete or gone.
 
     `bases` are the storages with base volumes. The first reading uses the power state of the
@@ -249,7 +255,7 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished |
             return None
         actual = read_wherever(client, kind, row.vmid, listed.node, pool=row.pool)
         tasks = tasks_on(client, actual)
-        if is_unfinished(actual) and not tasks:
+        if has_creation_marker(actual) and not tasks:
             settled = _settled(client, actual)
             if settled is None:
                 return None
@@ -260,7 +266,7 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> Unfinished |
     orphans = orphans_of(actual, tasks, bases)
     if not orphans:
         return None
-    return Unfinished(actual, tuple(orphans))
+    return OrphanedGuest(actual, tuple(orphans))
 
 
 def _settled(client: Client, actual: Actual) -> Actual | None:
@@ -272,6 +278,6 @@ def _settled(client: Client, actual: Actual) -> Actual | None:
         settled = await_creation(client, actual, _PATIENCE)
     except TaskTimeout:
         settled = read_wherever(client, actual.kind, actual.vmid, actual.node)
-    if settled is None or not is_unfinished(settled):
+    if settled is None or not has_creation_marker(settled):
         return None
     return replace(settled, pool=actual.pool)

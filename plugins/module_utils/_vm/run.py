@@ -172,7 +172,7 @@ class VmFlow(IsolatingFlow[VmContext]):
             return desired
         return desired.with_hardware(update_password="on_create")
 
-    def while_made(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
+    def during_creation(self, desired: DesiredVm, done: Sequence[Step]) -> DesiredVm:
         # A clone inherits the password of its template, which PVE does not show: the desired
         # password is written once.
         update = "on_create" if _has_password(done) else "always"

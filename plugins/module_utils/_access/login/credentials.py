@@ -281,7 +281,7 @@ class Keeper:
     def __init__(self, place: LoginFile | None, stored: Stored) -> None:
         self.place = place
         self.stored = stored
-        self._made_reservation = False
+        self._created_reservation = False
 
     @classmethod
     def open(
@@ -361,7 +361,7 @@ class Keeper:
         if again or not self.stored.mark:
             mark = secrets.token_hex(_MARK_BYTES)
             content = {"name": self.place.name, "reserved": mark}
-            self._made_reservation = self.stored.data is None
+            self._created_reservation = self.stored.data is None
             self._write(self.place, content)
         return self.require_room(connection)
 
@@ -402,7 +402,7 @@ class Keeper:
 
     def release(self) -> None:
         """Remove the reservation of this run, unless the file has changed since."""
-        if self.place is None or not self._made_reservation or not self.stored.mark:
+        if self.place is None or not self._created_reservation or not self.stored.mark:
             return
         with suppress(FleetError):
             remove(self.place, self.stored)

@@ -39,7 +39,7 @@ class MultipartBody:
         self._parts = ["".join(head).encode(), f"\r\n--{boundary}--\r\n".encode()]
         self._file = _open(upload)
         self._size = os.fstat(self._file.fileno()).st_size
-        self._left = self._size
+        self._remaining = self._size
         self._length = self._size + sum(map(len, self._parts))
         self._upload = upload
         self._clock = clock
@@ -71,12 +71,12 @@ class MultipartBody:
         """
         if len(self._parts) == 2:
             return self._parts.pop(0)
-        if self._left:
+        if self._remaining:
             self._show_progress()
-            piece = self._file.read(min(max(size, _PIECE), self._left))
+            piece = self._file.read(min(max(size, _PIECE), self._remaining))
             if not piece:
                 raise OSError("the file became shorter while it was sent")
-            self._left -= len(piece)
+            self._remaining -= len(piece)
             return piece
         return self._parts.pop(0) if self._parts else b""
 
@@ -84,7 +84,7 @@ class MultipartBody:
         progress = self._upload.progress
         if progress is not None:
             seconds = self._clock.monotonic() - self._began
-            progress(self._upload, self._size - self._left, self._size, seconds)
+            progress(self._upload, self._size - self._remaining, self._size, seconds)
 
 
 def _open(upload: Upload) -> BinaryIO:

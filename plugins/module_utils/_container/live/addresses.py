@@ -91,7 +91,7 @@ def _await_address(
     answer = report(client, actual, request)
     if not _is_awaited(actual, request, waits=waits):
         return answer
-    for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
+    for _remaining in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
         if _has_address(answer):
             break
         answer = report(client, actual, request)

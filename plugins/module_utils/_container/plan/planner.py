@@ -76,11 +76,11 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
 
     def restored(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
         named = {"hostname": source.name, **data}
-        made = self.clone_of(source, vmid=vmid, node=node, data=named)
+        restored = self.clone_of(source, vmid=vmid, node=node, data=named)
         if not data.get("tags"):
-            return made
-        config = {**made.target, "tags": str(data["tags"])}
-        return replace(made, live=config, target=config)
+            return restored
+        config = {**restored.target, "tags": str(data["tags"])}
+        return replace(restored, live=config, target=config)
 
     def require_possible(self, update: Update[DesiredContainer]) -> None:
         change = update.change

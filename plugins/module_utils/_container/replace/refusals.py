@@ -110,10 +110,10 @@ def require_storage(container: Actual, template: Actual, row: StorageRow | None)
     free = row.total - row.used
     if not row.total or needed <= free:
         return
-    wanted, left = readable_sizes(needed, free)
+    needed_text, free_text = readable_sizes(needed, free)
     raise QuotaExceeded(
         attempted=f"The root of {container.label} was not replaced",
-        answer=f"storage {row.storage} has {left} free, and a second root needs {wanted}",
+        answer=f"storage {row.storage} has {free_text} free, and a second root needs {needed_text}",
         next_step="Free space there, or move the root file system to another storage first",
         reason="storage full",
     )

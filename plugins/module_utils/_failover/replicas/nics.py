@@ -60,7 +60,7 @@ def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
     return NicChange(options, tuple(words), _fingerprint(after))
 
 
-def options_left(desired: DesiredFailover, chosen: Chosen, expected: str) -> Mapping[str, Any]:
+def remaining_options(desired: DesiredFailover, chosen: Chosen, expected: str) -> Mapping[str, Any]:
     """Return the options that no earlier run has changed. `expected` is the fingerprint in the mark
     of the guest. Raises Conflict if its NICs or the tables have changed since the mark was written.
     """

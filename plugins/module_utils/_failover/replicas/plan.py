@@ -36,7 +36,7 @@ from ..plan import FailoverPlan, PlannedGuest, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
 from .lines import Replicas
 from .mark import Mark, guest_of, mark_of, summary_of
-from .nics import change_of, options_left
+from .nics import change_of, remaining_options
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -167,7 +167,7 @@ class _Round:
         """Return the plan of a guest that has been moved. Raises FleetError."""
         mark, changes = self.marks.get(incoming.vmid), None
         if mark is not None and not present.running:
-            changes = options_left(self.desired, incoming.chosen, mark.nics)
+            changes = remaining_options(self.desired, incoming.chosen, mark.nics)
         view, check_mode = self.view, self.check_mode
         return plan_present(view, self.desired, incoming, present, changes, check_mode=check_mode)
 

@@ -110,9 +110,9 @@ def _with_changed(
         free_old = [place for place in range(origin + 1, next_origin) if place not in taken]
         found.update(_similar(old, new, free_old, free_new))
     paired = set(found.values())
-    left_old = [place for place in range(len(old)) if place not in paired]
-    left_new = [place for place in range(len(new)) if place not in found]
-    found.update(_similar(old, new, left_old, left_new))
+    unpaired_old = [place for place in range(len(old)) if place not in paired]
+    unpaired_new = [place for place in range(len(new)) if place not in found]
+    found.update(_similar(old, new, unpaired_old, unpaired_new))
     return found
 
 

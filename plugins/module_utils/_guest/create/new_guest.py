@@ -76,7 +76,7 @@ class NewGuest:
         """
         config: Mapping[str, Any] = {}
         path = self.desired.kind.path(node, self.vmid, "config")
-        for _left in poll(client.clock, timeout, first=1.0, longest=1.0):
+        for _remaining in poll(client.clock, timeout, first=1.0, longest=1.0):
             try:
                 config = client.get(*path)
             except NotFound:

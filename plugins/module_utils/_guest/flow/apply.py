@@ -17,7 +17,7 @@ from ..._core.result import Result
 from ..._resource.execute import after_writes
 from ..context import AnyContext
 from ..create.vmid_race import AlreadyCreated
-from ..live.creation import is_unfinished
+from ..live.creation import has_creation_marker
 from ..live.find import find_row, require_own
 from ..live.read import read_actual, read_wherever, require_same
 from ..marker import join_notes, split_notes
@@ -65,7 +65,7 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
     actual = guest_plan.actual
     if actual is None or not guest_plan.plan.changed:
         return preview(guest_plan)
-    if context.desired.guest.state != "absent" and is_unfinished(actual):
+    if context.desired.guest.state != "absent" and has_creation_marker(actual):
         return _complete(guest_plan, actual)
     return _carry_out(guest_plan, actual)
 

@@ -19,8 +19,8 @@ from ..._resource.execute import Sent, execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import RaceRule, resolve_race
 from ..context import AnyContext
-from ..create.leftover import has_task_failed, remove_left, with_remainder
 from ..create.new_guest import NewGuest
+from ..create.orphan import has_task_failed, remove_orphan, with_fate_of_guest
 from ..create.placement_race import NameRule, PlacementRule, is_name_contested, shared_rules
 from ..create.quota_race import QuotaRule
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
@@ -140,7 +140,7 @@ class NewResource(GuestSteps):
             self._require_same(actual, self._seen, done)
         self._seen = actual
         return self.flow.planner.plan_update(
-            self.flow.while_made(self._desired, done),
+            self.flow.during_creation(self._desired, done),
             actual,
             shared=self._new.placed.shared,
             creating=Creating(contested=self._new.placed.contested),
@@ -172,11 +172,13 @@ class NewResource(GuestSteps):
     def _without_remainder(self, error: FleetError) -> FleetError:
         """Remove the empty VM that a failed restore leaves, and return the error."""
         try:
-            removed = remove_left(self.client, self.kind, self._new.vmid, self._node, self.timeout)
+            removed = remove_orphan(
+                self.client, self.kind, self._new.vmid, self._node, self.timeout
+            )
         except FleetError:
             label = f"{self.kind.noun} {self._new.vmid} on node {self._node}"
-            return with_remainder(error, label, removed=False)
-        return with_remainder(error, "", removed=True) if removed else error
+            return with_fate_of_guest(error, label, removed=False)
+        return with_fate_of_guest(error, "", removed=True) if removed else error
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         if not creates(step):

@@ -158,7 +158,7 @@ class Flow(Generic[AnyContext]):
         """Return the desired guest without secrets that these steps have written already."""
         return desired
 
-    def while_made(self, desired: Any, done: Sequence[Step]) -> Any:
+    def during_creation(self, desired: Any, done: Sequence[Step]) -> Any:
         """Return the desired guest for the rest of its creation after these steps."""
         return desired
 

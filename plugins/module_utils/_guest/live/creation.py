@@ -47,10 +47,10 @@ class Match(Enum):
 
 def is_being_created(actual: Actual) -> bool:
     """Return whether PVE, or a run of this collection, has not finished creating the VM."""
-    return actual.lock in CREATION_LOCKS or is_unfinished(actual)
+    return actual.lock in CREATION_LOCKS or has_creation_marker(actual)
 
 
-def is_unfinished(actual: Actual) -> bool:
+def has_creation_marker(actual: Actual) -> bool:
     """Return whether the VM has the marker of a run that has not finished creating it."""
     return actual.marker.building
 
@@ -115,7 +115,7 @@ def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -
     None for a guest of the desired kind, and for a guest that is gone or stays nameless. Until a
     run has finished a guest, its notes name the tenant.
     """
-    for _left in poll(client.clock, min(timeout, PATIENCE), longest=_LONGEST_PAUSE):
+    for _remaining in poll(client.clock, min(timeout, PATIENCE), longest=_LONGEST_PAUSE):
         listed = guest_row(client, vmid)
         if not listed or listed["type"] == desired.kind.type:
             return None
@@ -154,7 +154,7 @@ def await_name(
     PVE creates a clone on the node of its source and moves it to its own node at the end: it is
     read on its present node. Raises TaskTimeout after `timeout` seconds, Conflict for a container.
     """
-    for _left in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
+    for _remaining in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
         config = _read_config(client, kind, node, vmid)
         if config is not None:
             is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
@@ -167,7 +167,7 @@ def await_name(
             return None
         _require_kind(row, kind, vmid)
         node = str(row["node"])
-    _raise_unfinished(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
+    _raise_in_creation(kind, node, vmid, timeout, _creation_tasks(client, kind, node))
 
 
 def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
@@ -187,7 +187,7 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
     clock = client.clock
     last = actual.digest
     since = clock.monotonic()
-    for _left in poll(clock, timeout, longest=_LONGEST_PAUSE):
+    for _remaining in poll(clock, timeout, longest=_LONGEST_PAUSE):
         try:
             actual = read_wherever(client, actual.kind, actual.vmid, actual.node, pool=actual.pool)
         except NotFound:
@@ -202,7 +202,7 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
         if quiet >= QUIET:
             return actual
     tasks = _creation_tasks(client, actual.kind, actual.node)
-    _raise_unfinished(actual.kind, actual.node, actual.vmid, timeout, tasks)
+    _raise_in_creation(actual.kind, actual.node, actual.vmid, timeout, tasks)
 
 
 def _is_worked_on(client: Client, actual: Actual) -> bool:
@@ -248,7 +248,7 @@ def _creation_tasks(client: Client, kind: Kind, node: str) -> list[str]:
     return [str(row["upid"]) for row in rows if row.get("type") in kind.creation_tasks]
 
 
-def _raise_unfinished(
+def _raise_in_creation(
     kind: Kind, node: str, vmid: int, timeout: float, tasks: Sequence[str]
 ) -> NoReturn:
     """Raise TaskTimeout for a VM that `tasks` of its node still create (pure)."""

@@ -67,7 +67,7 @@ def _await_power(
     wanted = "running" if result.type == "hastart" else "stopped"
     current: Mapping[str, Any] = {}
     effort = _Effort(client.clock)
-    for _left in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
+    for _remaining in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
         node, current = _look(client, kind, node, vmid)
         if current.get("status") == wanted:
             return

@@ -169,7 +169,7 @@ class Conversion:
     def await_config(self, timeout: float) -> None:
         """Wait until the guest is a template, if its task is not listed."""
         path = (*self._step.path[:-1], "config")
-        for _left in poll(self._client.clock, timeout, longest=1.0):
+        for _remaining in poll(self._client.clock, timeout, longest=1.0):
             if str(self._client.get(*path).get("template") or "") == "1":
                 return
         raise self._out_of_sight(f"it is not a template after {timeout:g} s")

@@ -47,8 +47,8 @@ def new_bytes(
             size = images.get(slot)
         if not colon or not size:
             continue
-        is_made = copied or _is_planned(drive)
-        if not is_made:
+        is_counted = copied or _is_planned(drive)
+        if not is_counted:
             size -= _size_in(known, slot, size)
         if size > 0:
             so_far = found.get(storage, 0)

@@ -25,7 +25,7 @@ from ..model import Actual, Guest, Source
 Nodes: TypeAlias = "frozenset[str] | None"  # None for every node
 
 # The line that the role image writes into the notes of a template.
-_MADE_FROM = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
+_IMAGE_IN_NOTES = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
 
 
 def image_of(template: Actual) -> Image:
@@ -169,18 +169,18 @@ def _require_copies(name: str, copies: Sequence[Actual]) -> None:
         raise _ambiguous(name, copies, "two are on one node", _places(copies))
     images: set[str] = set()
     disks: set[str] = set()
-    made_from: list[str] = []
+    descriptions: list[str] = []
     having: list[str] = []
     for copy in copies:
         place = _place(copy)
-        image = _made_from(copy)
+        image = _image_of(copy)
         images.update(filter(None, [image]))
-        made_from.append(f"{place} from {image or 'an unknown image'}")
+        descriptions.append(f"{place} from {image or 'an unknown image'}")
         sizes = _disks(copy)
         disks.add(sizes)
         having.append(f"{place} has {sizes or 'none'}")
     if len(images) > 1:
-        facts = ", ".join(made_from)
+        facts = ", ".join(descriptions)
         raise _ambiguous(name, copies, "they were made from different images", facts)
     if len(disks) > 1:
         facts = ", ".join(having)
@@ -211,8 +211,8 @@ def _places(copies: Sequence[Actual]) -> str:
     return ", ".join(map(_place, copies))
 
 
-def _made_from(copy: Actual) -> str | None:
-    found = _MADE_FROM.search(copy.notes)
+def _image_of(copy: Actual) -> str | None:
+    found = _IMAGE_IN_NOTES.search(copy.notes)
     return None if found is None else found.group(1)
 
 

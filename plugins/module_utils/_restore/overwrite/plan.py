@@ -18,7 +18,7 @@ from ..._container.plan.decide import require_unprivileged
 from ..._core.errors import Conflict, ValidationFailed
 from ..._core.quantities import read_size
 from ..._guest.flow.flow import GuestPlan
-from ..._guest.live.creation import is_unfinished
+from ..._guest.live.creation import has_creation_marker
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._guest.model import Actual
 from ..._guest.plan import power
@@ -55,7 +55,7 @@ class Overwrite:
     @property
     def is_empty(self) -> bool:
         """Whether nothing can be lost: a failed restore left it empty, or it was not finished."""
-        return is_bare(self.actual.live) or is_unfinished(self.actual)
+        return is_bare(self.actual.live) or has_creation_marker(self.actual)
 
     @property
     def archives(self) -> bool:
@@ -94,13 +94,13 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     restore = restore_step(task)
     steps.append(restore)
     source = archived_guest(task)
-    made = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
-    made = replace(made, pool=actual.pool)
-    rest = planner.plan_update(task.desired, made, creating=Creating())
+    restored = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
+    restored = replace(restored, pool=actual.pool)
+    rest = planner.plan_update(task.desired, restored, creating=Creating())
     before = task.actual.kind.formatted(actual.target)
-    change = planner.changes(task.desired, made.target)
-    after = task.actual.kind.formatted(planner.applied(change, made.target))
-    before["status"], after["status"] = actual.status, power.status_after(guest, made)
+    change = planner.changes(task.desired, restored.target)
+    after = task.actual.kind.formatted(planner.applied(change, restored.target))
+    before["status"], after["status"] = actual.status, power.status_after(guest, restored)
     changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
     return Plan(
         (*steps, *rest.steps),
@@ -311,18 +311,18 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
     """
     actual = task.actual
     step = restore_step(task)
-    made = planner.restored(
+    restored = planner.restored(
         archived_guest(task), vmid=actual.vmid, node=actual.node, data=step.data
     )
     if task.archives:
         require_storage(cluster, task.keep_storage, actual.node, "backup")
-    for storage in sorted(actual.kind.storages_in(made.target)):
+    for storage in sorted(actual.kind.storages_in(restored.target)):
         if storage:
             require_storage(cluster, storage, actual.node, actual.kind.content)
-    room = new_bytes(actual.kind, {}, made.target, copied=True)
+    room = new_bytes(actual.kind, {}, restored.target, copied=True)
     for slot, drive in actual.kind.disks_in(actual.target).items():
         storage = drive.get("file", "").partition(":")[0]
-        if slot in made.target and storage in room:
+        if slot in restored.target and storage in room:
             room[storage] -= read_size(drive.get("size")) or 0
     needed = {storage: size for storage, size in room.items() if size > 0}
     needs = Needs(room=needed, label=actual.label)

@@ -25,7 +25,7 @@ from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual
 from ..choose import Chosen
 from ..desired import DesiredRestore
-from ..leftover import has_failed, restores_of
+from ..orphans import has_failed, restores_of
 from .copy import plan_copy, read_facts, require_copy
 from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
 from .resource import OverwrittenGuest

@@ -69,7 +69,7 @@ def _appears(client: Client, volume: str, node: str) -> bool:
     """
     storage, _colon, path = volume.partition(":")
     _folder, _slash, name = path.rpartition("/")
-    for _left in poll(client.clock, _APPEARANCE, first=0.2, longest=5.0):
+    for _remaining in poll(client.clock, _APPEARANCE, first=0.2, longest=5.0):
         try:
             listed = list_snippets(client, node, storage)
         except PermissionDenied:

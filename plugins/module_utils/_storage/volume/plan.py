@@ -199,10 +199,10 @@ def require_space(volume: Volume, free: int | None) -> None:
     """Raise QuotaExceeded if the storage has fewer free bytes than the volume needs."""
     if free is None or volume.size is None or volume.size <= free:
         return
-    needed, left = readable_sizes(volume.size, free)
+    needed_text, free_text = readable_sizes(volume.size, free)
     raise QuotaExceeded(
         attempted=f"{volume.volid} was not created",
-        answer=f"it needs {needed}, and {left} are free",
+        answer=f"it needs {needed_text}, and {free_text} are free",
         next_step="Free space on the storage, or choose another one",
         reason="storage full",
     )

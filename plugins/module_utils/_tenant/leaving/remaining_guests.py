@@ -47,7 +47,7 @@ def read_guests(tenant: Tenant, facts: TenantFacts, client: Client) -> TenantGue
         rows, unclear = find_creations_in_progress(client.direct(), cluster, scope, known, {})
         found += rows
         notes += unclear
-    return replace(guests, unfinished=tuple(found), unclear=tuple(notes))
+    return replace(guests, in_creation=tuple(found), unclear=tuple(notes))
 
 
 def require_no_remaining_guests(

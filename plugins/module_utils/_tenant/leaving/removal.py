@@ -156,14 +156,14 @@ def _diff(
 def _leaving(guests: TenantGuests, params: Mapping[str, Any]) -> list[VmRow]:
     rows = list(guests.own)
     if params["strays"] == "remove":
-        rows += [*guests.outside, *guests.untagged, *guests.unfinished]
+        rows += [*guests.outside, *guests.untagged, *guests.in_creation]
     return sorted(rows, key=lambda row: row.vmid)
 
 
 def _staying(guests: TenantGuests, params: Mapping[str, Any]) -> TenantGuests:
     staying = replace(guests, own=())
     if params["strays"] == "remove":
-        return replace(staying, outside=(), untagged=(), unfinished=())
+        return replace(staying, outside=(), untagged=(), in_creation=())
     return staying
 
 

@@ -100,9 +100,9 @@ class _Update(Update):
         if not self.desired.hardware.default_agent:
             return
         _notes, marker = self.notes
-        is_made_now = self.new or marker.building
+        is_new = self.new or marker.building
         is_decided = self.is_decided("agent")
-        if is_made_now and not is_decided:
+        if is_new and not is_decided:
             self.sets["agent"] = "1"
 
     def set_drives(self) -> None:

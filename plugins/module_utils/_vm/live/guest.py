@@ -86,7 +86,7 @@ def wait_for_guest(client: Client, actual: Actual, request: GuestRequest) -> dic
     """
     answer: dict[str, Any] = {}
     why = ""
-    for _left in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
+    for _remaining in poll(client.clock, request.timeout, first=_FIRST_PAUSE):
         must_be_allowed = request.wait_for != "none"
         addresses, why = read_addresses(client, actual, must_be_allowed=must_be_allowed)
         answer = guest_report(actual, addresses, why, request.rule)

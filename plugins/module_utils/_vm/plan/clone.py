@@ -106,13 +106,13 @@ def _new_drives(config: Mapping[str, str], storage: str | None) -> dict[str, str
     """Return the drives as the restore creates them: on one storage, or each on its own storage."""
     if storage:
         return drives_on(storage, config)
-    made: dict[str, str] = {}
+    created: dict[str, str] = {}
     for slot, drive in drives(config).items():
         home = storage_of(drive)
         if home and is_disk(drive):
             _volume, _comma, options = config[slot].partition(",")
-            made[slot] = f"{home}:new,{options}"
-    return made
+            created[slot] = f"{home}:new,{options}"
+    return created
 
 
 def _without_uuid(text: str) -> str:

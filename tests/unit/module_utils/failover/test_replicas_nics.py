@@ -17,7 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import
 from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.find import chosen_of
 from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.nics import (
     change_of,
-    options_left,
+    remaining_options,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import with_defaults
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
@@ -59,7 +59,7 @@ def test_a_change_has_only_nics_that_differ() -> None:
     )
     same = change_of(desired(), chosen())
     assert (same.options, same.words) == ({}, ())
-    assert options_left(desired(), chosen(), same.after) == {}
+    assert remaining_options(desired(), chosen(), same.after) == {}
 
 
 @pytest.mark.parametrize("addresses", [SWAP, {"10.1.0.0/24": "10.2.0.0/24"}])
@@ -67,13 +67,13 @@ def test_a_change_is_made_once(addresses: dict[str, str]) -> None:
     """Also if the table maps the new addresses again, or lacks them."""
     tables = desired(addresses=addresses)
     first = change_of(tables, chosen())
-    assert options_left(tables, chosen(), first.after) == first.options
+    assert remaining_options(tables, chosen(), first.after) == first.options
     moved = {"ipconfig0": "ip=10.2.0.7/24,gw=10.2.0.1", "nameserver": "10.2.0.53 9.9.9.9"}
-    assert options_left(tables, chosen(**moved), first.after) == {}
+    assert remaining_options(tables, chosen(**moved), first.after) == {}
 
 
 @pytest.mark.parametrize("config", [{}, {"net0": f"virtio={MAC},bridge=vmbr5"}])
 def test_other_tables_or_nics_are_refused(config: dict[str, str]) -> None:
     expected = change_of(desired(addresses=SWAP), chosen()).after
     with pytest.raises(Conflict, match="have changed since its job was marked"):
-        options_left(desired(), chosen(**config), expected)
+        remaining_options(desired(), chosen(**config), expected)

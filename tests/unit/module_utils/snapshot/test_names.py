@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
     expired,
     seconds,
     snapshot_name,
-    unfinished_snapshots,
+    snapshots_in_progress,
 )
 
 NOW = 1_700_000_000
@@ -115,7 +115,7 @@ def test_retention(rule: Retention, wanted: list[str]) -> None:
 def test_unfinished_snapshots_are_neither_counted_nor_deleted() -> None:
     grown = tree(("n-1", 1), ("n-2", 2), ("n-3", 3), **{"n-3": "delete"})
     assert [one.name for one in expired(grown, Retention("n-*", keep=1), NOW)] == ["n-1"]
-    assert [one.name for one in unfinished_snapshots(grown, Retention("n-*", keep=1))] == ["n-3"]
+    assert [one.name for one in snapshots_in_progress(grown, Retention("n-*", keep=1))] == ["n-3"]
 
 
 names = st.text("ab1-", min_size=1, max_size=3).map(lambda text: f"s{text}")

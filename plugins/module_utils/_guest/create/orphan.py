@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The empty guest that a failed restore leaves: recognized, and removed."""
+"""An orphan: the empty guest that a failed restore leaves. Recognizes and removes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_task_failed(error: FleetError) -> bool:
     return bool(error.upid) and not is_unknown
 
 
-def is_left(client: Client, kind: Kind, vmid: int, node: str) -> bool:
+def is_orphan(client: Client, kind: Kind, vmid: int, node: str) -> bool:
     """Return whether a guest has the configuration that a failed restore leaves."""
     try:
         config = client.direct().get(*kind.path(node, vmid), "config")
@@ -36,13 +36,13 @@ def removal_summary(kind: Kind, vmid: int, node: str) -> str:
     return f"Remove empty {kind.noun} {vmid} on node {node}, left by a failed restore"
 
 
-def remove_left(client: Client, kind: Kind, vmid: int, node: str, timeout: int) -> bool:
+def remove_orphan(client: Client, kind: Kind, vmid: int, node: str, timeout: int) -> bool:
     """Remove the guest if it is empty, and return whether it was.
 
     Disks that the failed restore did not remove are removed too. PVE refuses the removal while
     another restore of the VMID holds the lock of the guest.
     """
-    if not is_left(client, kind, vmid, node):
+    if not is_orphan(client, kind, vmid, node):
         return False
     client.task(
         "DELETE",
@@ -54,7 +54,7 @@ def remove_left(client: Client, kind: Kind, vmid: int, node: str, timeout: int) 
     return True
 
 
-def with_remainder(error: FleetError, label: str, *, removed: bool) -> FleetError:
+def with_fate_of_guest(error: FleetError, label: str, *, removed: bool) -> FleetError:
     """Return the error of a failed restore with the fate of its guest (pure)."""
     if removed:
         return error.on(details={**error.details, "vm_exists": False})

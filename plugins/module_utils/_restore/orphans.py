@@ -18,7 +18,7 @@ from .._backup.archive import Archive
 from .._cluster.restoring import RESTORE_TASK, suspects
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
-from .._guest.create.leftover import is_left
+from .._guest.create.orphan import is_orphan
 from .._kinds.words import VM
 from .._snapshot.select import Owner
 from .._tasks.query import Query
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-def find_leftovers(
+def find_orphans(
     client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
 ) -> list[VmRow]:
     """Return the empty VMs to remove; two requests for each VM that seems empty."""
@@ -38,7 +38,7 @@ def find_leftovers(
     for row in candidates(cluster, owner, archived):
         if row.type != VM.type or row.lock or not has_failed(restores_of(client, row)):
             continue
-        if is_left(client, VM, row.vmid, row.node):
+        if is_orphan(client, VM, row.vmid, row.node):
             found.append(row)
     return found
 
