@@ -102,7 +102,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
 def _as_container(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of module container. Raises ValidationFailed for options of VMs only."""
     _require_shared(params)
-    specs, bare = CONTAINERS.specs, CONTAINERS.without_left_out
+    specs, bare = CONTAINERS.specs, CONTAINERS.without_empty_texts
     own = {name: params.get(name) for name in _OF_ONE_GUEST}
     own |= specs.shared_of(params)
     named: Mapping[str, Any] = {}

@@ -49,10 +49,10 @@ def declared(section: Section, table: Table, keys: Keys, values: Values) -> dict
     """Return a resource as options: its keys, its variant, and values that are not defaults."""
     shown = table.show(keys, values)
     default = {one.option: one.show(one.read(None)) for one in table.fields}
-    left_out = _ELSEWHERE.get(section.name, ())
+    omitted = _ELSEWHERE.get(section.name, ())
     found: dict[str, Any] = dict(keys)
     for option, value in shown.items():
-        if option not in table.options or option in keys or option in left_out:
+        if option not in table.options or option in keys or option in omitted:
             continue
         if option == table.variant:
             found[option] = value

@@ -90,16 +90,16 @@ def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
     hand later is a difference.
     """
     fit: list[str] = []
-    left_out: list[Lost] = []
+    omitted: list[Lost] = []
     for tag in sorted(set(map(str.lower, tags))):
         if is_valid(validate.tag, tag):
             fit.append(tag)
         else:
-            left_out.append(Lost("tags", tag, "PVE does not take such a tag"))
-    if not left_out:
+            omitted.append(Lost("tags", tag, "PVE does not take such a tag"))
+    if not omitted:
         yield piece("tags", ";".join(fit), {"tags": fit, "tags_exact": True}, {"tags": fit})
         return
-    yield SettingGroup((), tuple(left_out))
+    yield SettingGroup((), tuple(omitted))
     if fit:  # an exact list would remove the tags that are left out
         yield piece("tags", ";".join(fit), {"tags": fit})
 
@@ -153,8 +153,8 @@ def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
     options = {**exported.options, "tenant": tenant, "adopt": True}
     reason = proof.why_not_adopted(options)
     if reason:
-        left_out = Lost("tenant", tenant, reason)
-        return replace(exported, lost=(*exported.lost, left_out))
+        omitted = Lost("tenant", tenant, reason)
+        return replace(exported, lost=(*exported.lost, omitted))
     return replace(exported, options=options, tenant=tenant)
 
 
@@ -162,8 +162,8 @@ def without_name(exported: ExportedVm, why: str) -> ExportedVm:
     """Return the VM identified by its VMID alone."""
     options = dict(exported.options)
     name = options.pop("name", "")
-    left_out = Lost("name", str(name), why)
-    return replace(exported, options=options, lost=(*exported.lost, left_out))
+    omitted = Lost("name", str(name), why)
+    return replace(exported, options=options, lost=(*exported.lost, omitted))
 
 
 def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> ExportedVm:
@@ -180,8 +180,8 @@ def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> Exp
         reason = "its backup job was edited, and an estate cannot declare it so"
     else:
         return replace(exported, options={**exported.options, "backup": dict(shown[0])})
-    left_out = Lost("backup", "; ".join(str(one["schedule"]) for one in shown), reason)
-    return replace(exported, lost=(*exported.lost, left_out))
+    omitted = Lost("backup", "; ".join(str(one["schedule"]) for one in shown), reason)
+    return replace(exported, lost=(*exported.lost, omitted))
 
 
 def with_placement(exported: ExportedVm, placement: Mapping[str, Any] | None) -> ExportedVm:

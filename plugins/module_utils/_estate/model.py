@@ -80,18 +80,18 @@ class UnreadVm(ExportItem):
     """A VM that could not be read: its data in the listing, and the reason.
 
     `privilege` and `acl_path` name the privilege that the login lacks; both are empty for other
-    reasons. `left_out` is set if the VM is not in the estate.
+    reasons. `omitted` is set if the VM is not in the estate.
     """
 
     node: str
     reason: str
     privilege: str = ""
     acl_path: str = ""
-    left_out: bool = False
+    omitted: bool = False
 
     @property
     def is_listed(self) -> bool:
-        return not self.left_out
+        return not self.omitted
 
     @property
     def item(self) -> dict[str, Any]:

@@ -53,30 +53,30 @@ class Proof:
     def keep(self, pieces: Sequence[SettingGroup]) -> ProvenOptions:
         """Return the options of the pieces that leave the VM unchanged."""
         best: list[Options] = [self._identity]
-        left_out: list[Lost] = []
+        omitted: list[Lost] = []
         for piece in pieces:
             if piece.ways:
                 best.append(piece.ways[0].options)
-                left_out += piece.ways[0].lost
+                omitted += piece.ways[0].lost
             else:
-                left_out += piece.lost
+                omitted += piece.lost
         options = combined(best)
         if self._steps(options) == self._base:
-            return ProvenOptions(options, [_because(one) for one in left_out])
+            return ProvenOptions(options, [_because(one) for one in omitted])
         return self._one_by_one(pieces)
 
     def _one_by_one(self, pieces: Iterable[SettingGroup]) -> ProvenOptions:
         """Return the same if the best alternatives of some pieces would change the VM."""
         kept: list[Options] = [self._identity]
-        left_out: list[Lost] = []
+        omitted: list[Lost] = []
         for piece in pieces:
             found, reason = self._first_that_holds(kept, piece)
             lost = piece.lost
             if found is not None:
                 kept.append(found.options)
                 lost = found.lost
-            left_out += [_because(one, reason) for one in lost]
-        return ProvenOptions(combined(kept), left_out)
+            omitted += [_because(one, reason) for one in lost]
+        return ProvenOptions(combined(kept), omitted)
 
     def _first_that_holds(
         self, kept: Sequence[Options], piece: SettingGroup

@@ -175,5 +175,5 @@ def _unseen(vmid: int) -> UnreadVm:
         reason=f"the login lacks {_AUDIT} on {path}",
         privilege=_AUDIT,
         acl_path=path,
-        left_out=True,
+        omitted=True,
     )

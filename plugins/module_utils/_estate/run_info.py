@@ -176,7 +176,7 @@ def _in_creation(actual: Actual, prefix: str) -> UnreadVm:
         tenant=tenant,
         node=actual.node,
         reason=_IN_CREATION,
-        left_out=True,
+        omitted=True,
         type=actual.kind.type,
     )
 

@@ -191,7 +191,7 @@ def fold_defaults(params: Mapping[str, Any], kind: ListKind = VMS) -> dict[str, 
     given = params.get("defaults")
     if not given:
         return dict(params)
-    specs, bare = kind.specs, kind.without_left_out
+    specs, bare = kind.specs, kind.without_empty_texts
     more = check_options(specs.shared, specs.own(given), "defaults")
     shared = {name: params.get(name) for name in specs.shared}
     return {**params, **lay_over(bare(shared), bare(more))}
@@ -210,7 +210,7 @@ def merge(
     named: Mapping[str, Any] = {}
     if label:
         named = class_options(label, _classes_of(shared, own), specs)
-    layers = [kind.without_left_out(options) for options in (shared, named, own)]
+    layers = [kind.without_empty_texts(options) for options in (shared, named, own)]
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = lay_over(merged, layer)

@@ -84,8 +84,8 @@ class PlacementKeeper:
     def _others(self) -> list[VmRow]:
         """Return the guests that are not in the list and are not removed."""
         listed = {vmid for one in self._plans for vmid in vmids_of(one)}
-        left_out = listed | self._leaving
-        return [row for row in self._cluster.guests if row.vmid not in left_out]
+        omitted = listed | self._leaving
+        return [row for row in self._cluster.guests if row.vmid not in omitted]
 
     def _local(self, plan: KeptPlan) -> list[str]:
         """Return a warning for each new HA resource that cannot start on another node."""

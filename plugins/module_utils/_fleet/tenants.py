@@ -45,7 +45,8 @@ def _settings(tenant: str, options: Mapping[str, Any]) -> TenantSettings:
         )
     own = {name: options.get(name) for name in OF_VMS}
     return TenantSettings(
-        site=str(options.get("site") or ""), options=lay_over(VMS.without_left_out(defaults), own)
+        site=str(options.get("site") or ""),
+        options=lay_over(VMS.without_empty_texts(defaults), own),
     )
 
 
@@ -79,7 +80,7 @@ def inherited(
         return params
     shared = {name: params.get(name) for name in kind.specs.shared}
     own = kind.specs.own(settings.options)
-    return {**params, **lay_over(kind.without_left_out(shared), own)}
+    return {**params, **lay_over(kind.without_empty_texts(shared), own)}
 
 
 def site_of(own: Mapping[str, Any], settings: TenantSettings) -> str:

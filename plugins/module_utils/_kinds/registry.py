@@ -52,7 +52,7 @@ class ListKind:
     exporter: Exporter
     specs: GuestSpecs
     read: Callable[[Mapping[str, Any]], Any]
-    without_left_out: Callable[[Mapping[str, Any]], dict[str, Any]]
+    without_empty_texts: Callable[[Mapping[str, Any]], dict[str, Any]]
     context: Callable[..., RunContext[Any]]
     as_it_is: Callable[[Any], Any]
     prepared: Callable[[Any], Any]
@@ -91,7 +91,7 @@ VMS = ListKind(
     exporter=VM_EXPORTER,
     specs=VM_SPECS,
     read=read_vm_options,
-    without_left_out=vm_values.without_left_out,
+    without_empty_texts=vm_values.without_empty_texts,
     context=VmContext,
     as_it_is=_vm_as_it_is,
     prepared=prepared,
@@ -104,7 +104,7 @@ CONTAINERS = ListKind(
     exporter=CONTAINER_EXPORTER,
     specs=CONTAINER_SPECS,
     read=read_container_options,
-    without_left_out=container_values.without_left_out,
+    without_empty_texts=container_values.without_empty_texts,
     context=ContainerContext,
     as_it_is=_container_as_it_is,
     prepared=_prepared_container,

@@ -19,7 +19,7 @@ from ..._guest.desired.values import is_blank
 from ..kind import CONTAINER
 from ..model import DesiredContainer, Hardware
 from .hardware import read_environment, read_hardware
-from .values import checked, without_left_out
+from .values import checked, without_empty_texts
 from .volumes import read_volumes
 
 _SHORTEST_PASSWORD = 5
@@ -33,7 +33,7 @@ def read_options(params: Mapping[str, Any]) -> ContainerOptions:
 
     `params` are the parameters of the module, checked by its argument specification.
     """
-    plain = without_left_out(params)
+    plain = without_empty_texts(params)
     name_presets(plain, "mounts")
     options = checked(plain)
     return options_of(DesiredContainer(read_guest(CONTAINER, options), _hardware(options)), options)

@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^;,\s]+")
 _MANUAL = "manual"
 
 
-def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty_texts(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with None for an empty text that cannot remove anything."""
     found = cleared(TABLES, "", options)
     for name in _NESTED:

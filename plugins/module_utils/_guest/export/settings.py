@@ -56,8 +56,8 @@ class SettingGroup:
 
 def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
     """Return a key of PVE with the ways to express it; no way if it cannot be expressed."""
-    left_out = Lost(key, text, reason)
-    return SettingGroup(tuple(map(Alternative, ways)), (left_out,))
+    omitted = Lost(key, text, reason)
+    return SettingGroup(tuple(map(Alternative, ways)), (omitted,))
 
 
 def parsed(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:

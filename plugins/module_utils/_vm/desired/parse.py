@@ -26,7 +26,7 @@ from ..model import DesiredVm, Hardware
 from .devices import read_disks
 from .hardware import read_hardware
 from .userdata import read_snippet
-from .values import checked, without_left_out
+from .values import checked, without_empty_texts
 
 VmOptions: TypeAlias = GuestOptions[DesiredVm]
 
@@ -75,7 +75,7 @@ def resolve(params: Mapping[str, Any]) -> dict[str, Any]:
     storage class. Raises ConfigurationError for a name that no map contains, ValidationFailed for a
     map of the wrong shape.
     """
-    options = _with_class(without_left_out(params))
+    options = _with_class(without_empty_texts(params))
     name_presets(options, "disks")
     return options
 
@@ -101,4 +101,4 @@ def _with_class(options: dict[str, Any]) -> dict[str, Any]:
             "is about backup jobs, which a task on one VM does not change",
             "Use module vms, or a class without backup",
         )
-    return {**own, **lay_over(without_left_out(named), own)}
+    return {**own, **lay_over(without_empty_texts(named), own)}

@@ -39,7 +39,7 @@ _CLOUD_INIT_DRIVE = re.compile(r"^(ide|sata|scsi)\d+$")
 _SPEC = vm_spec()
 
 
-def without_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty_texts(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with None for an empty text that cannot remove anything."""
     found = cleared(TABLES, "", options)
     for name in _NESTED:

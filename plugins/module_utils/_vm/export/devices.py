@@ -79,13 +79,13 @@ def _firmware(config: Config) -> Iterator[SettingGroup]:
 
 def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
     """Return a drive; only its name if its options cannot be expressed."""
-    left_out = (Lost(slot, text),)
-    name_alone = Alternative({"disks": [{"name": slot}]}, left_out)
+    omitted = (Lost(slot, text),)
+    name_alone = Alternative({"disks": [{"name": slot}]}, omitted)
     if is_cd(drive):
         best = _cd(slot, drive)
     else:
         best = _disk(slot, drive)
-    return SettingGroup((best, name_alone), left_out)
+    return SettingGroup((best, name_alone), omitted)
 
 
 def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
@@ -97,17 +97,17 @@ def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
         return Alternative({"disks": [item]})
     others = item.get("options", {})
     item["options"] = {"media": "cdrom", **others}
-    left_out = Lost(slot, volume, _OUTSIDE)
-    return Alternative({"disks": [item]}, (left_out,))
+    omitted = Lost(slot, volume, _OUTSIDE)
+    return Alternative({"disks": [item]}, (omitted,))
 
 
 def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
     item: dict[str, Any] = {"name": slot}
-    left_out: list[Lost] = []
+    omitted: list[Lost] = []
     volume = drive.get("file", "")
     storage = storage_of(drive)
     if storage is None:
-        left_out.append(Lost(slot, volume, _OUTSIDE))
+        omitted.append(Lost(slot, volume, _OUTSIDE))
     else:
         item["storage"] = storage
     size = _size(slot, drive)
@@ -115,14 +115,14 @@ def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
         item["size"] = render_size(size)
     elif size:
         text = f"size={drive['size']}"
-        left_out.append(Lost(slot, text, "it is smaller than 1G"))
+        omitted.append(Lost(slot, text, "it is smaller than 1G"))
     named = _FILE.search(volume)
     if named:
         item["format"] = named.group(1)
     if drive.get("format"):
         item["format"] = drive["format"]
     item.update(_options(slot, drive))
-    return Alternative({"disks": [item]}, tuple(left_out))
+    return Alternative({"disks": [item]}, tuple(omitted))
 
 
 def _size(slot: str, drive: Mapping[str, str]) -> int:
@@ -151,11 +151,11 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
 def _nic(key: str, config: Config) -> SettingGroup:
     """Return a NIC with its addresses, or without them if they cannot be expressed."""
     nic = {"name": key, **_nic_options(key, config[key])}
-    left_out = Lost(key, config[key])
+    omitted = Lost(key, config[key])
     alone = Alternative({"nics": [nic]})
     address_key = key.replace("net", "ipconfig")
     if address_key not in config:
-        return SettingGroup((alone,), (left_out,))
+        return SettingGroup((alone,), (omitted,))
     text = config[address_key]
     addresses = Lost(address_key, text)
     odd: list[Lost] = []
@@ -167,7 +167,7 @@ def _nic(key: str, config: Config) -> SettingGroup:
             odd.append(Lost(address_key, f"{name}={value}"))
     best = Alternative({"nics": [whole]}, tuple(odd))
     second = Alternative(alone.options, (addresses,))
-    return SettingGroup((best, second), (left_out, addresses))
+    return SettingGroup((best, second), (omitted, addresses))
 
 
 def _nic_options(key: str, text: str) -> dict[str, Any]:
