@@ -15,7 +15,7 @@ from .._core.marks import marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
 from .rules.model import Rule
-from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, Write, transition
+from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, RuleWrite, transition
 from .scope import GROUP, ROOT, FirewallScope, Path
 from .view import view_of
 
@@ -344,7 +344,7 @@ def _policies(scope: FirewallScope, options: Mapping[str, str]) -> Policies:
 _VERBS = {CREATE: "Create", MOVE: "Move", DELETE: "Remove"}
 
 
-def _rule_step(scope: FirewallScope, write: Write, rules: tuple[Any, ...]) -> Step:
+def _rule_step(scope: FirewallScope, write: RuleWrite, rules: tuple[Any, ...]) -> Step:
     goal = ""
     if write.kind == MOVE:
         goal = f" to position {_new_place(write)}"
@@ -356,6 +356,6 @@ def _rule_step(scope: FirewallScope, write: Write, rules: tuple[Any, ...]) -> St
     return _guarded(step, scope.rules_path, "rules", rules, write.result)
 
 
-def _new_place(write: Write) -> int:
+def _new_place(write: RuleWrite) -> int:
     goal = int(write.data["moveto"])
     return goal if goal <= write.pos else goal - 1

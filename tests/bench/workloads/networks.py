@@ -91,9 +91,9 @@ def _view(guests: int) -> Any:
     """Return guests with ten rules each, on a VNet of their tenant."""
     from ansible_collections.pve.fleet.plugins.module_utils._core.marks import with_mark
     from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.model import (
-        Cluster,
-        Guest,
-        Nic,
+        FirewallCluster,
+        FirewallGuest,
+        FirewallNic,
     )
     from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import Firewall, IpSet
     from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model import Rule
@@ -115,12 +115,12 @@ def _view(guests: int) -> Any:
     for number in range(guests):
         tag = tags[number % TENANTS]
         rules = (Rule("group", tag), *own)
-        nic = Nic("net0", True, "BC:24:11:00:00:01")
-        guest = Guest(f"VM {number}", Firewall(options, rules), (nic,))
+        nic = FirewallNic("net0", True, "BC:24:11:00:00:01")
+        guest = FirewallGuest(f"VM {number}", Firewall(options, rules), (nic,))
         found.append(TenantGuest(number, f"VM {number}", tag, guest, {"net0": f"v{tag}"}))
     vnets = {f"v{tag}": tag for tag in tags}
     return NetworkView(
-        Cluster(firewall, groups),
+        FirewallCluster(firewall, groups),
         vnets,
         dict(zip(tags, tags, strict=True)),
         tuple(found),

@@ -17,7 +17,14 @@ from dataclasses import replace
 
 from ..model import Firewall, IpSet
 from ..rules.model import Rule
-from .model import Cluster, Guest, Link, Names, Nic, Node
+from .model import (
+    EvaluatedRule,
+    FirewallCluster,
+    FirewallGuest,
+    FirewallNic,
+    FirewallNode,
+    RuleNames,
+)
 
 IN, OUT = "in", "out"
 _BUILT_IN = "built-in"
@@ -40,7 +47,9 @@ def is_off(options: Mapping[str, str], default: str) -> bool:
     return options.get("enable", default) == "0"
 
 
-def guest_chain(cluster: Cluster, guest: Guest, nic: Nic, direction: str) -> tuple[Link, ...]:
+def guest_chain(
+    cluster: FirewallCluster, guest: FirewallGuest, nic: FirewallNic, direction: str
+) -> tuple[EvaluatedRule, ...]:
     """Return the rules for a NIC of a guest; none if they are not in force.
 
     The firewall of the node does not decide about its guests.
@@ -50,13 +59,13 @@ def guest_chain(cluster: Cluster, guest: Guest, nic: Nic, direction: str) -> tup
     if is_unused or not nic.is_filtered:
         return ()
     filtered = _with_ip_filter(guest, nic)
-    names = Names(filtered, cluster.firewall)
-    links: list[Link] = []
+    names = RuleNames(filtered, cluster.firewall)
+    links: list[EvaluatedRule] = []
     if direction == IN:
         links += _input_filters(cluster, {})
     links += _built_in(names, _guest_rules(options, direction))
     if direction == OUT and f"ipfilter-{nic.name}" in filtered.ip_sets:
-        filter_link = Link(
+        filter_link = EvaluatedRule(
             _BUILT_IN, Rule(OUT, "DROP"), names, outside=f"guest/ipfilter-{nic.name}"
         )
         links.append(filter_link)
@@ -70,13 +79,15 @@ def guest_chain(cluster: Cluster, guest: Guest, nic: Nic, direction: str) -> tup
     return (*links, *_policy(names, direction, policy))
 
 
-def node_chain(cluster: Cluster, node: Node, direction: str) -> tuple[Link, ...]:
+def node_chain(
+    cluster: FirewallCluster, node: FirewallNode, direction: str
+) -> tuple[EvaluatedRule, ...]:
     """Return the rules for packets of the node itself; none if its firewall is off."""
     options = node.firewall.options
     if is_off(cluster.firewall.options, "0") or is_off(options, "1"):
         return ()
     cluster = _with_local_network(cluster, node)
-    names = Names(Firewall(), cluster.firewall)
+    names = RuleNames(Firewall(), cluster.firewall)
     links = list(_built_in(names, [Rule(direction, "ACCEPT", iface="lo")]))
     links += _built_in(names, _neighbor_rules(options, direction))
     if direction == IN:
@@ -91,34 +102,41 @@ def node_chain(cluster: Cluster, node: Node, direction: str) -> tuple[Link, ...]
     return (*links, *_policy(names, direction, policy))
 
 
-def _built_in(names: Names, rules: Iterator[Rule] | list[Rule]) -> Iterator[Link]:
+def _built_in(names: RuleNames, rules: Iterator[Rule] | list[Rule]) -> Iterator[EvaluatedRule]:
     for rule in rules:
-        yield Link(_BUILT_IN, rule, names)
+        yield EvaluatedRule(_BUILT_IN, rule, names)
 
 
 def _declared(
-    origin: str, position: int, rule: Rule, direction: str, names: Names, cluster: Cluster
-) -> Iterator[Link]:
+    origin: str,
+    position: int,
+    rule: Rule,
+    direction: str,
+    names: RuleNames,
+    cluster: FirewallCluster,
+) -> Iterator[EvaluatedRule]:
     """Yield a rule, or the rules of its security group, which use only names of the cluster."""
     if not rule.enable:
         return
     if rule.type != "group":
         if rule.type == direction:
-            yield Link(origin, rule, names, position)
+            yield EvaluatedRule(origin, rule, names, position)
         return
-    group_names = Names(Firewall(), cluster.firewall)
+    group_names = RuleNames(Firewall(), cluster.firewall)
     for place, one in enumerate(cluster.groups.get(rule.action, ())):
         if one.type == direction and one.enable:
             inner = replace(one, iface=rule.iface)
-            yield Link(f"group {rule.action}", inner, group_names, place)
+            yield EvaluatedRule(f"group {rule.action}", inner, group_names, place)
 
 
-def _input_filters(cluster: Cluster, node_options: Mapping[str, str]) -> Iterator[Link]:
-    names = Names(Firewall(), cluster.firewall)
+def _input_filters(
+    cluster: FirewallCluster, node_options: Mapping[str, str]
+) -> Iterator[EvaluatedRule]:
+    names = RuleNames(Firewall(), cluster.firewall)
     if "blacklist" in cluster.firewall.ip_sets:
-        yield Link(_BUILT_IN, Rule(IN, "DROP", source="+dc/blacklist"), names)
+        yield EvaluatedRule(_BUILT_IN, Rule(IN, "DROP", source="+dc/blacklist"), names)
     if node_options.get("nosmurfs", "1") != "0":
-        yield Link(_BUILT_IN, Rule(IN, "DROP", source=_MULTICAST[0]), names)
+        yield EvaluatedRule(_BUILT_IN, Rule(IN, "DROP", source=_MULTICAST[0]), names)
 
 
 def _guest_rules(options: Mapping[str, str], direction: str) -> Iterator[Rule]:
@@ -151,7 +169,7 @@ def _management_rules(direction: str) -> Iterator[Rule]:
         yield Rule(OUT, "ACCEPT", dest="dc/local_network", proto="tcp", dport=port)
 
 
-def _corosync_rules(node: Node, direction: str) -> Iterator[Rule]:
+def _corosync_rules(node: FirewallNode, direction: str) -> Iterator[Rule]:
     own = node.rings.get(node.name, ())
     for name, addresses in node.rings.items():
         if name == node.name:
@@ -163,16 +181,18 @@ def _corosync_rules(node: Node, direction: str) -> Iterator[Rule]:
             )
 
 
-def _policy(names: Names, direction: str, policy: str) -> Iterator[Link]:
+def _policy(names: RuleNames, direction: str, policy: str) -> Iterator[EvaluatedRule]:
     if policy != "ACCEPT":
         for net in _MULTICAST:
-            yield Link(_BUILT_IN, Rule(direction, "DROP", dest=net), names)
+            yield EvaluatedRule(_BUILT_IN, Rule(direction, "DROP", dest=net), names)
         for proto, kind in _CRITICAL_ICMP:
-            yield Link(_BUILT_IN, Rule(direction, "ACCEPT", proto=proto, icmp_type=kind), names)
-    yield Link(f"policy_{direction}", Rule(direction, policy), names)
+            yield EvaluatedRule(
+                _BUILT_IN, Rule(direction, "ACCEPT", proto=proto, icmp_type=kind), names
+            )
+    yield EvaluatedRule(f"policy_{direction}", Rule(direction, policy), names)
 
 
-def _with_local_network(cluster: Cluster, node: Node) -> Cluster:
+def _with_local_network(cluster: FirewallCluster, node: FirewallNode) -> FirewallCluster:
     """Return the cluster with the alias local_network in the IP set management.
 
     If the cluster has this alias, it replaces the network of the node (compile).
@@ -183,10 +203,10 @@ def _with_local_network(cluster: Cluster, node: Node) -> Cluster:
     management = cluster.firewall.ip_sets.get("management", IpSet())
     members = {**management.members, cidr: (False, "")}
     sets = {**cluster.firewall.ip_sets, "management": IpSet(management.comment, members)}
-    return Cluster(replace(cluster.firewall, aliases=aliases, ip_sets=sets), cluster.groups)
+    return FirewallCluster(replace(cluster.firewall, aliases=aliases, ip_sets=sets), cluster.groups)
 
 
-def _with_ip_filter(guest: Guest, nic: Nic) -> Firewall:
+def _with_ip_filter(guest: FirewallGuest, nic: FirewallNic) -> Firewall:
     """Return the firewall of a guest with the default members of its IP filter."""
     name = f"ipfilter-{nic.name}"
     firewall = guest.firewall

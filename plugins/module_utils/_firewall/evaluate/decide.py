@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .match import is_match
-from .model import ACCEPT, DROP, UNKNOWN, Link, Packet, Verdict
+from .model import ACCEPT, DROP, UNKNOWN, EvaluatedRule, Packet, PacketVerdict
 
 
-def decide(links: Sequence[Link], packet: Packet) -> Verdict:
+def decide(links: Sequence[EvaluatedRule], packet: Packet) -> PacketVerdict:
     """Return the decision of the first rule that matches; an empty list accepts.
 
     The verdict is UNKNOWN if an earlier rule may match and would decide differently.
     """
-    doubtful: list[Link] = []
+    doubtful: list[EvaluatedRule] = []
     for link in links:
         answer = is_match(link, packet)
         if answer is None:
@@ -26,6 +26,6 @@ def decide(links: Sequence[Link], packet: Packet) -> Verdict:
             continue
         for one in doubtful:
             if one.rule.accepts != link.rule.accepts:
-                return Verdict(UNKNOWN, one)
-        return Verdict(ACCEPT if link.rule.accepts else DROP, link)
-    return Verdict(ACCEPT)
+                return PacketVerdict(UNKNOWN, one)
+        return PacketVerdict(ACCEPT if link.rule.accepts else DROP, link)
+    return PacketVerdict(ACCEPT)

@@ -18,7 +18,7 @@ from ..model import Firewall, IpSet
 from ..rules.model import Rule
 from .icmp import icmp_type
 from .macros import MACROS, MACROS_IPV6
-from .model import Address, Link, Names, Network, Packet
+from .model import Address, EvaluatedRule, Network, Packet, RuleNames
 
 _NUMBERS = {
     "icmp": "1",
@@ -75,7 +75,7 @@ class NotInForce(Exception):
     """The rule has an error, so Proxmox VE leaves it out."""
 
 
-def is_match(link: Link, packet: Packet) -> bool | None:
+def is_match(link: EvaluatedRule, packet: Packet) -> bool | None:
     """Return whether the rule of a link matches; None if this is unknown."""
     rule = link.rule
     if not rule.enable:
@@ -129,7 +129,7 @@ def _any(answers: Iterable[bool | None]) -> bool | None:
     return None if None in found else False
 
 
-def _matches(rule: Rule, names: Names, packet: Packet) -> bool | None:
+def _matches(rule: Rule, names: RuleNames, packet: Packet) -> bool | None:
     answers = [
         _interface(rule, packet),
         _protocol(rule, packet),
@@ -206,7 +206,7 @@ def _port(text: str, port: int) -> bool | None:
 # -- addresses -----------------------------------------------------------------------------------
 
 
-def _ip_version(rule: Rule, names: Names) -> int | None:
+def _ip_version(rule: Rule, names: RuleNames) -> int | None:
     """Return the IP version of a rule. Raises NotInForce for two versions or an unknown name."""
     versions = {_VERSIONS[rule.proto]} if rule.proto in _VERSIONS else set()
     for text in (rule.source, rule.dest):
@@ -218,7 +218,7 @@ def _ip_version(rule: Rule, names: Names) -> int | None:
     return versions.pop() if versions else None
 
 
-def _resolved(text: str, names: Names) -> str:
+def _resolved(text: str, names: RuleNames) -> str:
     """Return the first address of a text, or the network of an alias."""
     if text[:1].isalpha() and ":" not in text:
         return _alias(text, names)
@@ -239,7 +239,7 @@ def _split_scope(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _alias(text: str, names: Names) -> str:
+def _alias(text: str, names: RuleNames) -> str:
     scope, name = _split_scope(text)
     places = []
     if scope != "dc/":
@@ -253,7 +253,7 @@ def _alias(text: str, names: Names) -> str:
     raise NotInForce
 
 
-def _address(text: str, address: Address, names: Names) -> bool | None:
+def _address(text: str, address: Address, names: RuleNames) -> bool | None:
     if not text:
         return True
     if text.startswith("+"):
@@ -271,7 +271,7 @@ def _covers(text: str, address: Address) -> bool:
     return low.version == address.version and int(low) <= int(address) <= int(high)
 
 
-def _in_set(text: str, address: Address, names: Names) -> bool | None:
+def _in_set(text: str, address: Address, names: RuleNames) -> bool | None:
     """Return whether an IP set contains an address; None for an IP set of SDN.
 
     The API does not show the IP sets of SDN. The kernel looks up the longest prefix first, and the
@@ -291,7 +291,7 @@ def _in_set(text: str, address: Address, names: Names) -> bool | None:
     return False
 
 
-def _find_set(scope: str, name: str, names: Names) -> tuple[IpSet, Firewall] | None:
+def _find_set(scope: str, name: str, names: RuleNames) -> tuple[IpSet, Firewall] | None:
     if scope in ("", "guest/") and name in names.guest.ip_sets:
         return names.guest.ip_sets[name], names.guest
     if scope in ("", "dc/") and name in names.cluster.ip_sets:
@@ -299,9 +299,9 @@ def _find_set(scope: str, name: str, names: Names) -> tuple[IpSet, Firewall] | N
     return None
 
 
-def _members(found: tuple[IpSet, Firewall], names: Names) -> Iterator[tuple[Network, bool]]:
+def _members(found: tuple[IpSet, Firewall], names: RuleNames) -> Iterator[tuple[Network, bool]]:
     ip_set, place = found
-    own = names if place is names.guest else Names(Firewall(), names.cluster)
+    own = names if place is names.guest else RuleNames(Firewall(), names.cluster)
     for cidr, (is_excluded, _comment) in ip_set.members.items():
         try:
             yield _network(_resolved(cidr, own)), is_excluded
@@ -309,7 +309,7 @@ def _members(found: tuple[IpSet, Firewall], names: Names) -> Iterator[tuple[Netw
             continue
 
 
-def networks_of(text: str, names: Names) -> list[Network] | None:
+def networks_of(text: str, names: RuleNames) -> list[Network] | None:
     """Return the networks of the source or destination of a rule; None for all networks.
 
     An IP set of SDN counts as all networks, because the API does not show it. Raises NotInForce for

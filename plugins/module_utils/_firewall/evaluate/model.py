@@ -43,7 +43,7 @@ class Packet:
 
 
 @dataclass(frozen=True)
-class Names:
+class RuleNames:
     """The aliases and IP sets that a rule can use: first the guest's, then the cluster's."""
 
     guest: Firewall
@@ -51,7 +51,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class FirewallCluster:
     """The firewall of the cluster, with its security groups."""
 
     firewall: Firewall
@@ -59,7 +59,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Node:
+class FirewallNode:
     """A node with its firewall.
 
     `local_network` is the network that Proxmox VE adds to the IP set management. `rings` contains
@@ -73,7 +73,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Nic:
+class FirewallNic:
     """A NIC of a guest, with its MAC address and the addresses in its configuration."""
 
     name: str
@@ -83,17 +83,17 @@ class Nic:
 
 
 @dataclass(frozen=True)
-class Guest:
+class FirewallGuest:
     """A guest with its firewall."""
 
     label: str
     firewall: Firewall
-    nics: tuple[Nic, ...] = ()
+    nics: tuple[FirewallNic, ...] = ()
     is_container: bool = False
 
 
 @dataclass(frozen=True)
-class Link:
+class EvaluatedRule:
     """One rule, in the order in which Proxmox VE evaluates them.
 
     `origin` is the place of the rule, such as `guest`, `group web` or `built-in`, and `position`
@@ -102,7 +102,7 @@ class Link:
 
     origin: str
     rule: Rule
-    names: Names
+    names: RuleNames
     position: int | None = None
     outside: str = ""
 
@@ -113,14 +113,14 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PacketVerdict:
     """ACCEPT or DROP with the rule that decides, or UNKNOWN with the rule that cannot be evaluated.
 
     A firewall that is off accepts without a rule.
     """
 
     verdict: str
-    link: Link | None = None
+    link: EvaluatedRule | None = None
 
     @property
     def reason(self) -> str:

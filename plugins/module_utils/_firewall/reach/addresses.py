@@ -14,18 +14,18 @@ from typing import Any
 from ..._core import validate
 from ..._core.propstring import keyed_parts
 from ..._guest.nics import nics_in
-from ..evaluate.model import Nic
+from ..evaluate.model import FirewallNic
 
 _MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 _CIDRS = ("cidr", "cidr6")
 
 
-def nics_of(config: Mapping[str, Any]) -> tuple[Nic, ...]:
+def nics_of(config: Mapping[str, Any]) -> tuple[FirewallNic, ...]:
     """Return the NICs of a VM or a container, in order."""
     return tuple(_nic(name, str(config[name]), config) for name in nics_in(config))
 
 
-def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:
+def _nic(name: str, text: str, config: Mapping[str, Any]) -> FirewallNic:
     parts = _parts(text)
     found = _MAC.search(text)
     addressing = {**_parts(str(config.get(f"ipconfig{name[3:]}") or "")), **parts}
@@ -35,7 +35,7 @@ def _nic(name: str, text: str, config: Mapping[str, Any]) -> Nic:
         if validate.is_address(address):
             addresses.append(address)
     mac = found.group() if found else ""
-    return Nic(name, parts.get("firewall", "0") == "1", mac, tuple(addresses))
+    return FirewallNic(name, parts.get("firewall", "0") == "1", mac, tuple(addresses))
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import Conflict, ValidationFailed
 from ..evaluate.chains import is_off
-from ..evaluate.model import Address, Cluster
+from ..evaluate.model import Address, FirewallCluster
 from ..model import DesiredFirewall, Firewall
 from ..plan import after_plan
 from ..read import options_of
 from ..rules.model import Rule
 from ..scope import CLUSTER, GROUP, NODE, ROOT, FirewallScope
-from .lockout import NodeAddress, World, find_cuts
+from .lockout import ClusterFirewalls, NodeAddress, find_cuts
 from .read import local_address, read_cluster, read_cluster_firewall, read_places
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def _cuts(
         new_places = tuple(_changed(place, name, desired) for place in places)
     rules = [rule for place in (*places, *new_places) for rule in place.node.firewall.rules]
     before = read_cluster(client, firewall, (*rules, *new_firewall.rules))
-    after = Cluster(new_firewall, groups_after(scope, before.groups, desired))
-    return find_cuts(World(before, places), World(after, new_places), caller)
+    after = FirewallCluster(new_firewall, groups_after(scope, before.groups, desired))
+    return find_cuts(ClusterFirewalls(before, places), ClusterFirewalls(after, new_places), caller)
 
 
 def groups_after(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..evaluate.chains import IN, OUT, node_chain
 from ..evaluate.decide import decide
-from ..evaluate.model import ACCEPT, Address, Cluster, Node, Packet, Verdict
+from ..evaluate.model import ACCEPT, Address, FirewallCluster, FirewallNode, Packet, PacketVerdict
 
 API_PORT, SSH_PORT, COROSYNC_PORT = 8006, 22, 5405
 """Ports on the nodes. The API uses its port there, even if a proxy in front uses another."""
@@ -22,21 +22,21 @@ API_PORT, SSH_PORT, COROSYNC_PORT = 8006, 22, 5405
 class NodeAddress:
     """A node with its address, and the interface that has the address."""
 
-    node: Node
+    node: FirewallNode
     address: Address
     iface: str = ""
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterFirewalls:
     """The firewalls of the cluster and its nodes."""
 
-    cluster: Cluster
+    cluster: FirewallCluster
     places: tuple[NodeAddress, ...]
 
 
 @dataclass(frozen=True)
-class Connection:
+class NodeConnection:
     """A connection to a node; `source` is a node, or empty for a source outside the cluster."""
 
     label: str
@@ -45,7 +45,9 @@ class Connection:
     source: str = ""
 
 
-def find_cuts(before: World, after: World, caller: Address | None) -> list[str]:
+def find_cuts(
+    before: ClusterFirewalls, after: ClusterFirewalls, caller: Address | None
+) -> list[str]:
     """Return the connections that are accepted before a change, but may not be afterwards.
 
     Connections that the current rules drop are not part of the result.
@@ -60,21 +62,21 @@ def find_cuts(before: World, after: World, caller: Address | None) -> list[str]:
     return cuts
 
 
-def _connections(places: Sequence[NodeAddress], caller: Address | None) -> Iterator[Connection]:
+def _connections(places: Sequence[NodeAddress], caller: Address | None) -> Iterator[NodeConnection]:
     for place in places:
         name = place.node.name
         if caller is not None and caller.version == place.address.version:
             packet = Packet(caller, place.address, dport=API_PORT, iface=place.iface)
-            yield Connection(f"the API of {name} from {caller}", packet, name)
+            yield NodeConnection(f"the API of {name} from {caller}", packet, name)
         for other in places:
             if other.node.name != name and other.address.version == place.address.version:
                 packet = Packet(other.address, place.address, dport=SSH_PORT, iface=place.iface)
                 label = f"SSH from {other.node.name} to {name}"
-                yield Connection(label, packet, name, other.node.name)
+                yield NodeConnection(label, packet, name, other.node.name)
                 yield from _corosync(other, place)
 
 
-def _corosync(source: NodeAddress, dest: NodeAddress) -> Iterator[Connection]:
+def _corosync(source: NodeAddress, dest: NodeAddress) -> Iterator[NodeConnection]:
     names = (source.node.name, dest.node.name)
     rings = zip(*(dest.node.rings.get(name, ()) for name in names), strict=False)
     for number, (theirs, mine) in enumerate(rings):
@@ -85,20 +87,20 @@ def _corosync(source: NodeAddress, dest: NodeAddress) -> Iterator[Connection]:
         iface = dest.iface if pair[1] == dest.address else ""
         packet = Packet(*pair, proto="udp", dport=COROSYNC_PORT, sport=COROSYNC_PORT, iface=iface)
         label = f"corosync from {names[0]} to {names[1]} (ring {number})"
-        yield Connection(label, packet, names[1], names[0])
+        yield NodeConnection(label, packet, names[1], names[0])
 
 
-def _decision(world: World, connection: Connection) -> Verdict:
+def _decision(firewalls: ClusterFirewalls, connection: NodeConnection) -> PacketVerdict:
     """Return the decision about the first packet of a connection.
 
     The source decides first, then the destination if the source accepts.
     """
-    places = {place.node.name: place for place in world.places}
+    places = {place.node.name: place for place in firewalls.places}
     source = places.get(connection.source)
     if source is not None:
-        chain = node_chain(world.cluster, source.node, OUT)
+        chain = node_chain(firewalls.cluster, source.node, OUT)
         decision = decide(chain, replace(connection.packet, iface=source.iface))
         if decision.verdict != ACCEPT:
             return decision
-    chain = node_chain(world.cluster, places[connection.dest].node, IN)
+    chain = node_chain(firewalls.cluster, places[connection.dest].node, IN)
     return decide(chain, connection.packet)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.state import read_members
 from ..._container.kind import CONTAINER
 from ..._core.parallel import side_by_side
-from ..evaluate.model import Cluster, Guest, Node
+from ..evaluate.model import FirewallCluster, FirewallGuest, FirewallNode
 from ..model import Firewall
 from ..read import read_firewall, rules_of
 from ..rules.model import Rule
@@ -29,19 +29,21 @@ _WORKERS = 4
 _RINGS = 8
 
 
-def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> Cluster:
+def read_cluster(client: Client, firewall: Firewall, rules: Iterable[Rule]) -> FirewallCluster:
     """Return the cluster with the security groups that its own rules and `rules` use."""
     listed = (*firewall.rules, *rules)
     names = sorted({rule.action for rule in listed if rule.type == "group"})
     if not names:
-        return Cluster(firewall)
+        return FirewallCluster(firewall)
     existing = {str(row["group"]) for row in client.get(*ROOT, "groups") or ()}
     known = [name for name in names if name in existing]
 
     def read_one(name: str) -> tuple[Rule, ...]:
         return rules_of(client.get(*ROOT, "groups", name))
 
-    return Cluster(firewall, dict(zip(known, side_by_side(read_one, known, _WORKERS), strict=True)))
+    return FirewallCluster(
+        firewall, dict(zip(known, side_by_side(read_one, known, _WORKERS), strict=True))
+    )
 
 
 def read_cluster_firewall(client: Client) -> Firewall:
@@ -65,7 +67,7 @@ def read_places(client: Client, names: Iterable[str] | None = None) -> tuple[Nod
         firewall = read_firewall(client, plain_scope(NODE, name))
         interfaces = client.get("nodes", name, "network") or ()
         iface, network = interface_of(interfaces, address)
-        node = Node(name, firewall, network or address, rings)
+        node = FirewallNode(name, firewall, network or address, rings)
         return NodeAddress(node, ipaddress.ip_address(address), iface)
 
     return tuple(side_by_side(read_one, chosen, _WORKERS))
@@ -80,11 +82,11 @@ def rings_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     return rings
 
 
-def read_guest(client: Client, scope: FirewallScope, config: Mapping[str, Any]) -> Guest:
+def read_guest(client: Client, scope: FirewallScope, config: Mapping[str, Any]) -> FirewallGuest:
     """Return a guest with its firewall."""
     firewall = read_firewall(client, scope)
     is_container = CONTAINER.type in scope.path
-    return Guest(scope.label, firewall, nics_of(config), is_container)
+    return FirewallGuest(scope.label, firewall, nics_of(config), is_container)
 
 
 def local_address(host: str, port: int) -> str:

@@ -22,11 +22,11 @@ from ..evaluate.model import (
     EPHEMERAL_PORT,
     UNKNOWN,
     Address,
-    Cluster,
-    Guest,
-    Nic,
+    FirewallCluster,
+    FirewallGuest,
+    FirewallNic,
     Packet,
-    Verdict,
+    PacketVerdict,
 )
 from ..find_scope import find_scope
 from ..rules.model import Rule
@@ -41,13 +41,13 @@ _ICMP_NUMBERS = ("1", "58")
 
 
 @dataclass(frozen=True)
-class End:
+class ConnectionEnd:
     """One end of a connection; an end without guest and place is outside the cluster."""
 
     label: str
     addresses: tuple[Address, ...]
-    guest: Guest | None = None
-    nic: Nic | None = None
+    guest: FirewallGuest | None = None
+    nic: FirewallNic | None = None
     place: NodeAddress | None = None
 
     @property
@@ -97,17 +97,17 @@ def _refused(option: str, answer: str, step: str) -> ValidationFailed:
     )
 
 
-def _read_end(client: Client, option: str, given: Mapping[str, Any], prefix: str) -> End:
+def _read_end(client: Client, option: str, given: Mapping[str, Any], prefix: str) -> ConnectionEnd:
     addresses = addresses_of(option, given)
     if given.get("node"):
         return node_end(given["node"], read_places(client, [given["node"]]), addresses)
     if not _is_guest(given):
-        return End(str(addresses[0]), addresses)
+        return ConnectionEnd(str(addresses[0]), addresses)
     scope = find_scope(client, {**given, "scope": GUEST, "tenant_prefix": prefix})
     guest = read_guest(client, scope, scope.config)
     nic = _nic(option, guest, given.get("nic"))
     own = tuple(ipaddress.ip_address(one) for one in nic.addresses)
-    return End(f"{guest.label} {nic.name}", addresses or own, guest, nic)
+    return ConnectionEnd(f"{guest.label} {nic.name}", addresses or own, guest, nic)
 
 
 def _is_guest(given: Mapping[str, Any]) -> bool:
@@ -132,7 +132,9 @@ def _address(option: str, text: str) -> Address:
         ) from None
 
 
-def node_end(name: str, places: tuple[NodeAddress, ...], addresses: tuple[Address, ...]) -> End:
+def node_end(
+    name: str, places: tuple[NodeAddress, ...], addresses: tuple[Address, ...]
+) -> ConnectionEnd:
     """Return the end on a node. Raises ConfigurationError if the node was not found."""
     if not places:
         raise ConfigurationError(
@@ -145,10 +147,10 @@ def node_end(name: str, places: tuple[NodeAddress, ...], addresses: tuple[Addres
     place = places[0]
     if addresses and addresses[0] != place.address:
         place = replace(place, iface="")
-    return End(f"node {name}", addresses or (place.address,), place=place)
+    return ConnectionEnd(f"node {name}", addresses or (place.address,), place=place)
 
 
-def _nic(option: str, guest: Guest, name: str | None) -> Nic:
+def _nic(option: str, guest: FirewallGuest, name: str | None) -> FirewallNic:
     for nic in guest.nics:
         if name in (None, "", nic.name):
             return nic
@@ -156,7 +158,7 @@ def _nic(option: str, guest: Guest, name: str | None) -> Nic:
     raise _refused(f"{option}.nic", f"{guest.label} has {names}", "Name one of its NICs")
 
 
-def packet_of(params: Mapping[str, Any], source: End, dest: End) -> Packet:
+def packet_of(params: Mapping[str, Any], source: ConnectionEnd, dest: ConnectionEnd) -> Packet:
     """Return the first packet of the connection (pure). Raises ValidationFailed."""
     for option, end in (("source", source), ("dest", dest)):
         if not end.addresses:
@@ -194,8 +196,8 @@ def _icmp_type(params: Mapping[str, Any], version: int) -> tuple[int, int]:
 
 
 def decisions_of(
-    cluster: Cluster, source: End, dest: End, packet: Packet
-) -> Iterator[tuple[str, str, Verdict]]:
+    cluster: FirewallCluster, source: ConnectionEnd, dest: ConnectionEnd, packet: Packet
+) -> Iterator[tuple[str, str, PacketVerdict]]:
     """Yield the place, the direction and the decision of each firewall on the way (pure)."""
     for end, direction in ((source, OUT), (dest, IN)):
         if end.guest is not None and end.nic is not None:
@@ -207,7 +209,7 @@ def decisions_of(
         yield end.label, direction, decide(links, replace(packet, iface=end.iface))
 
 
-def deciding_of(decisions: list[Verdict]) -> int | None:
+def deciding_of(decisions: list[PacketVerdict]) -> int | None:
     """Return the index of the first decision that does not accept, else of the last decision."""
     for place, decision in enumerate(decisions):
         if decision.verdict != ACCEPT:
@@ -215,7 +217,7 @@ def deciding_of(decisions: list[Verdict]) -> int | None:
     return len(decisions) - 1 if decisions else None
 
 
-def reachable_of(decisions: list[Verdict]) -> bool | None:
+def reachable_of(decisions: list[PacketVerdict]) -> bool | None:
     """Return whether all firewalls accept; None if one of them cannot be evaluated."""
     verdicts = {decision.verdict for decision in decisions}
     if verdicts <= {ACCEPT}:
@@ -223,7 +225,7 @@ def reachable_of(decisions: list[Verdict]) -> bool | None:
     return None if verdicts <= {ACCEPT, UNKNOWN} else False
 
 
-def shown_decision(place: str, direction: str, decision: Verdict) -> dict[str, Any]:
+def shown_decision(place: str, direction: str, decision: PacketVerdict) -> dict[str, Any]:
     """Return a decision in the form of the module's result."""
     link = decision.link
     return {

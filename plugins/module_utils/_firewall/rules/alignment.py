@@ -15,7 +15,7 @@ from .model import FIELDS, Rule
 
 
 @dataclass(frozen=True)
-class Slot:
+class RuleSlot:
     """One rule in both lists, or in one of them; None for a list that does not have it."""
 
     number: int
@@ -27,8 +27,8 @@ class Slot:
 class Alignment:
     """The slots of each list, in its order. `fixed` are the numbers of slots that do not move."""
 
-    old: tuple[Slot, ...]
-    new: tuple[Slot, ...]
+    old: tuple[RuleSlot, ...]
+    new: tuple[RuleSlot, ...]
     fixed: frozenset[int]
 
 
@@ -36,15 +36,15 @@ def align(old: Sequence[Rule], new: Sequence[Rule]) -> Alignment:
     """Return the alignment that turns the old rules into the new ones with the fewest writes."""
     pairs = _equal_pairs(old, new)
     pairs = _with_changed(old, new, pairs)
-    slots_of_old: dict[int, Slot] = {}
-    slots_of_new: dict[int, Slot] = {}
+    slots_of_old: dict[int, RuleSlot] = {}
+    slots_of_new: dict[int, RuleSlot] = {}
     for goal, origin in pairs.items():
-        slot = Slot(origin, old[origin], new[goal])
+        slot = RuleSlot(origin, old[origin], new[goal])
         slots_of_old[origin] = slots_of_new[goal] = slot
     for origin, rule in enumerate(old):
-        slots_of_old.setdefault(origin, Slot(origin, rule, None))
+        slots_of_old.setdefault(origin, RuleSlot(origin, rule, None))
     for goal, rule in enumerate(new):
-        slots_of_new.setdefault(goal, Slot(len(old) + goal, None, rule))
+        slots_of_new.setdefault(goal, RuleSlot(len(old) + goal, None, rule))
     goals = sorted(pairs)
     fixed = increasing([pairs[goal] for goal in goals])
     return Alignment(

@@ -21,32 +21,32 @@ from .overlap import Box, box_of, common_box
 
 
 @dataclass(frozen=True)
-class Entry:
+class RuleEntry:
     """A rule in a list; a rule with the same key in two lists decides the same in both."""
 
     key: Hashable
     accepts: bool | None  # None if it is unknown, as for a group or the rules of another scope
     box: Box
 
-    def contradicts(self, other: Entry) -> bool:
+    def contradicts(self, other: RuleEntry) -> bool:
         """Return whether the two may decide differently about a packet."""
         return self.accepts is None or other.accepts is None or self.accepts != other.accepts
 
 
-def entry_of(key: Hashable, rule: Rule) -> Entry:
+def entry_of(key: Hashable, rule: Rule) -> RuleEntry:
     """Return the entry of a rule."""
-    return Entry(key, rule.accepts, box_of(rule))
+    return RuleEntry(key, rule.accepts, box_of(rule))
 
 
-class Conflicts:
+class RuleConflicts:
     """Entries by their numbers, and the pairs that may decide differently about a packet."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[RuleEntry] = []
         self._conflicting: list[int] = []
 
-    def number(self, entry: Entry) -> int:
+    def number(self, entry: RuleEntry) -> int:
         """Return the number of an entry; an entry with a new key gets the next number."""
         known = self._numbers.get(entry.key)
         if known is not None:
@@ -94,7 +94,7 @@ def _bits(numbers: int) -> Iterator[int]:
         numbers ^= lowest
 
 
-class Order:
+class RuleOrder:
     """A list of entries by their numbers, with the set of entries before each."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -110,7 +110,7 @@ class Order:
         """Return the set of entries before this one; all of them if it is not in the list."""
         return self._before.get(number, self._all)
 
-    def difference(self, other: Order) -> int:
+    def difference(self, other: RuleOrder) -> int:
         """Return the set of entries that are in only one of the lists, or that moved."""
         found = self._all ^ other._all
         common = self._all & other._all
@@ -122,7 +122,9 @@ class Order:
         return found
 
 
-def find_conflict(conflicts: Conflicts, old: Order, new: Order, middle: Order) -> int:
+def find_conflict(
+    conflicts: RuleConflicts, old: RuleOrder, new: RuleOrder, middle: RuleOrder
+) -> int:
     """Return 0 if `middle` decides about each packet as `old` or as `new` does.
 
     Otherwise return the set of entries that can cause another decision.

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from .alignment import align
 from .model import Rule
-from .safety import Conflicts, Entry, Order, entry_of, find_conflict
+from .safety import RuleConflicts, RuleEntry, RuleOrder, entry_of, find_conflict
 
 CREATE, UPDATE, MOVE, DELETE, POLICY = "create", "update", "move", "delete", "policy"
 _TRIES = 3000
@@ -33,7 +33,7 @@ class Policies:
 
     by_direction: tuple[tuple[str, str], ...] = ()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RuleEntry]:
         """Return the policies as the last rules of a list."""
         if not self.by_direction:
             return [entry_of("rest", Rule("group", "rest"))]
@@ -41,7 +41,7 @@ class Policies:
 
 
 @dataclass(frozen=True)
-class Write:
+class RuleWrite:
     """One write, with the list after it. POLICY is the request that sets the policies."""
 
     kind: str
@@ -60,7 +60,7 @@ class _Cell:
     is_new: bool
 
     @cached_property
-    def entry(self) -> Entry:
+    def entry(self) -> RuleEntry:
         return entry_of((self.slot, self.rule.effect), self.rule)
 
 
@@ -97,12 +97,12 @@ def transition(
     policies: tuple[Policies, Policies] = (Policies(), Policies()),
     *,
     is_enforced: bool = True,
-) -> list[Write]:
+) -> list[RuleWrite]:
     """Return the writes in order. They are not checked if the rules are not enforced."""
-    return _Way(old, new, policies, is_enforced).writes()
+    return _Search(old, new, policies, is_enforced).writes()
 
 
-class _Way:
+class _Search:
     """The search for the writes that turn the old list into the new one."""
 
     def __init__(
@@ -129,15 +129,15 @@ class _Way:
         self.settled = set(alignment.fixed)
         self.free_slot = len(old) + len(new)
         self.edits = self._edits(alignment.fixed)
-        self.conflicts = Conflicts()
-        self.goal: Order | None = None
+        self.conflicts = RuleConflicts()
+        self.goal: RuleOrder | None = None
         if is_enforced:
             self.old = self.now = self._order(self.cells, self.policies)
 
-    def _order(self, cells: Cells, policies: Policies) -> Order:
+    def _order(self, cells: Cells, policies: Policies) -> RuleOrder:
         """Return the order of the enabled rules, followed by the policies."""
         entries = [cell.entry for cell in cells if cell.rule.enable]
-        return Order([self.conflicts.number(one) for one in (*entries, *policies.entries())])
+        return RuleOrder([self.conflicts.number(one) for one in (*entries, *policies.entries())])
 
     def _edits(self, fixed: frozenset[int]) -> list[_Edit]:
         """Return the edits in the order in which they are tried.
@@ -160,16 +160,16 @@ class _Way:
 
     # -- the search ------------------------------------------------------------------------------
 
-    def writes(self) -> list[Write]:
+    def writes(self) -> list[RuleWrite]:
         """Return the writes in order."""
-        found: list[Write] = []
+        found: list[RuleWrite] = []
         while self.edits:
             found += self._safe_edits() or self._stage()
         return found
 
-    def _safe_edits(self) -> list[Write]:
+    def _safe_edits(self) -> list[RuleWrite]:
         """Carry out each edit that is safe when it is tried, and return the writes."""
-        found: list[Write] = []
+        found: list[RuleWrite] = []
         is_progress = True
         while is_progress and not found:
             before = self.edits
@@ -179,7 +179,7 @@ class _Way:
             is_progress = len(self.edits) < len(before)
         return found
 
-    def _try(self, edit: _Edit) -> list[Write]:
+    def _try(self, edit: _Edit) -> list[RuleWrite]:
         """Carry out an edit if it is safe, and return its writes."""
         if edit.blockers or edit.is_exhausted:
             return []
@@ -194,7 +194,7 @@ class _Way:
             self.settled.add(edit.slot)
         return [write for write, _cells, _policies in states]
 
-    def _set_state(self, states: list[tuple[Write, Cells, Policies]]) -> None:
+    def _set_state(self, states: list[tuple[RuleWrite, Cells, Policies]]) -> None:
         if not states:
             return
         _write, self.cells, self.policies = states[-1]
@@ -207,7 +207,7 @@ class _Way:
             if edit.blockers & changed:
                 edit.blockers = 0
 
-    def _find_conflict(self, states: list[tuple[Write, Cells, Policies]]) -> int:
+    def _find_conflict(self, states: list[tuple[RuleWrite, Cells, Policies]]) -> int:
         """Return the entries that make one of the lists unsafe; 0 if there are none."""
         if not self.is_enforced:
             return 0
@@ -221,7 +221,7 @@ class _Way:
                 return by_now | by_old
         return 0
 
-    def _goal_order(self) -> Order:
+    def _goal_order(self) -> RuleOrder:
         if self.goal is None:
             cells = tuple(_Cell(slot, self.rules[slot], True) for slot in self.goals)
             self.goal = self._order(cells, self.new_policies)
@@ -235,12 +235,12 @@ class _Way:
 
     # -- the writes of an edit -------------------------------------------------------------------
 
-    def _states(self, edit: _Edit) -> Iterator[tuple[Write, Cells, Policies]]:
+    def _states(self, edit: _Edit) -> Iterator[tuple[RuleWrite, Cells, Policies]]:
         if edit.kind == CREATE:
             yield from self._create(edit.slot, self.rules[edit.slot])
         elif edit.kind == POLICY:
             rules = tuple(cell.rule for cell in self.cells)
-            yield Write(POLICY, -1, None, {}, rules), self.cells, self.new_policies
+            yield RuleWrite(POLICY, -1, None, {}, rules), self.cells, self.new_policies
         elif edit.kind == MOVE:
             if not self._is_in_place(edit.slot):
                 pos = self._pos(edit.slot)
@@ -252,19 +252,19 @@ class _Way:
             cells = self.cells[:pos] + self.cells[pos + 1 :]
             yield self._state(DELETE, pos, self.cells[pos].rule, {}, cells)
 
-    def _create(self, slot: int, rule: Rule) -> Iterator[tuple[Write, Cells, Policies]]:
+    def _create(self, slot: int, rule: Rule) -> Iterator[tuple[RuleWrite, Cells, Policies]]:
         cells = (_Cell(slot, rule, True), *self.cells)
         yield self._state(CREATE, 0, rule, rule.as_data(), cells)
         target = self._target(cells, slot)
         if target != 0:
             yield self._moved(cells, 0, target)
 
-    def _updated(self, pos: int, rule: Rule) -> tuple[Write, Cells, Policies]:
+    def _updated(self, pos: int, rule: Rule) -> tuple[RuleWrite, Cells, Policies]:
         cell = self.cells[pos]
         cells = (*self.cells[:pos], _Cell(cell.slot, rule, True), *self.cells[pos + 1 :])
         return self._state(UPDATE, pos, rule, cell.rule.changes_to(rule), cells)
 
-    def _moved(self, cells: Cells, pos: int, target: int) -> tuple[Write, Cells, Policies]:
+    def _moved(self, cells: Cells, pos: int, target: int) -> tuple[RuleWrite, Cells, Policies]:
         """Return the move of a rule; `target` is its new position among the other rules."""
         others = cells[:pos] + cells[pos + 1 :]
         moved = (*others[:target], cells[pos], *others[target:])
@@ -273,9 +273,9 @@ class _Way:
 
     def _state(
         self, kind: str, pos: int, rule: Rule, data: dict[str, Any], cells: Cells
-    ) -> tuple[Write, Cells, Policies]:
+    ) -> tuple[RuleWrite, Cells, Policies]:
         result = tuple(cell.rule for cell in cells)
-        return Write(kind, pos, rule, data, result), cells, self.policies
+        return RuleWrite(kind, pos, rule, data, result), cells, self.policies
 
     def _pos(self, slot: int) -> int:
         return next(pos for pos, cell in enumerate(self.cells) if cell.slot == slot)
@@ -295,7 +295,7 @@ class _Way:
 
     # -- edits that are always safe --------------------------------------------------------------
 
-    def _stage(self) -> list[Write]:
+    def _stage(self) -> list[RuleWrite]:
         """Replace an edit by safer ones, and return the writes that prepare them.
 
         A rule that is added disabled has no effect. When all new rules have been added, they are
@@ -307,13 +307,13 @@ class _Way:
             return self._tried_again()
         candidates.sort(key=lambda edit: _KINDS.index(edit.kind))
         chosen = [candidates[0], *(edit for edit in candidates[1:] if edit.is_exhausted)]
-        found: list[Write] = []
+        found: list[RuleWrite] = []
         for edit in chosen:
             found += self._staged(edit)
         self._sort_edits()
         return found
 
-    def _tried_again(self) -> list[Write]:
+    def _tried_again(self) -> list[RuleWrite]:
         """Try each edit again, as if nothing blocked it."""
         for edit in self.edits:
             edit.blockers = 0
@@ -322,7 +322,7 @@ class _Way:
             raise AssertionError("a list of rules has no safe next write")
         return found
 
-    def _staged(self, edit: _Edit) -> list[Write]:
+    def _staged(self, edit: _Edit) -> list[RuleWrite]:
         slot = edit.slot
         self.edits = [one for one in self.edits if one is not edit]
         if edit.kind != CREATE:

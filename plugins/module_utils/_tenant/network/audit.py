@@ -14,7 +14,13 @@ from ..._cluster.tenant import EVERY_TENANT
 from ..._core.marks import marked_tag
 from ..._firewall.evaluate.chains import IN, guest_chain, is_off
 from ..._firewall.evaluate.match import NotInForce, networks_of
-from ..._firewall.evaluate.model import Cluster, Guest, Link, Network, Nic
+from ..._firewall.evaluate.model import (
+    EvaluatedRule,
+    FirewallCluster,
+    FirewallGuest,
+    FirewallNic,
+    Network,
+)
 from ..._firewall.model import IpSet
 from ..audit import Finding
 from .model import OWN, Networking
@@ -30,7 +36,7 @@ class TenantGuest:
     vmid: int
     label: str
     tag: str
-    guest: Guest
+    guest: FirewallGuest
     bridges: Mapping[str, str]
 
 
@@ -42,7 +48,7 @@ class NetworkView:
     `described` are the networks of tenants as an estate describes them, by tag.
     """
 
-    cluster: Cluster
+    cluster: FirewallCluster
     vnets: Mapping[str, str]
     groups: Mapping[str, str]
     guests: tuple[TenantGuest, ...]
@@ -78,7 +84,7 @@ def find_network_faults(view: NetworkView) -> Iterator[Finding]:
             yield from _open_rules(one, nics, view)
 
 
-def _is_own(one: TenantGuest, nic: Nic, view: NetworkView) -> bool:
+def _is_own(one: TenantGuest, nic: FirewallNic, view: NetworkView) -> bool:
     """Return whether a NIC is on a VNet of the guest's tenant."""
     return view.vnets.get(one.bridges.get(nic.name, "")) == one.tag
 
@@ -95,7 +101,9 @@ def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[Finding]:
             yield _finding("foreign_vnet", one, view, text)
 
 
-def _weak_filters(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Iterator[Finding]:
+def _weak_filters(
+    one: TenantGuest, nics: Iterable[FirewallNic], view: NetworkView
+) -> Iterator[Finding]:
     firewall = one.guest.firewall
     if is_off(firewall.options, "0"):
         yield _finding("firewall_off", one, view, "has its firewall switched off")
@@ -109,7 +117,7 @@ def _weak_filters(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> I
             yield _finding("unfiltered_nic", one, view, text)
 
 
-def _lacking_filters(guest: Guest, nic: Nic) -> list[str]:
+def _lacking_filters(guest: FirewallGuest, nic: FirewallNic) -> list[str]:
     options = guest.firewall.options
     has_set = f"ipfilter-{nic.name}" in guest.firewall.ip_sets
     filters = {
@@ -120,7 +128,9 @@ def _lacking_filters(guest: Guest, nic: Nic) -> list[str]:
     return [name for name, is_there in filters.items() if not is_there]
 
 
-def _open_rules(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Iterator[Finding]:
+def _open_rules(
+    one: TenantGuest, nics: Iterable[FirewallNic], view: NetworkView
+) -> Iterator[Finding]:
     found: dict[str, None] = {}
     for nic in nics:
         links = guest_chain(view.cluster, one.guest, nic, IN)
@@ -132,8 +142,8 @@ def _open_rules(one: TenantGuest, nics: Iterable[Nic], view: NetworkView) -> Ite
 
 
 def _openings(
-    links: Iterable[Link], tag: str, view: NetworkView
-) -> Iterator[tuple[Link, Network, str]]:
+    links: Iterable[EvaluatedRule], tag: str, view: NetworkView
+) -> Iterator[tuple[EvaluatedRule, Network, str]]:
     """Yield the rules that accept packets from a subnet of another tenant that is not a peer.
 
     A rule that drops a whole subnet closes it for the rules after it.
@@ -155,11 +165,13 @@ def _openings(
                 del undecided[subnet]
 
 
-def _counts(link: Link) -> bool:
+def _counts(link: EvaluatedRule) -> bool:
     return link.origin not in _BUILT_IN and link.rule.enable
 
 
-def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking | None) -> bool:
+def _is_declared(
+    link: EvaluatedRule, tag: str, view: NetworkView, described: Networking | None
+) -> bool:
     """Return whether a rule accepts packets in the tenant's own group, and the estate declares it.
 
     If the estate does not describe the tenant, the group itself is the declaration.
@@ -169,13 +181,13 @@ def _is_declared(link: Link, tag: str, view: NetworkView, described: Networking 
     return described is None or described.isolation != OWN
 
 
-def _matches_each(link: Link) -> bool:
+def _matches_each(link: EvaluatedRule) -> bool:
     """Return whether a rule matches each packet from its sources."""
     rule = link.rule
     return not any((rule.proto, rule.dest, rule.macro, rule.dport, rule.sport))
 
 
-def _sources(link: Link) -> frozenset[Network] | None:
+def _sources(link: EvaluatedRule) -> frozenset[Network] | None:
     """Return the networks that a rule matches, None for all."""
     try:
         found = networks_of(link.rule.source, link.names)

@@ -14,7 +14,7 @@ from ..._cluster.tenant import tenants_of
 from ..._core.errors import FleetError, NotFound, NotSupported
 from ..._core.marks import marked_tag
 from ..._core.parallel import side_by_side
-from ..._firewall.evaluate.model import Cluster
+from ..._firewall.evaluate.model import FirewallCluster
 from ..._firewall.reach.read import read_cluster, read_cluster_firewall, read_guest
 from ..._firewall.read import groups_of
 from ..._firewall.rules.model import Rule
@@ -63,7 +63,7 @@ def audit_networks(
     errors = [one for one in found if isinstance(one, Finding)]
     rules = [Rule("group", name) for name in groups.values()]
     rules += [rule for one in guests for rule in one.guest.firewall.rules]
-    cluster: Cluster = read_cluster(client, firewall, rules)
+    cluster: FirewallCluster = read_cluster(client, firewall, rules)
     view = NetworkView(cluster, vnets, groups, guests, prefix, described)
     return [*errors, *find_network_faults(view)]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..._cluster.tenant import group_name, owns
 from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
-from ..._firewall.evaluate.model import Nic
+from ..._firewall.evaluate.model import FirewallNic
 from ..._firewall.reach.addresses import nics_of
 from ..._guest.model import Actual, Isolation
 from ..._isolation.guest import is_isolated
@@ -71,7 +71,7 @@ def isolation_of_guest(actual: Actual, tag: str, vnets: frozenset[str]) -> tuple
     return Isolation(group_name(tag), members, {}), all(nic.is_filtered for nic in nics)
 
 
-def _members(nic: Nic, vnet: str) -> tuple[str, ...]:
+def _members(nic: FirewallNic, vnet: str) -> tuple[str, ...]:
     """Return the addresses that a NIC may use: its static addresses, or the subnet of its VNet."""
     return tuple(address.lower() for address in nic.addresses) or (f"dc/{vnet}",)
 

@@ -22,10 +22,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.macro
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.evaluate.model import (
     ACCEPT,
     UNKNOWN,
-    Cluster,
-    Guest,
-    Nic,
-    Node,
+    FirewallCluster,
+    FirewallGuest,
+    FirewallNic,
+    FirewallNode,
     Packet,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.model import Firewall, IpSet
@@ -162,9 +162,9 @@ def rule_from(row: dict[str, Any]) -> Rule:
     return canonical({**values, "enable": bool(row["enable"])})
 
 
-def cluster_of(one: dict[str, Any]) -> Cluster:
+def cluster_of(one: dict[str, Any]) -> FirewallCluster:
     groups = {name: tuple(rule_from(row) for row in rows) for name, rows in one["groups"].items()}
-    return Cluster(firewall_of(one), groups)
+    return FirewallCluster(firewall_of(one), groups)
 
 
 def packet_of(one: dict[str, Any]) -> Packet:
@@ -177,9 +177,9 @@ def packet_of(one: dict[str, Any]) -> Packet:
 def test_a_guest_decides_as_the_chains_of_pve(
     cluster: dict[str, Any], guest: dict[str, Any], packet: dict[str, Any], direction: str
 ) -> None:
-    nic = Nic("net0", True, "52:54:00:12:34:56")
+    nic = FirewallNic("net0", True, "52:54:00:12:34:56")
     links = guest_chain(
-        cluster_of(cluster), Guest("VM 1", firewall_of(guest), (nic,)), nic, direction
+        cluster_of(cluster), FirewallGuest("VM 1", firewall_of(guest), (nic,)), nic, direction
     )
     found = decide(links, packet_of(packet))
     expected = accepts_guest(cluster, guest, "net0", direction, packet)
@@ -193,7 +193,7 @@ def test_a_node_decides_as_the_chains_of_pve(
     cluster: dict[str, Any], host: dict[str, Any], packet: dict[str, Any], direction: str
 ) -> None:
     rings = {"pve1": ("10.0.0.1",), "pve2": ("10.0.1.9",)}
-    node = Node("pve1", firewall_of(host), host["local_network"], rings)
+    node = FirewallNode("pve1", firewall_of(host), host["local_network"], rings)
     found = decide(node_chain(cluster_of(cluster), node, direction), packet_of(packet))
     assert (found.verdict == ACCEPT) is accepts_host(cluster, host, direction, packet), found.reason
 
@@ -221,13 +221,15 @@ PACKET = Packet(ipaddress.ip_address("10.0.0.1"), ipaddress.ip_address("10.0.0.2
     ],
 )
 def test_what_cannot_be_evaluated_is_unknown(rules: list[Rule], verdict: str) -> None:
-    nic = Nic("net0", True)
-    guest = Guest("VM 1", Firewall({"enable": "1"}, tuple(rules)), (nic,))
-    assert decide(guest_chain(Cluster(ON), guest, nic, "in"), PACKET).verdict == verdict
+    nic = FirewallNic("net0", True)
+    guest = FirewallGuest("VM 1", Firewall({"enable": "1"}, tuple(rules)), (nic,))
+    assert decide(guest_chain(FirewallCluster(ON), guest, nic, "in"), PACKET).verdict == verdict
 
 
 def test_a_nic_without_the_firewall_accepts() -> None:
-    nic = Nic("net0", False)
-    found = decide(guest_chain(Cluster(ON), Guest("VM 1", ON, (nic,)), nic, "in"), PACKET)
+    nic = FirewallNic("net0", False)
+    found = decide(
+        guest_chain(FirewallCluster(ON), FirewallGuest("VM 1", ON, (nic,)), nic, "in"), PACKET
+    )
     assert found.verdict == ACCEPT
     assert found.reason == "the firewall is off"

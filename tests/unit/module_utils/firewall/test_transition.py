@@ -27,7 +27,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.safety i
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.transition import (
     POLICY,
     Policies,
-    Write,
+    RuleWrite,
     transition,
 )
 from tests.cases import cases
@@ -90,7 +90,7 @@ def verdicts(rules: Sequence[Rule], policies: dict[str, str]) -> list[bool]:
     return [verdict(rules, policies, packet) for packet in PACKETS]
 
 
-def execute_resources(rules: list[Rule], write: Write) -> list[Rule]:
+def execute_resources(rules: list[Rule], write: RuleWrite) -> list[Rule]:
     """Return the list after a write, by the rules of PVE (API2/Firewall/Rules.pm)."""
     rows = [one.as_data() for one in rules]
     if write.kind == "create":
@@ -118,7 +118,7 @@ def execute_resources(rules: list[Rule], write: Write) -> list[Rule]:
 
 def follow(
     old: list[Rule], new: list[Rule], before: Any = CLOSED, after: Any = CLOSED
-) -> list[Write]:
+) -> list[RuleWrite]:
     """Check every list on the way, and return the writes."""
     policies = dict(before)
     allowed, goal = verdicts(old, policies), verdicts(new, dict(after))
