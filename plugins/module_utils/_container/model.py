@@ -13,7 +13,7 @@ from .._guest.hardware import DesiredGuest, GuestHardware
 
 
 @dataclass(frozen=True)
-class Hardware(GuestHardware):
+class ContainerHardware(GuestHardware):
     """The settings of a container.
 
     `environment` are variables by name, None removes one. `password` and `ssh_keys` are used at
@@ -30,4 +30,4 @@ class Hardware(GuestHardware):
 class DesiredContainer(DesiredGuest):
     """A desired container."""
 
-    hardware: Hardware = Hardware()
+    hardware: ContainerHardware = ContainerHardware()

@@ -19,8 +19,8 @@ from .._guest.context import RunContext
 from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
-from .._guest.flow.intent import Decision
-from .._guest.flow.placed import Placed
+from .._guest.flow.intent import DecidedPlan
+from .._guest.flow.placed import PlacedBlueprint
 from .._guest.flow.reads import GuestReads
 from .._guest.model import Actual
 from .._guest.plan.copies import place_of
@@ -33,9 +33,9 @@ from .kind import CONTAINER
 from .live.addresses import report_of_guest
 from .model import DesiredContainer
 from .plan.decide import (
-    Aim,
+    ContainerBlueprint,
     ContainerIntent,
-    aim_of,
+    blueprint_of,
     decide,
     intent_of,
     needs_of,
@@ -89,34 +89,42 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         needs = needs_of(context.desired, intent.after, actual.vmid)
         return at_home(reads, intent, needs, cluster)
 
-    def decide(self, reads: GuestReads, intent: ContainerIntent, cluster: ClusterState) -> Decision:
+    def decide(
+        self, reads: GuestReads, intent: ContainerIntent, cluster: ClusterState
+    ) -> DecidedPlan:
         connection = reads.client.connection
         require_possible(intent, cluster, connection)
         return decide(intent, gather_existing(reads, intent, cluster), connection)
 
-    def aim(self, reads: GuestReads, desired: DesiredContainer, cluster: ClusterState) -> Aim:
+    def blueprint(
+        self, reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
+    ) -> ContainerBlueprint:
         require_source(desired)
         if desired.guest.node:
             require_node(cluster, desired.guest.node)
         origin = origin_of(reads, desired, cluster)
         require_file_wanted(desired, origin)
-        aim = aim_of(origin)
-        require_allowed(aim, reads.client.connection)
-        return aim
+        blueprint = blueprint_of(origin)
+        require_allowed(blueprint, reads.client.connection)
+        return blueprint
 
-    def aim_at(
+    def blueprint_from(
         self, reads: GuestReads, desired: DesiredContainer, copy: Actual, cluster: ClusterState
-    ) -> Aim:
+    ) -> ContainerBlueprint:
         origin = clone_origin(reads, desired, copy, cluster)
-        return aim_of(replace(origin, nodes=place_of(copy, cluster.shared_storages)))
+        return blueprint_of(replace(origin, nodes=place_of(copy, cluster.shared_storages)))
 
     def place(
-        self, reads: GuestReads, aim: Aim, choice: Choice, cluster: ClusterState
-    ) -> Placed[Aim]:
-        facts = gather_new(reads, aim, choice.node, cluster)
-        return placed(aim, choice, facts, reads.client.connection)
+        self,
+        reads: GuestReads,
+        blueprint: ContainerBlueprint,
+        choice: Choice,
+        cluster: ClusterState,
+    ) -> PlacedBlueprint[ContainerBlueprint]:
+        facts = gather_new(reads, blueprint, choice.node, cluster)
+        return placed(blueprint, choice, facts, reads.client.connection)
 
-    def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)
 
     def guest_report(self, context: ContainerContext, actual: Actual) -> Mapping[str, Any]:

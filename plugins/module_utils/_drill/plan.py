@@ -114,7 +114,7 @@ def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
     if draft is None:
         raise Conflict(attempted=f"{task.restore.label} was not planned", answer="it exists")
     reserve(view, plan)
-    storages = sorted(kind.storages_in(draft.placed.aim.config))
+    storages = sorted(kind.storages_in(draft.placed.blueprint.config))
     steps = tuple(plan.plan.summaries)
     return PlannedCopy(task, draft.node, draft.vmid, tuple(filter(None, storages)), steps)
 

@@ -24,7 +24,7 @@ class Snippet:
 
 
 @dataclass(frozen=True)
-class Hardware(GuestHardware):
+class VmHardware(GuestHardware):
     """The settings of a VM."""
 
     ssh_keys: tuple[str, ...] | None = None
@@ -40,7 +40,7 @@ class Hardware(GuestHardware):
 class DesiredVm(DesiredGuest):
     """A desired VM."""
 
-    hardware: Hardware = Hardware()
+    hardware: VmHardware = VmHardware()
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from .._guest.context import RunContext
 from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
-from .._guest.flow.intent import Decision, must_leave
-from .._guest.flow.placed import Placed
+from .._guest.flow.intent import DecidedPlan, must_leave
+from .._guest.flow.placed import PlacedBlueprint
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
@@ -34,8 +34,8 @@ from .live.guest import report_of_guest
 from .live.snippets import current_content, put_snippet, write_snippet
 from .model import DesiredVm
 from .plan.decide import (
-    Aim,
-    aim_of,
+    VmBlueprint,
+    blueprint_of,
     decide,
     needs_of,
     placed,
@@ -45,7 +45,7 @@ from .plan.decide import (
     require_possible,
     require_usable,
 )
-from .plan.intent import Intent, intent_of, may_migrate
+from .plan.intent import VmIntent, intent_of, may_migrate
 from .plan.refusals.options import require_names
 from .plan.snippets import with_snippet
 from .plan.update import VM_PLANNER
@@ -120,33 +120,37 @@ class VmFlow(IsolatingFlow[VmContext]):
 
     def intent_of(
         self, reads: Reads, context: VmContext, actual: Actual, cluster: ClusterState
-    ) -> Intent:
+    ) -> VmIntent:
         desired = with_newer_image(reads, context.desired, actual, cluster)
         intent = intent_of(desired, actual, context.snippet_now, cluster)
         needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
         return at_home(reads, intent, needs, cluster)
 
-    def decide(self, reads: Reads, intent: Intent, cluster: ClusterState) -> Decision:
+    def decide(self, reads: Reads, intent: VmIntent, cluster: ClusterState) -> DecidedPlan:
         connection = reads.client.connection
         require_possible(intent, cluster, connection)
         return decide(intent, gather_existing(reads, intent, cluster), connection)
 
-    def aim(self, reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Aim:
+    def blueprint(self, reads: Reads, desired: DesiredVm, cluster: ClusterState) -> VmBlueprint:
         require_creatable(desired, cluster)
-        aim = aim_of(origin_of(reads, desired, cluster))
-        require_allowed(aim, cluster, reads.client.connection)
-        return aim
+        blueprint = blueprint_of(origin_of(reads, desired, cluster))
+        require_allowed(blueprint, cluster, reads.client.connection)
+        return blueprint
 
-    def aim_at(self, reads: Reads, desired: DesiredVm, copy: Actual, cluster: ClusterState) -> Aim:
-        return aim_of(clone_origin(reads, desired, copy, cluster))
+    def blueprint_from(
+        self, reads: Reads, desired: DesiredVm, copy: Actual, cluster: ClusterState
+    ) -> VmBlueprint:
+        return blueprint_of(clone_origin(reads, desired, copy, cluster))
 
-    def place(self, reads: Reads, aim: Aim, choice: Choice, cluster: ClusterState) -> Placed[Aim]:
+    def place(
+        self, reads: Reads, blueprint: VmBlueprint, choice: Choice, cluster: ClusterState
+    ) -> PlacedBlueprint[VmBlueprint]:
         connection = reads.client.connection
-        require_usable(aim, choice.node, cluster, connection)
-        facts = gather_new(reads, aim, choice.node, cluster)
-        return placed(aim, choice, facts, connection)
+        require_usable(blueprint, choice.node, cluster, connection)
+        facts = gather_new(reads, blueprint, choice.node, cluster)
+        return placed(blueprint, choice, facts, connection)
 
-    def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)
 
     def with_files(self, context: VmContext, plan: Plan, actual: Actual | None, node: str) -> Plan:

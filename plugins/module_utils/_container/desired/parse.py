@@ -17,7 +17,7 @@ from ..._guest.desired.guest import GuestOptions, is_exact, options_of, read_gue
 from ..._guest.desired.presets import name_presets
 from ..._guest.desired.values import is_blank
 from ..kind import CONTAINER
-from ..model import DesiredContainer, Hardware
+from ..model import ContainerHardware, DesiredContainer
 from .hardware import read_environment, read_hardware
 from .values import checked, without_empty_texts
 from .volumes import read_volumes
@@ -39,10 +39,10 @@ def read_options(params: Mapping[str, Any]) -> ContainerOptions:
     return options_of(DesiredContainer(read_guest(CONTAINER, options), _hardware(options)), options)
 
 
-def _hardware(options: Mapping[str, Any]) -> Hardware:
+def _hardware(options: Mapping[str, Any]) -> ContainerHardware:
     """Return the hardware that checked options describe."""
     keys = read_hardware(options)
-    return Hardware(
+    return ContainerHardware(
         scalars=keys.scalars,
         property_strings=keys.property_strings,
         unset=frozenset(keys.unset),

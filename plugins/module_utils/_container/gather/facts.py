@@ -26,7 +26,7 @@ from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
 from ..._guest.plan.origin import storages_with
 from ..kind import CONTAINER
 from ..model import DesiredContainer
-from ..plan.decide import Aim, ContainerIntent, is_disputed
+from ..plan.decide import ContainerBlueprint, ContainerIntent, is_disputed
 from ..plan.origin import (
     TEMPLATES,
     Origin,
@@ -114,19 +114,21 @@ def _template_files(
                 yield TemplateFile(str(volume["volid"]), None if row.shared else row.node)
 
 
-def gather_new(reads: GuestReads, aim: Aim, node: str, cluster: ClusterState) -> GuestFacts:
+def gather_new(
+    reads: GuestReads, blueprint: ContainerBlueprint, node: str, cluster: ClusterState
+) -> GuestFacts:
     """Return the facts for the plan of a new container; each is read only if it is needed."""
-    guest = aim.desired.guest
+    guest = blueprint.desired.guest
     pools = None
     if guest.pool and guest.pool not in cluster.pools:
         pools = reads.pools()
     return GuestFacts(
-        with_allocations(reads.client, cluster, aim.needs({}).room, CONTAINER.content),
-        definitions=_definitions(reads, aim.desired, aim.origin.config, cluster),
-        release=_release(reads, is_disputed(aim.change) or is_oci(aim.origin.volume)),
-        bridges=reads.bridges_on(node, aim.bridges),
+        with_allocations(reads.client, cluster, blueprint.needs({}).room, CONTAINER.content),
+        definitions=_definitions(reads, blueprint.desired, blueprint.origin.config, cluster),
+        release=_release(reads, is_disputed(blueprint.change) or is_oci(blueprint.origin.volume)),
+        bridges=reads.bridges_on(node, blueprint.bridges),
         pools=pools,
-        usage=usage_for(reads, guest, aim.figures, cluster, in_creation=True),
+        usage=usage_for(reads, guest, blueprint.figures, cluster, in_creation=True),
     )
 
 

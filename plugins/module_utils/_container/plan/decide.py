@@ -20,8 +20,8 @@ from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
-from ..._guest.flow.intent import Decision, GuestFacts, Intent, Release, hidden_pool
-from ..._guest.flow.placed import GuestAim, Placed, require_room_for
+from ..._guest.flow.intent import DecidedPlan, GuestFacts, GuestIntent, Release, hidden_pool
+from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
@@ -52,7 +52,7 @@ _OCI_SINCE = (9, 1)
 
 
 @dataclass(frozen=True)
-class Aim(GuestAim[Origin]):
+class ContainerBlueprint(GuestBlueprint[Origin]):
     """The configuration that a new container will have on any node."""
 
     @property
@@ -92,7 +92,7 @@ def needs_of(
     )
 
 
-def aim_of(origin: Origin) -> Aim:
+def blueprint_of(origin: Origin) -> ContainerBlueprint:
     """Return the configuration that a container of this origin will have.
 
     Raises FleetError for options that no change can set.
@@ -100,10 +100,10 @@ def aim_of(origin: Origin) -> Aim:
     desired = origin.desired
     if not origin.config:
         change = CONTAINER_PLANNER.changes(desired, {}, new=True)
-        return Aim(origin, change, CONTAINER_PLANNER.applied(change, {}))
+        return ContainerBlueprint(origin, change, CONTAINER_PLANNER.applied(change, {}))
     copy = _copy(origin, vmid=0, node="", description="")
     change = CONTAINER_PLANNER.changes(desired, copy.target)
-    return Aim(origin, change, CONTAINER_PLANNER.applied(change, copy.target))
+    return ContainerBlueprint(origin, change, CONTAINER_PLANNER.applied(change, copy.target))
 
 
 def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
@@ -116,49 +116,53 @@ def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
     return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
 
 
-def require_allowed(aim: Aim, connection: Connection) -> None:
+def require_allowed(blueprint: ContainerBlueprint, connection: Connection) -> None:
     """Raise FleetError for storages and bridges of other sites, and for changes that need root."""
-    needs = aim.needs({})
+    needs = blueprint.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
-    require_unprivileged(f"{aim.label} was not created", aim.desired, aim.config)
-    _require_rights_of_root(aim.label, aim.change, aim.origin.config, aim.config, connection)
+    require_unprivileged(f"{blueprint.label} was not created", blueprint.desired, blueprint.config)
+    _require_rights_of_root(
+        blueprint.label, blueprint.change, blueprint.origin.config, blueprint.config, connection
+    )
 
 
-def placed(aim: Aim, choice: Choice, facts: GuestFacts, connection: Connection) -> Placed[Aim]:
+def placed(
+    blueprint: ContainerBlueprint, choice: Choice, facts: GuestFacts, connection: Connection
+) -> PlacedBlueprint[ContainerBlueprint]:
     """Return the container on its node. Raises FleetError for each refusal."""
-    guest, node, cluster = aim.desired.guest, choice.node, facts.cluster
+    guest, node, cluster = blueprint.desired.guest, choice.node, facts.cluster
     require_node(cluster, node)
-    for storage, content in sorted(aim.needs({}).storages.items()):
+    for storage, content in sorted(blueprint.needs({}).storages.items()):
         require_storage(cluster, storage, node, content)
-    _require_version(aim.label, aim.change, facts.release)
-    _require_oci(aim.origin, facts.release)
-    require_allocation(aim.desired, aim.origin.config, cluster, facts.definitions)
+    _require_version(blueprint.label, blueprint.change, facts.release)
+    _require_oci(blueprint.origin, facts.release)
+    require_allocation(blueprint.desired, blueprint.origin.config, cluster, facts.definitions)
     require_pool(guest.pool, facts.pools)
-    require_bridges(aim.bridges, facts.bridges, node, connection)
-    _require_limited_cores(aim.label, guest, {}, aim.config)
-    figures = aim.figures
-    require_room_for(aim, node, {}, cluster)
+    require_bridges(blueprint.bridges, facts.bridges, node, connection)
+    _require_limited_cores(blueprint.label, guest, {}, blueprint.config)
+    figures = blueprint.figures
+    require_room_for(blueprint, node, {}, cluster)
     growth = Growth(Figures(), figures)
-    siblings = require_quota(guest, aim.label, growth, facts.usage, cluster)
-    return Placed(
-        aim,
+    siblings = require_quota(guest, blueprint.label, growth, facts.usage, cluster)
+    return PlacedBlueprint(
+        blueprint,
         choice,
-        aim.needs({}),
+        blueprint.needs({}),
         images={},
-        change=aim.change,
+        change=blueprint.change,
         shared=cluster.shared_storages,
         bases=frozenset(),
         figures=figures,
         known=frozenset(cluster.taken),
         siblings=siblings,
-        unverified=_unverified_options(aim.label, aim.change, facts.release),
+        unverified=_unverified_options(blueprint.label, blueprint.change, facts.release),
     )
 
 
-def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
+def plan_creation(placed: PlacedBlueprint[ContainerBlueprint], creation: Creation) -> Plan:
     """Return the plan that creates a new container with its node and its VMID."""
-    desired, origin = placed.aim.desired, placed.aim.origin
+    desired, origin = placed.blueprint.desired, placed.blueprint.origin
     planner = CONTAINER_PLANNER
     if origin.template is not None:
         full, shared = origin.full, placed.shared
@@ -194,7 +198,7 @@ def _require_oci(origin: Origin, release: Release | None) -> None:
 # -- existing containers
 
 
-ContainerIntent: TypeAlias = Intent[DesiredContainer]
+ContainerIntent: TypeAlias = GuestIntent[DesiredContainer]
 
 
 def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) -> ContainerIntent:
@@ -232,7 +236,7 @@ def require_possible(
         require_storage(cluster, storage, intent.node, content)
 
 
-def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> Decision:
+def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> DecidedPlan:
     """Return the plan from the container to the desired one. Raises FleetError for each refusal."""
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
@@ -254,7 +258,7 @@ def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -
     plan = replace(plan, warnings=warnings)
     require_template_wanted(desired.guest, actual, plan)
     unverified = _unverified_options(actual.label, intent.change, facts.release)
-    return Decision(plan, intent.takes(room), unverified=unverified)
+    return DecidedPlan(plan, intent.takes(room), unverified=unverified)
 
 
 def privileged_notes(intent: ContainerIntent) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from ..plan.planner import Creating
 from ..plan.steps import writes_notes_only
 from .flow import Flow
 from .place import choose_place
-from .placed import Numbered, can_be_placed_again
+from .placed import GuestDraft, can_be_placed_again
 from .reads import GuestReads
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ _BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move
 def create_guest(
     flow: Flow[AnyContext],
     context: AnyContext,
-    vm: Numbered[Any],
+    vm: GuestDraft[Any],
     taken: AbstractSet[int],
     rng: random.Random | None = None,
-) -> tuple[Numbered[Any], list[str], list[str]]:
+) -> tuple[GuestDraft[Any], list[str], list[str]]:
     """Create the guest and return it in its final form, the finished steps, and warnings.
 
     If PVE refuses a VMID as taken, the VM with that VMID is read: AlreadyCreated is raised if it is
@@ -74,24 +74,24 @@ def create_guest(
                 places += 1
             elif is_vmid_lost(error):
                 vmid = race.next_vmid(vm.vmid, _first_node(vm), cluster_view, error)
-                vm = vm.renumbered(vmid)
+                vm = vm.with_vmid(vmid)
             else:
                 raise
         vm = _placed_again(client, vm, cluster_view.now())
         cluster_view.claim(vm.vmid, vm.node)
 
 
-def _placed_again(client: Client, vm: Numbered, cluster: ClusterState) -> Numbered[Any]:
+def _placed_again(client: Client, vm: GuestDraft, cluster: ClusterState) -> GuestDraft[Any]:
     """Choose the node again, now that the winner of the race is visible; return the guest."""
     placed = vm.placed
     if not can_be_placed_again(placed):
         return vm
     reads = GuestReads(client, placed.bridges)
-    choice = choose_place(reads, placed.aim, placed.needs, cluster)
+    choice = choose_place(reads, placed.blueprint, placed.needs, cluster)
     return vm.on(replace(placed, choice=choice))
 
 
-def _first_node(vm: Numbered[Any]) -> str:
+def _first_node(vm: GuestDraft[Any]) -> str:
     """Return the node of the creation; a clone with local disks is migrated afterwards."""
     step = vm.plan.steps[0]
     return str(step.data.get("target") or step.path[1])
@@ -107,7 +107,7 @@ class NewResource(GuestSteps):
         self,
         flow: Flow[Any],
         client: Client,
-        vm: Numbered[Any],
+        vm: GuestDraft[Any],
         timeout: int,
         cluster_view: ClusterView,
     ) -> None:
@@ -240,7 +240,7 @@ class NewResource(GuestSteps):
         self._is_removed = True
 
 
-def _race_rules(client: Client, vm: Numbered, cluster_view: ClusterView) -> Iterator[RaceRule]:
+def _race_rules(client: Client, vm: GuestDraft, cluster_view: ClusterView) -> Iterator[RaceRule]:
     """Yield the rules that guests of other runs can break at the same time."""
     desired = vm.desired
     label = (

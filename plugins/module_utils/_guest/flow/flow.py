@@ -34,9 +34,9 @@ from ..plan.planner import GuestPlanner
 from ..plan.refusals import require_name_free
 from ..plan.removal import plan_removal, require_named_so
 from .gather import with_current_power
-from .intent import Decision, Intent
+from .intent import DecidedPlan, GuestIntent
 from .place import choose_place, with_nearest_copy
-from .placed import AnyAim, GuestAim, Numbered, Placed, with_vmid
+from .placed import AnyBlueprint, GuestBlueprint, GuestDraft, PlacedBlueprint, with_vmid
 from .reads import GuestReads
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class GuestPlan(Generic[AnyContext]):
     plan: Plan
     cluster: ClusterState
     actual: Actual | None = None
-    draft: Numbered[Any] | None = None
+    draft: GuestDraft[Any] | None = None
     growth: Growth | None = None
     config: Mapping[str, str] | None = None  # the guest's configuration after the plan
     # bytes of the images that new disks import, by slot
@@ -87,34 +87,36 @@ class Flow(Generic[AnyContext]):
 
     def intent_of(
         self, reads: Any, context: AnyContext, actual: Actual, cluster: ClusterState
-    ) -> Intent[Any]:
+    ) -> GuestIntent[Any]:
         """Return the changes of an existing guest, and its future node.
 
         Raises FleetError for impossible changes.
         """
         raise NotImplementedError
 
-    def decide(self, reads: Any, intent: Any, cluster: ClusterState) -> Decision:
+    def decide(self, reads: Any, intent: Any, cluster: ClusterState) -> DecidedPlan:
         """Return the plan of an existing guest: read its facts, then decide.
 
         Raises FleetError for each refusal.
         """
         raise NotImplementedError
 
-    def aim(self, reads: Any, desired: Any, cluster: ClusterState) -> GuestAim[Any]:
+    def blueprint(self, reads: Any, desired: Any, cluster: ClusterState) -> GuestBlueprint[Any]:
         """Return the configuration that a new guest will have on any node: read its source.
 
         Raises FleetError for a guest that no node can have.
         """
         raise NotImplementedError
 
-    def aim_at(
+    def blueprint_from(
         self, reads: Any, desired: Any, copy: Actual, cluster: ClusterState
-    ) -> GuestAim[Any]:
+    ) -> GuestBlueprint[Any]:
         """Return the same for a clone of another copy of its template."""
         raise NotImplementedError
 
-    def place(self, reads: Any, aim: Any, choice: Choice, cluster: ClusterState) -> Placed[Any]:
+    def place(
+        self, reads: Any, blueprint: Any, choice: Choice, cluster: ClusterState
+    ) -> PlacedBlueprint[Any]:
         """Return a new guest on its node: read its facts, then decide.
 
         Raises FleetError for each refusal.
@@ -128,7 +130,7 @@ class Flow(Generic[AnyContext]):
         parallel, then plans one guest after the other.
         """
 
-    def plan_creation(self, placed: Placed[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
         """Return the plan that creates a new guest with its node and its VMID."""
         raise NotImplementedError
 
@@ -245,18 +247,18 @@ class Flow(Generic[AnyContext]):
         desired = context.desired
         reads = self.reads_of(client)
 
-        def aim_at(copy: Actual) -> GuestAim[Any]:
-            return self.aim_at(reads, desired, copy, cluster)
+        def blueprint_from(copy: Actual) -> GuestBlueprint[Any]:
+            return self.blueprint_from(reads, desired, copy, cluster)
 
-        aim = self.aim(reads, desired, cluster)
-        choice = choose_place(reads, aim, aim.needs({}), cluster)
-        aim, choice = with_nearest_copy(reads, aim, choice, cluster, aim_at)
-        placed = self.place(reads, aim, choice, cluster)
+        blueprint = self.blueprint(reads, desired, cluster)
+        choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
+        blueprint, choice = with_nearest_copy(reads, blueprint, choice, cluster, blueprint_from)
+        placed = self.place(reads, blueprint, choice, cluster)
         context = replace(context, unverified=context.unverified + placed.unverified)
         return self.draft(context, replace(placed, bridges=reads.bridges.seen), cluster)
 
     def draft(
-        self, context: AnyContext, placed: Placed[AnyAim], cluster: ClusterState
+        self, context: AnyContext, placed: PlacedBlueprint[AnyBlueprint], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
         """Choose the VMID of a new guest that was placed, and return its plan."""
         desired = context.desired.guest
@@ -266,7 +268,7 @@ class Flow(Generic[AnyContext]):
         return self.of_draft(context, draft, cluster)
 
     def of_draft(
-        self, context: AnyContext, draft: Numbered[Any], cluster: ClusterState
+        self, context: AnyContext, draft: GuestDraft[Any], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
         """Return the plan for a new guest that has its VMID."""
         return GuestPlan(
@@ -276,7 +278,7 @@ class Flow(Generic[AnyContext]):
             self.with_files(context, draft.plan, None, draft.node),
             cluster,
             draft=draft,
-            config=draft.placed.aim.config,
+            config=draft.placed.blueprint.config,
         )
 
 

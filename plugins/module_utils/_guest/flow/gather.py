@@ -15,7 +15,7 @@ from ..._cluster.state import ClusterState, with_names
 from ..actual import with_power
 from ..create.quota_race import gather_usage
 from ..model import Actual
-from .intent import AnyIntent, GuestFacts, Intent
+from .intent import AnyIntent, GuestFacts, GuestIntent
 from .reads import GuestReads
 
 AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
@@ -52,7 +52,7 @@ def with_current_power(reads: GuestReads, intent: AnyIntent) -> AnyIntent:
     return replace(intent, actual=with_power(actual, current))
 
 
-def gather_shared(reads: GuestReads, intent: Intent[Any], facts: AnyFacts) -> AnyFacts:
+def gather_shared(reads: GuestReads, intent: GuestIntent[Any], facts: AnyFacts) -> AnyFacts:
     """Add the facts about pools and the quota to `facts`, each only if the change needs it."""
     if intent.new_pool and intent.new_pool not in facts.cluster.pools:
         facts = replace(facts, pools=reads.pools())

@@ -22,7 +22,7 @@ from ..plan.allocation import Definitions
 from ..plan.capacity import Capacity, added, moved_bytes, new_bytes
 from ..plan.steps import changes_pool, moves_node
 
-AnyIntent = TypeVar("AnyIntent", bound="Intent[Any]")
+AnyIntent = TypeVar("AnyIntent", bound="GuestIntent[Any]")
 # The numbers of a version of PVE, such as (9, 2, 11).
 Release: TypeAlias = tuple[int, ...]
 
@@ -45,7 +45,7 @@ class GuestFacts:
 
 
 @dataclass(frozen=True)
-class Intent(Generic[AnyDesired]):
+class GuestIntent(Generic[AnyDesired]):
     """The change of an existing guest, and the configuration after it."""
 
     desired: AnyDesired
@@ -137,7 +137,7 @@ class Intent(Generic[AnyDesired]):
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecidedPlan:
     """The plan of an existing guest, and the room that the guest needs."""
 
     plan: Plan
@@ -146,7 +146,7 @@ class Decision:
     unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
 
-def hidden_pool(intent: Intent[Any], facts: GuestFacts) -> tuple[str, ...]:
+def hidden_pool(intent: GuestIntent[Any], facts: GuestFacts) -> tuple[str, ...]:
     """Return a warning if the guest must be in no pool and its pool may be hidden."""
     if not facts.may_hide_pool:
         return ()

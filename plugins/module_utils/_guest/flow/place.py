@@ -18,10 +18,10 @@ from ..create.quota_race import Growth, Usage, gather_usage
 from ..model import Actual, Guest
 from ..plan.copies import nearest, why_copy
 from .placed import (
-    AnyAim,
-    GuestAim,
-    Numbered,
-    Placed,
+    AnyBlueprint,
+    GuestBlueprint,
+    GuestDraft,
+    PlacedBlueprint,
     fixed_place,
     placed_again,
     require_still_there,
@@ -35,41 +35,41 @@ if TYPE_CHECKING:
 
 
 def choose_place(
-    reads: GuestReads, aim: GuestAim[Any], needs: Needs, cluster: ClusterState
+    reads: GuestReads, blueprint: GuestBlueprint[Any], needs: Needs, cluster: ClusterState
 ) -> Choice:
     """Return the node of a new guest: the node that the task names, or a chosen node."""
     connection = reads.client.connection
-    choice = fixed_place(aim, cluster, connection)
+    choice = fixed_place(blueprint, cluster, connection)
     if choice is not None:
         return choice
-    rules = rules_of(aim, connection)
+    rules = rules_of(blueprint, connection)
     if rules.needs_names:
         cluster = with_names(reads.client, cluster)
-    content = aim.desired.guest.kind.content
+    content = blueprint.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, needs.room, content)
     return choose_with_bridges(cluster, needs, rules, reads.bridges)
 
 
 def with_nearest_copy(
     reads: GuestReads,
-    aim: AnyAim,
+    blueprint: AnyBlueprint,
     choice: Choice,
     cluster: ClusterState,
-    aim_at: Callable[[Actual], AnyAim],
-) -> tuple[AnyAim, Choice]:
+    blueprint_from: Callable[[Actual], AnyBlueprint],
+) -> tuple[AnyBlueprint, Choice]:
     """Return the guest as a clone of the copy of its template that the chosen node uses.
 
-    `aim_at` makes it a clone of another copy. The reasons of the choice name the copy.
+    `blueprint_from` makes it a clone of another copy. The reasons of the choice name the copy.
     """
-    copies, first = aim.copies, choice
+    copies, first = blueprint.copies, choice
     if not copies:
-        return aim, choice
+        return blueprint, choice
     copy = nearest(copies, choice.node, cluster.shared_storages)
-    if aim.template is None or aim.template.vmid != copy.vmid:
-        aim = aim_at(copy)
-        choice = choose_place(reads, aim, aim.needs({}), cluster)
+    if blueprint.template is None or blueprint.template.vmid != copy.vmid:
+        blueprint = blueprint_from(copy)
+        choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
     reasons = first.reasons if first.node == choice.node else choice.reasons
-    return aim, Choice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
+    return blueprint, Choice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
 
 
 def usage_for(
@@ -81,7 +81,9 @@ def usage_for(
     return gather_usage(reads.client, desired, cluster, in_creation=in_creation)
 
 
-def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> Numbered[AnyAim]:
+def confirm(
+    client: Client, guest: GuestDraft[AnyBlueprint], cluster: ClusterState
+) -> GuestDraft[AnyBlueprint]:
     """Confirm the guest from a newer cluster state; its node is kept if the guest still fits there.
 
     The VMID is kept even if it is already taken: if PVE refuses it, the guest with that VMID is
@@ -97,10 +99,12 @@ def confirm(client: Client, guest: Numbered[AnyAim], cluster: ClusterState) -> N
     return guest.on(placed_again(before, choice, usage, cluster))
 
 
-def _choose_again(reads: GuestReads, placed: Placed[AnyAim], cluster: ClusterState) -> Choice:
+def _choose_again(
+    reads: GuestReads, placed: PlacedBlueprint[AnyBlueprint], cluster: ClusterState
+) -> Choice:
     """Return the node of a new guest from a newer cluster state: the same node if it still fits."""
     content = placed.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, placed.needs.room, content)
     if stays(placed, cluster):
         return placed.choice
-    return choose_place(reads, placed.aim, placed.needs, cluster)
+    return choose_place(reads, placed.blueprint, placed.needs, cluster)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stages of a new guest between desired and planned: aimed, placed, numbered (pure)."""
+"""The stages of a new guest between desired and planned: blueprint, placed, with a VMID (pure)."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class GuestOrigin(Generic[AnyDesired]):
         return self.archived or {}
 
 
-AnyAim = TypeVar("AnyAim", bound="GuestAim[Any]")
+AnyBlueprint = TypeVar("AnyBlueprint", bound="GuestBlueprint[Any]")
 AnyOrigin = TypeVar("AnyOrigin", bound=GuestOrigin[Any])
 
 
 @dataclass(frozen=True)
-class GuestAim(Generic[AnyOrigin]):
+class GuestBlueprint(Generic[AnyOrigin]):
     """The configuration that a new guest will have on any node: the part that kinds share.
 
     `change` turns an empty guest, or the copy of the template, into the desired guest.
@@ -110,10 +110,10 @@ class GuestAim(Generic[AnyOrigin]):
 
 
 @dataclass(frozen=True)
-class Placed(Generic[AnyAim]):
+class PlacedBlueprint(Generic[AnyBlueprint]):
     """A new guest whose node was chosen, after every check that needs no write."""
 
-    aim: AnyAim
+    blueprint: AnyBlueprint
     choice: Choice
     needs: Needs
     images: Mapping[str, int]  # bytes of the images that its disks import, by slot
@@ -129,7 +129,7 @@ class Placed(Generic[AnyAim]):
 
     @property
     def desired(self) -> Any:
-        return self.aim.desired
+        return self.blueprint.desired
 
     @property
     def node(self) -> str:
@@ -145,15 +145,15 @@ class Placed(Generic[AnyAim]):
 
 
 @dataclass(frozen=True)
-class Numbered(Generic[AnyAim]):
+class GuestDraft(Generic[AnyBlueprint]):
     """A new guest with its VMID and its plan; `plan_of` makes the plan for another VMID."""
 
-    placed: Placed[AnyAim]
+    placed: PlacedBlueprint[AnyBlueprint]
     vmid: int
     plan: Plan
     run: str  # marks the guest as made by this run until it is complete
     identity: str  # the uuid it gets, unless it is a clone
-    plan_of: Callable[[Placed[AnyAim], Creation], Plan]
+    plan_of: Callable[[PlacedBlueprint[AnyBlueprint], Creation], Plan]
 
     @property
     def desired(self) -> Any:
@@ -163,26 +163,28 @@ class Numbered(Generic[AnyAim]):
     def node(self) -> str:
         return self.placed.node
 
-    def on(self, placed: Placed[AnyAim]) -> Numbered[AnyAim]:
+    def on(self, placed: PlacedBlueprint[AnyBlueprint]) -> GuestDraft[AnyBlueprint]:
         """Return the guest with the same VMID, placed again."""
-        return self._numbered(placed, self.vmid)
+        return self._with_vmid(placed, self.vmid)
 
-    def renumbered(self, vmid: int) -> Numbered[AnyAim]:
+    def with_vmid(self, vmid: int) -> GuestDraft[AnyBlueprint]:
         """Return the guest with another VMID."""
-        return self._numbered(self.placed, vmid)
+        return self._with_vmid(self.placed, vmid)
 
-    def _numbered(self, placed: Placed[AnyAim], vmid: int) -> Numbered[AnyAim]:
+    def _with_vmid(
+        self, placed: PlacedBlueprint[AnyBlueprint], vmid: int
+    ) -> GuestDraft[AnyBlueprint]:
         return with_vmid(placed, vmid, self.plan_of, run=self.run, identity=self.identity)
 
 
 def with_vmid(
-    placed: Placed[AnyAim],
+    placed: PlacedBlueprint[AnyBlueprint],
     vmid: int,
-    plan_of: Callable[[Placed[AnyAim], Creation], Plan],
+    plan_of: Callable[[PlacedBlueprint[AnyBlueprint], Creation], Plan],
     *,
     run: str,
     identity: str,
-) -> Numbered[AnyAim]:
+) -> GuestDraft[AnyBlueprint]:
     """Return the guest with that VMID and the plan for it."""
     desired = placed.desired.guest
     plan = plan_of(placed, Creation(vmid, placed.node, run, identity, placed.contested))
@@ -191,29 +193,31 @@ def with_vmid(
         warnings += filter(None, [advice(vmid, desired.vmid_ranges)])
     warnings += placed.warnings
     plan = replace(plan, warnings=tuple(warnings))
-    return Numbered(placed, vmid, plan, run, identity, plan_of)
+    return GuestDraft(placed, vmid, plan, run, identity, plan_of)
 
 
-def fixed_place(aim: GuestAim[Any], cluster: ClusterState, connection: Connection) -> Choice | None:
+def fixed_place(
+    blueprint: GuestBlueprint[Any], cluster: ClusterState, connection: Connection
+) -> Choice | None:
     """Return the node that the task or the connection names, None if one must be chosen."""
-    if aim.desired.guest.node:
-        return Choice(aim.desired.guest.node, reasons=("node names it",))
+    if blueprint.desired.guest.node:
+        return Choice(blueprint.desired.guest.node, reasons=("node names it",))
     default = connection.node
-    if not default or aim.nodes is not None:
+    if not default or blueprint.nodes is not None:
         return None
     require_node(cluster, default)
     require_own_node(connection, default)
-    if aim.desired.guest.rules.given:
+    if blueprint.desired.guest.rules.given:
         return None
     return Choice(default, reasons=("it is the default node of the connection",))
 
 
-def rules_of(aim: GuestAim[Any], connection: Connection) -> PlacementRules:
+def rules_of(blueprint: GuestBlueprint[Any], connection: Connection) -> PlacementRules:
     """Return the rules for the choice of the node, with the nodes that the connection names."""
-    rules: PlacementRules = aim.desired.guest.rules
+    rules: PlacementRules = blueprint.desired.guest.rules
     if rules.nodes:
         return rules
-    if connection.node and aim.nodes is None:
+    if connection.node and blueprint.nodes is None:
         return replace(rules, nodes=(connection.node,))
     if connection.preferred_nodes:
         return replace(rules, nodes=connection.preferred_nodes)
@@ -221,28 +225,32 @@ def rules_of(aim: GuestAim[Any], connection: Connection) -> PlacementRules:
 
 
 def require_room_for(
-    aim: GuestAim[Any], node: str, sizes: Mapping[str, int], cluster: ClusterState
+    blueprint: GuestBlueprint[Any], node: str, sizes: Mapping[str, int], cluster: ClusterState
 ) -> None:
     """Raise QuotaExceeded if a node has no room for the guest.
 
     A clone that moves to another node first needs room on the template's node.
     """
-    template, rules, shared = aim.template, aim.desired.guest.rules, cluster.shared_storages
+    template, rules, shared = (
+        blueprint.template,
+        blueprint.desired.guest.rules,
+        cluster.shared_storages,
+    )
     if template is not None and template.node != node:
-        needs = aim.needs(sizes)
+        needs = blueprint.needs(sizes)
         local = {storage: size for storage, size in needs.room.items() if storage not in shared}
         first = replace(needs, running_memory=0, room=local)
-        require_room(cluster, template.node, first, rules, aim.label)
-    require_room(cluster, node, aim.needs_on(node, sizes, shared), rules, aim.label)
+        require_room(cluster, template.node, first, rules, blueprint.label)
+    require_room(cluster, node, blueprint.needs_on(node, sizes, shared), rules, blueprint.label)
 
 
-def require_still_there(placed: Placed[Any], cluster: ClusterState) -> None:
+def require_still_there(placed: PlacedBlueprint[Any], cluster: ClusterState) -> None:
     """Raise FleetError if the named or chosen node is gone or offline."""
     if placed.desired.guest.node or placed.node not in cluster.nodes:
         require_node(cluster, placed.node)
 
 
-def stays(placed: Placed[Any], cluster: ClusterState) -> bool:
+def stays(placed: PlacedBlueprint[Any], cluster: ClusterState) -> bool:
     """Return whether the guest still fits on its node in a newer cluster state."""
     desired = placed.desired.guest
     if desired.node:
@@ -251,17 +259,20 @@ def stays(placed: Placed[Any], cluster: ClusterState) -> bool:
 
 
 def placed_again(
-    placed: Placed[AnyAim], choice: Choice, usage: Usage | None, cluster: ClusterState
-) -> Placed[AnyAim]:
+    placed: PlacedBlueprint[AnyBlueprint],
+    choice: Choice,
+    usage: Usage | None,
+    cluster: ClusterState,
+) -> PlacedBlueprint[AnyBlueprint]:
     """Return the guest on a node that was chosen or confirmed from a newer cluster state.
 
     Raises QuotaExceeded if its tenant has used up the quota in the meantime.
     """
     growth = Growth(Figures(), placed.figures)
-    siblings = require_quota(placed.desired.guest, placed.aim.label, growth, usage, cluster)
+    siblings = require_quota(placed.desired.guest, placed.blueprint.label, growth, usage, cluster)
     return replace(placed, choice=choice, siblings=siblings)
 
 
-def can_be_placed_again(placed: Placed[Any]) -> bool:
+def can_be_placed_again(placed: PlacedBlueprint[Any]) -> bool:
     """Return whether another node can be chosen: images and ISOs were checked on this node only."""
     return not any(disk.import_from or disk.volume for disk in placed.desired.hardware.disks)

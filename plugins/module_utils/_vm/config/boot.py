@@ -10,13 +10,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from ..._schema.formats import parse_option
-from ..model import Hardware
+from ..model import VmHardware
 from .actual import FIRMWARE, drives, is_cd, is_disk
 
 _NIC = re.compile(r"^net\d+$")
 
 
-def first_boot_order(config: Mapping[str, str], hardware: Hardware) -> str:
+def first_boot_order(config: Mapping[str, str], hardware: VmHardware) -> str:
     """Return the order of a new VM: its first disk, its first CD, its first NIC.
 
     An empty text if it has none of them. It is set explicitly so that check mode can predict it.
@@ -27,7 +27,7 @@ def first_boot_order(config: Mapping[str, str], hardware: Hardware) -> str:
     return _order(first)
 
 
-def boot_order(text: str, config: Mapping[str, str], hardware: Hardware) -> str:
+def boot_order(text: str, config: Mapping[str, str], hardware: VmHardware) -> str:
     """Return the order with the words disk, network and cdrom replaced by the VM's devices."""
     devices = _devices(config, hardware)
     order: list[str] = []
@@ -66,7 +66,7 @@ def _order(devices: Sequence[str]) -> str:
     return f"order={joined}"
 
 
-def _devices(config: Mapping[str, str], hardware: Hardware) -> dict[str, list[str]]:
+def _devices(config: Mapping[str, str], hardware: VmHardware) -> dict[str, list[str]]:
     """Return the bootable devices of a VM, by the words for them, in the order of a first boot."""
     disks: list[str] = []
     cds: list[str] = []

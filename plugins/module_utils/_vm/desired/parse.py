@@ -22,7 +22,7 @@ from ..._guest.desired.values import is_blank
 from ..._spec.fleet import VM_SPECS
 from ..._spec.generated.vm import hardware_spec
 from ..kind import VM
-from ..model import DesiredVm, Hardware
+from ..model import DesiredVm, VmHardware
 from .devices import read_disks
 from .hardware import read_hardware
 from .userdata import read_snippet
@@ -43,7 +43,7 @@ def _desired(options: Mapping[str, Any]) -> DesiredVm:
     cloud_init = options["cloud_init"] or {}
     password = cloud_init.get("password")
     has_drive = options["cloud_init"] is not None
-    hardware = Hardware(
+    hardware = VmHardware(
         scalars=keys.scalars,
         property_strings=keys.property_strings,
         unset=frozenset(keys.unset),

@@ -23,7 +23,7 @@ from ..._schema.values import is_same_option
 from ..._spec.generated.vm_rules import PROPERTY_STRINGS, SCALARS
 from ..config.boot import first_boot_order
 from ..config.changes import NEW_VM
-from ..model import Hardware
+from ..model import VmHardware
 
 # Keys that PVE itself writes into a configuration; they are not settings.
 _OF_PVE = frozenset(
@@ -41,7 +41,7 @@ _KNOWN = _OF_PVE.union(
 _DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
 _LEAST_MEMORY = 64
 _INTEGER = {"type": "integer"}
-_NOTHING = Hardware()
+_NOTHING = VmHardware()
 
 
 def hardware_pieces(config: Config) -> Iterator[SettingGroup]:

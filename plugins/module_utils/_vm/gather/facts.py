@@ -13,14 +13,14 @@ from ..._cluster.storages.allocation import with_allocations
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.place import usage_for
 from ..._guest.plan.allocation import needs_definitions
-from ..plan.decide import Aim
+from ..plan.decide import VmBlueprint
 from ..plan.facts import VmFacts
-from ..plan.intent import Intent
+from ..plan.intent import VmIntent
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
 from .reads import Reads
 
 
-def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> VmFacts:
+def gather_existing(reads: Reads, intent: VmIntent, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the change needs it."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     new = with_new_volumes(desired, actual.target)
@@ -47,26 +47,26 @@ def gather_existing(reads: Reads, intent: Intent, cluster: ClusterState) -> VmFa
     )
 
 
-def gather_new(reads: Reads, aim: Aim, node: str, cluster: ClusterState) -> VmFacts:
+def gather_new(reads: Reads, blueprint: VmBlueprint, node: str, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the VM needs it."""
-    desired = aim.desired
+    desired = blueprint.desired
     facts = VmFacts(
         cluster,
-        release=reads.release_for(aim.options),
-        bridges=reads.bridges_on(node, aim.bridges),
+        release=reads.release_for(blueprint.options),
+        bridges=reads.bridges_on(node, blueprint.bridges),
         images=reads.images(desired, node),
     )
-    if needs_definitions(desired, aim.origin.config, cluster):
+    if needs_definitions(desired, blueprint.origin.config, cluster):
         facts = replace(facts, definitions=reads.definitions())
     if desired.guest.pool and desired.guest.pool not in cluster.pools:
         facts = replace(facts, pools=reads.pools())
     known = {row.storage for row in cluster.storages}
     sizes = image_sizes(desired, facts.images)
-    room = aim.needs_on(node, sizes, cluster.shared_storages).room
-    figures = aim.figures(sizes)
+    room = blueprint.needs_on(node, sizes, cluster.shared_storages).room
+    figures = blueprint.figures(sizes)
     return replace(
         facts,
         usage=usage_for(reads, desired.guest, figures, cluster, in_creation=True),
         cluster=with_allocations(reads.client, cluster, room),
-        snippets=reads.snippets(aim.snippets, node, known, desired.hardware.snippet),
+        snippets=reads.snippets(blueprint.snippets, node, known, desired.hardware.snippet),
     )

@@ -20,8 +20,8 @@ from ..._core.errors import ValidationFailed
 from ..._guest.config.change import Change
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
-from ..._guest.flow.intent import Decision, hidden_pool
-from ..._guest.flow.placed import GuestAim, Placed, require_room_for
+from ..._guest.flow.intent import DecidedPlan, hidden_pool
+from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
@@ -37,7 +37,7 @@ from ..kind import VM
 from ..model import DesiredVm
 from .clone import archived_vm, clone_of, restored_of
 from .facts import VmFacts
-from .intent import Intent, snippets_of
+from .intent import VmIntent, snippets_of
 from .origin import Origin
 from .refusals.disks import (
     image_sizes,
@@ -90,7 +90,7 @@ def needs_of(
 
 
 @dataclass(frozen=True)
-class Aim(GuestAim[Origin]):
+class VmBlueprint(GuestBlueprint[Origin]):
     """The configuration that a new VM will have on any node."""
 
     @property
@@ -134,14 +134,14 @@ def require_creatable(desired: DesiredVm, cluster: ClusterState) -> None:
     require_own_volumes(desired, cluster)
 
 
-def aim_of(origin: Origin) -> Aim:
+def blueprint_of(origin: Origin) -> VmBlueprint:
     """Return the configuration that a VM of this origin will have.
 
     Raises FleetError for options that no change can set.
     """
     start = _start_of(origin)
     change = changes(origin.desired, start, new=not start)
-    return Aim(origin, change, applied(change, start, VM))
+    return VmBlueprint(origin, change, applied(change, start, VM))
 
 
 def _start_of(origin: Origin) -> Mapping[str, str]:
@@ -156,44 +156,48 @@ def _start_of(origin: Origin) -> Mapping[str, str]:
     return clone_of(template, vmid=template.vmid, node=template.node, data=data).target
 
 
-def require_allowed(aim: Aim, cluster: ClusterState, connection: Connection) -> None:
+def require_allowed(blueprint: VmBlueprint, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
-    require_own_drives(aim.desired, aim.change.sets, aim.origin.config, cluster)
-    needs = aim.needs({})
+    require_own_drives(blueprint.desired, blueprint.change.sets, blueprint.origin.config, cluster)
+    needs = blueprint.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
 
 
-def require_usable(aim: Aim, node: str, cluster: ClusterState, connection: Connection) -> None:
+def require_usable(
+    blueprint: VmBlueprint, node: str, cluster: ClusterState, connection: Connection
+) -> None:
     """Raise FleetError for storages that the node lacks, as far as the listing shows."""
-    require_storages(aim.change, node, cluster, connection)
-    require_snippet_storages(aim.snippets, node, cluster)
+    require_storages(blueprint.change, node, cluster, connection)
+    require_snippet_storages(blueprint.snippets, node, cluster)
 
 
-def placed(aim: Aim, choice: Choice, facts: VmFacts, connection: Connection) -> Placed[Aim]:
+def placed(
+    blueprint: VmBlueprint, choice: Choice, facts: VmFacts, connection: Connection
+) -> PlacedBlueprint[VmBlueprint]:
     """Return the VM on its node. Raises FleetError for each refusal."""
-    desired, node, cluster = aim.desired, choice.node, facts.cluster
-    require_version(aim.label, aim.options, facts.release)
-    require_rights_of_root(aim.label, aim.change, {}, connection)
-    require_allocation(desired, aim.origin.config, cluster, facts.definitions)
+    desired, node, cluster = blueprint.desired, choice.node, facts.cluster
+    require_version(blueprint.label, blueprint.options, facts.release)
+    require_rights_of_root(blueprint.label, blueprint.change, {}, connection)
+    require_allocation(desired, blueprint.origin.config, cluster, facts.definitions)
     require_pool(desired.guest.pool, facts.pools)
-    require_bridges(aim.bridges, facts.bridges, node, connection)
+    require_bridges(blueprint.bridges, facts.bridges, node, connection)
     if desired.guest.state == "started":
-        require_cpus(aim.label, aim.config, node, cluster)
+        require_cpus(blueprint.label, blueprint.config, node, cluster)
     require_images(desired, node, facts.images)
     sizes = image_sizes(desired, facts.images)
-    figures = aim.figures(sizes)
-    require_room_for(aim, node, sizes, cluster)
+    figures = blueprint.figures(sizes)
+    require_room_for(blueprint, node, sizes, cluster)
     siblings = require_quota(
-        desired.guest, aim.label, Growth(Figures(), figures), facts.usage, cluster
+        desired.guest, blueprint.label, Growth(Figures(), figures), facts.usage, cluster
     )
     unknown = require_snippets(facts.snippets, node)
-    return Placed(
-        aim,
+    return PlacedBlueprint(
+        blueprint,
         choice,
-        aim.needs(sizes),
+        blueprint.needs(sizes),
         images=sizes,
-        change=with_images(aim.change, desired, aim.origin.config, sizes),
+        change=with_images(blueprint.change, desired, blueprint.origin.config, sizes),
         shared=cluster.shared_storages,
         bases=base_storages(cluster),
         figures=figures,
@@ -203,7 +207,7 @@ def placed(aim: Aim, choice: Choice, facts: VmFacts, connection: Connection) -> 
     )
 
 
-def require_possible(intent: Intent, cluster: ClusterState, connection: Connection) -> None:
+def require_possible(intent: VmIntent, cluster: ClusterState, connection: Connection) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_own_drives(desired, change.sets, actual.target, cluster, actual.vmid)
@@ -212,7 +216,7 @@ def require_possible(intent: Intent, cluster: ClusterState, connection: Connecti
     require_snippet_storages(intent.snippets, intent.node, cluster)
 
 
-def decide(intent: Intent, facts: VmFacts, connection: Connection) -> Decision:
+def decide(intent: VmIntent, facts: VmFacts, connection: Connection) -> DecidedPlan:
     """Return the plan from the VM to the desired VM. Raises FleetError for each refusal."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_version(actual.label, change.sets, facts.release)
@@ -238,10 +242,10 @@ def decide(intent: Intent, facts: VmFacts, connection: Connection) -> Decision:
     )
     plan = _plan(intent, facts, sizes)
     require_template_wanted(desired.guest, actual, plan)
-    return Decision(plan, intent.takes(room), sizes)
+    return DecidedPlan(plan, intent.takes(room), sizes)
 
 
-def _plan(intent: Intent, facts: VmFacts, sizes: Mapping[str, int]) -> Plan:
+def _plan(intent: VmIntent, facts: VmFacts, sizes: Mapping[str, int]) -> Plan:
     desired, actual = intent.desired, intent.actual
     change = with_images(intent.change, desired, actual.target, sizes)
     storages = facts.cluster.shared_storages
@@ -283,9 +287,9 @@ def _plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Pla
     return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)
 
 
-def plan_creation(placed: Placed[Aim], creation: Creation) -> Plan:
+def plan_creation(placed: PlacedBlueprint[VmBlueprint], creation: Creation) -> Plan:
     """Return the plan that creates a new VM with its node and its VMID."""
-    desired, origin = placed.aim.desired, placed.aim.origin
+    desired, origin = placed.blueprint.desired, placed.blueprint.origin
     if origin.archived is not None:
         return _plan_restore(desired, origin, creation)
     if origin.template is None:

@@ -13,7 +13,7 @@ from ..._cluster.state import ClusterState
 from ..._core.propstring import parse
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import growth_of
-from ..._guest.flow.intent import Intent as GuestIntent
+from ..._guest.flow.intent import GuestIntent
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.capacity import added
 from ..._guest.plan.origin import require_origin
@@ -27,7 +27,7 @@ _CPU_KEYS = frozenset(("cores", "sockets", "vcpus"))
 
 
 @dataclass(frozen=True)
-class Intent(GuestIntent[DesiredVm]):
+class VmIntent(GuestIntent[DesiredVm]):
     """The change of an existing VM, and the configuration that it leads to."""
 
     snippet_now: str | None = None  # the present content of the file of the user data
@@ -64,7 +64,7 @@ class Intent(GuestIntent[DesiredVm]):
 
 def intent_of(
     desired: DesiredVm, actual: Actual, snippet_now: str | None, cluster: ClusterState
-) -> Intent:
+) -> VmIntent:
     """Return the changes from the VM to the desired VM.
 
     Raises FleetError for options that no change can set, and for a VM of other origin.
@@ -78,7 +78,7 @@ def intent_of(
     growth = None
     if desired.guest.limits is not None:
         growth = growth_of(desired.guest, actual, after)
-    return Intent(desired, actual, change, after, growth, snippet_now)
+    return VmIntent(desired, actual, change, after, growth, snippet_now)
 
 
 def may_migrate(desired: Guest, actual: Actual) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.desired import values
 from ansible_collections.pve.fleet.plugins.module_utils._container.desired.parse import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._container.model import Hardware
+from ansible_collections.pve.fleet.plugins.module_utils._container.model import ContainerHardware
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     ValidationFailed,
@@ -23,7 +23,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.container import c
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated import container_rules
 
 
-def hardware(**options: Any) -> Hardware:
+def hardware(**options: Any) -> ContainerHardware:
     """Return the hardware of a container with these options."""
     return read_options({"name": "ct", **options}).desired.hardware
 
