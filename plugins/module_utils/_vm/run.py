@@ -27,7 +27,7 @@ from .._isolation.guest import IsolatingFlow
 from .._resource.plan import Plan, Step
 from .desired.parse import VmOptions, read_options
 from .gather.facts import gather_existing, gather_new
-from .gather.reads import Reads, release_for_names
+from .gather.reads import VmReads, release_for_names
 from .gather.source import clone_origin, origin_of, with_newer_image
 from .kind import VM
 from .live.guest import report_of_guest
@@ -111,39 +111,39 @@ class VmFlow(IsolatingFlow[VmContext]):
 
     key = "vm"
     planner = VM_PLANNER
-    reads_of = Reads
+    reads_of = VmReads
 
     def ask_ahead(self, context: VmContext, actual: Actual) -> None:
         guest = context.desired.guest
         if must_leave(guest, actual) and may_migrate(guest, actual):
-            Reads(context.client).migration(actual, guest.node or "")
+            VmReads(context.client).migration(actual, guest.node or "")
 
     def intent_of(
-        self, reads: Reads, context: VmContext, actual: Actual, cluster: ClusterState
+        self, reads: VmReads, context: VmContext, actual: Actual, cluster: ClusterState
     ) -> VmIntent:
         desired = with_newer_image(reads, context.desired, actual, cluster)
         intent = intent_of(desired, actual, context.snippet_now, cluster)
         needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
         return at_home(reads, intent, needs, cluster)
 
-    def decide(self, reads: Reads, intent: VmIntent, cluster: ClusterState) -> DecidedPlan:
+    def decide(self, reads: VmReads, intent: VmIntent, cluster: ClusterState) -> DecidedPlan:
         connection = reads.client.connection
         require_possible(intent, cluster, connection)
         return decide(intent, gather_existing(reads, intent, cluster), connection)
 
-    def blueprint(self, reads: Reads, desired: DesiredVm, cluster: ClusterState) -> VmBlueprint:
+    def blueprint(self, reads: VmReads, desired: DesiredVm, cluster: ClusterState) -> VmBlueprint:
         require_creatable(desired, cluster)
         blueprint = blueprint_of(origin_of(reads, desired, cluster))
         require_allowed(blueprint, cluster, reads.client.connection)
         return blueprint
 
     def blueprint_from(
-        self, reads: Reads, desired: DesiredVm, copy: Actual, cluster: ClusterState
+        self, reads: VmReads, desired: DesiredVm, copy: Actual, cluster: ClusterState
     ) -> VmBlueprint:
         return blueprint_of(clone_origin(reads, desired, copy, cluster))
 
     def place(
-        self, reads: Reads, blueprint: VmBlueprint, choice: Choice, cluster: ClusterState
+        self, reads: VmReads, blueprint: VmBlueprint, choice: Choice, cluster: ClusterState
     ) -> PlacedBlueprint[VmBlueprint]:
         connection = reads.client.connection
         require_usable(blueprint, choice.node, cluster, connection)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..._core.errors import FleetError, ValidationFailed
-from ..._guest.config.change import Change
-from ..._guest.config.update import SubKeys, Update
+from ..._guest.config.change import ConfigChange
+from ..._guest.config.update import ConfigUpdate, SubKeys
 from ..._schema.formats import Schema
 from ..._schema.lxc import LXC
 from ..model import DesiredContainer
@@ -33,11 +33,11 @@ _BRIDGE = "vmbr0"
 
 def all_changes(
     desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False
-) -> Change:
+) -> ConfigChange:
     """Return the change from `target` to the desired configuration; `target` is empty for a `new`
     container. The differences that PVE cannot change are in `drives.refused`.
     """
-    update = _Update(desired, target, new)
+    update = _ContainerConfigUpdate(desired, target, new)
     update.set_scalars()
     update.set_privilege()
     update.set_volumes()
@@ -52,7 +52,7 @@ def all_changes(
 
 
 @dataclass
-class _Update(Update):
+class _ContainerConfigUpdate(ConfigUpdate):
     """The desired container beside its present configuration, and the change from both."""
 
     desired: DesiredContainer

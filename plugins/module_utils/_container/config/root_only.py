@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..._guest.config.change import Change
+from ..._guest.config.change import ConfigChange
 from ..._schema.lxc import LXC
 from ..._schema.values import changed_sub_keys
 from .volumes import paths_of_node
@@ -20,7 +20,9 @@ from .volumes import paths_of_node
 _DEVICE = re.compile(r"^dev\d+$")
 
 
-def root_only(change: Change, target: Mapping[str, str], *, unprivileged: bool) -> dict[str, str]:
+def root_only(
+    change: ConfigChange, target: Mapping[str, str], *, unprivileged: bool
+) -> dict[str, str]:
     """Return the options of a change that only root can make, each with the reason in PVE's words.
 
     `unprivileged` is whether the container is, or becomes, unprivileged.
@@ -41,7 +43,7 @@ def root_only(change: Change, target: Mapping[str, str], *, unprivileged: bool) 
     return refused
 
 
-def _features(change: Change, target: Mapping[str, str], *, unprivileged: bool) -> str:
+def _features(change: ConfigChange, target: Mapping[str, str], *, unprivileged: bool) -> str:
     """Return why the change of features is refused, or an empty text."""
     if not unprivileged:
         return "changing feature flags for privileged container is only allowed for root@pam"

@@ -29,7 +29,7 @@ from ..model import DesiredContainer
 from ..plan.decide import ContainerBlueprint, ContainerIntent, is_disputed
 from ..plan.origin import (
     TEMPLATES,
-    Origin,
+    ContainerOrigin,
     is_oci,
     newest,
     of_container,
@@ -40,7 +40,9 @@ from ..plan.origin import (
 )
 
 
-def origin_of(reads: GuestReads, desired: DesiredContainer, cluster: ClusterState) -> Origin:
+def origin_of(
+    reads: GuestReads, desired: DesiredContainer, cluster: ClusterState
+) -> ContainerOrigin:
     """Return the origin of a new container. Raises FleetError if the source is not clear."""
     source = require_source(desired)
     if source.volume:
@@ -55,7 +57,7 @@ def origin_of(reads: GuestReads, desired: DesiredContainer, cluster: ClusterStat
     name = source.name or str(source.vmid)
     files = _template_files(reads, desired, cluster)
     volume, nodes = newest(name, files, desired, cluster)
-    return Origin(desired, volume=volume, nodes=nodes)
+    return ContainerOrigin(desired, volume=volume, nodes=nodes)
 
 
 def _of_rows(
@@ -64,7 +66,7 @@ def _of_rows(
     rows: Sequence[VmRow],
     source: Source,
     cluster: ClusterState,
-) -> Origin:
+) -> ContainerOrigin:
     """Return the origin of a clone, from the only container or from one of several copies."""
     found: list[Actual] = []
     for row in rows:
@@ -84,24 +86,24 @@ def _of_rows(
 
 def clone_origin(
     reads: GuestReads, desired: DesiredContainer, actual: Actual, cluster: ClusterState
-) -> Origin:
+) -> ContainerOrigin:
     """Return the origin of a clone of that container, or of one of its snapshots."""
     return of_container(desired, reads.cloned_state(actual, desired.guest.source), cluster)
 
 
 def _of_volume(
     reads: GuestReads, desired: DesiredContainer, volume: str, cluster: ClusterState
-) -> Origin:
+) -> ContainerOrigin:
     """Return the origin from a file of a storage; one request for each node that may have it."""
     file = find_file(reads, volume, desired.guest.node, cluster)
     if not is_archive(volume):
         require_visible_file(volume, file.having, file.others)
-        return Origin(desired, volume=volume, nodes=file.nodes)
+        return ContainerOrigin(desired, volume=volume, nodes=file.nodes)
     require_listed(volume, file.having, desired.guest.node)
     config = read_archive(reads.client, volume, min(file.having))
     require_kind(CONTAINER, volume, config)
     require_own_archive(desired.guest, volume, config)
-    return Origin(desired, volume=volume, archived=config, nodes=file.nodes)
+    return ContainerOrigin(desired, volume=volume, archived=config, nodes=file.nodes)
 
 
 def _template_files(

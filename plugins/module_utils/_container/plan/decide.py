@@ -18,7 +18,7 @@ from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
-from ..._guest.config.change import Change
+from ..._guest.config.change import ConfigChange
 from ..._guest.create.quota_race import Growth, growth_of, require_quota
 from ..._guest.flow.intent import DecidedPlan, GuestFacts, GuestIntent, Release, hidden_pool
 from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
@@ -42,7 +42,7 @@ from ..config.figures import cores_of, figures_of, memory_of
 from ..config.root_only import root_only
 from ..kind import CONTAINER
 from ..model import DesiredContainer
-from .origin import Origin, is_oci
+from .origin import ContainerOrigin, is_oci
 from .planner import CONTAINER_PLANNER, restore_storage
 
 _OCI_SINCE = (9, 1)
@@ -52,7 +52,7 @@ _OCI_SINCE = (9, 1)
 
 
 @dataclass(frozen=True)
-class ContainerBlueprint(GuestBlueprint[Origin]):
+class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
     """The configuration that a new container will have on any node."""
 
     @property
@@ -92,7 +92,7 @@ def needs_of(
     )
 
 
-def blueprint_of(origin: Origin) -> ContainerBlueprint:
+def blueprint_of(origin: ContainerOrigin) -> ContainerBlueprint:
     """Return the configuration that a container of this origin will have.
 
     Raises FleetError for options that no change can set.
@@ -106,7 +106,7 @@ def blueprint_of(origin: Origin) -> ContainerBlueprint:
     return ContainerBlueprint(origin, change, CONTAINER_PLANNER.applied(change, copy.target))
 
 
-def _copy(origin: Origin, *, vmid: int, node: str, description: str) -> Actual:
+def _copy(origin: ContainerOrigin, *, vmid: int, node: str, description: str) -> Actual:
     """Return the expected copy of the source before it is configured."""
     guest = origin.desired.guest
     source = Actual(CONTAINER, vmid, node, "stopped", live=origin.config, target=origin.config)
@@ -183,7 +183,7 @@ def plan_creation(placed: PlacedBlueprint[ContainerBlueprint], creation: Creatio
     return plan_restore(planner, desired, source, creation, Restore(origin.volume, data))
 
 
-def _require_oci(origin: Origin, release: Release | None) -> None:
+def _require_oci(origin: ContainerOrigin, release: Release | None) -> None:
     """Raise NotSupported for an OCI image on a server that cannot use one."""
     if release is None or not is_oci(origin.volume) or release[:2] >= _OCI_SINCE:
         return
@@ -308,12 +308,12 @@ def _require_limited_cores(
     )
 
 
-def is_disputed(change: Change) -> bool:
+def is_disputed(change: ConfigChange) -> bool:
     """Return whether versions of PVE differ about the options."""
     return bool(disputed(change.sets, LXC))
 
 
-def _require_version(label: str, change: Change, release: Release | None) -> None:
+def _require_version(label: str, change: ConfigChange, release: Release | None) -> None:
     """Raise NotSupported for options that the server's version of PVE does not take."""
     if release is None:
         return
@@ -325,7 +325,9 @@ def _require_version(label: str, change: Change, release: Release | None) -> Non
     raise_for_version(label, refused, causes, f"{release[0]}.{release[1]}")
 
 
-def _unverified_options(label: str, change: Change, release: Release | None) -> tuple[str, ...]:
+def _unverified_options(
+    label: str, change: ConfigChange, release: Release | None
+) -> tuple[str, ...]:
     """Return warnings about options that only a server newer than the schema can judge."""
     if release is None or not is_newer(release):
         return ()
@@ -342,7 +344,7 @@ def _unverified_options(label: str, change: Change, release: Release | None) -> 
 
 def _require_rights_of_root(
     label: str,
-    change: Change,
+    change: ConfigChange,
     before: Mapping[str, str],
     after: Mapping[str, str],
     connection: Connection,
@@ -355,7 +357,7 @@ def _require_rights_of_root(
         require_root(connection.login, f"{label} could not be planned", remedy, causes)
 
 
-def require_file_wanted(desired: DesiredContainer, origin: Origin) -> None:
+def require_file_wanted(desired: DesiredContainer, origin: ContainerOrigin) -> None:
     """Raise ValidationFailed for options of a new file system if the source already has one."""
     given = {
         "root_password": desired.hardware.password is not None,

@@ -30,7 +30,7 @@ _LINKS_SNAPSHOT = frozenset(("lvmthin", "rbd"))
 TEMPLATES = "vztmpl"
 
 
-Origin: TypeAlias = GuestOrigin[DesiredContainer]
+ContainerOrigin: TypeAlias = GuestOrigin[DesiredContainer]
 
 
 def is_oci(volume: str) -> bool:
@@ -134,7 +134,9 @@ def require_visible_file(volume: str, nodes: Iterable[str], others: Iterable[str
     )
 
 
-def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterState) -> Origin:
+def of_container(
+    desired: DesiredContainer, source: Actual, cluster: ClusterState
+) -> ContainerOrigin:
     """Return the origin of a clone; `source` is the container in the state that is cloned.
 
     Raises FleetError for a container that cannot be cloned as desired (pve-container:
@@ -164,7 +166,7 @@ def of_container(desired: DesiredContainer, source: Actual, cluster: ClusterStat
     nodes = None
     if not full and not is_shared(source, cluster.shared_storages):
         nodes = frozenset((source.node,))
-    return Origin(spread_storage(desired, source), source, full=full, nodes=nodes)
+    return ContainerOrigin(spread_storage(desired, source), source, full=full, nodes=nodes)
 
 
 def _require_volumes(source: Actual) -> None:

@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import Conflict
-from ..._guest.config.change import Change
+from ..._guest.config.change import ConfigChange
 from ..._guest.hardware import Disk
 from ..._guest.model import Actual
 from ..._guest.plan.planner import GuestPlanner
 from ..._guest.plan.refusals import require_one_tenant, require_unprotected
 from ..._guest.plan.steps import (
-    Update,
+    PlannedUpdate,
     config_step,
     migration,
     require_migration_allowed,
@@ -46,15 +46,15 @@ def restore_storage(desired: DesiredContainer) -> str:
     return desired.hardware.default_storage
 
 
-class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]]):
+class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredContainer]]):
     """Plans containers."""
 
     kind = CONTAINER
-    update_type = Update[DesiredContainer]
+    update_type = PlannedUpdate[DesiredContainer]
 
     def all_changes(
         self, desired: DesiredContainer, target: Mapping[str, str], *, new: bool = False
-    ) -> Change:
+    ) -> ConfigChange:
         return all_changes(desired, target, new=new)
 
     def clone_of(self, source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
@@ -82,7 +82,7 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         config = {**restored.target, "tags": str(data["tags"])}
         return replace(restored, live=config, target=config)
 
-    def require_possible(self, update: Update[DesiredContainer]) -> None:
+    def require_possible(self, update: PlannedUpdate[DesiredContainer]) -> None:
         change = update.change
         taken = {*change.drives.removed, *change.drives.detached}
         require_unprotected(update.desired, update.actual, taken)
@@ -92,7 +92,7 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
             mounted = change.drives.removed & mounts(update.actual.target).keys()
             _require_stopped(update, mounted, "destroyed while it is mounted")
 
-    def written(self, update: Update[DesiredContainer]) -> list[Step]:
+    def written(self, update: PlannedUpdate[DesiredContainer]) -> list[Step]:
         protection = update.change.sets.get("protection")
         taken = {*update.change.drives.removed, *update.change.drives.detached}
         if protection is None or not taken:
@@ -120,7 +120,7 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
             disks.append(replace(disk, slot=slot) if disk.state == "absent" else disk)
         return desired.with_hardware(disks=tuple(disks))
 
-    def moved_disks(self, update: Update[DesiredContainer]) -> list[Step]:
+    def moved_disks(self, update: PlannedUpdate[DesiredContainer]) -> list[Step]:
         actual = update.actual
         return [
             Step(
@@ -133,7 +133,7 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
             for slot, storage in sorted(update.change.drives.moved.items())
         ]
 
-    def migrate(self, update: Update[DesiredContainer], shared: Collection[str]) -> Step:
+    def migrate(self, update: PlannedUpdate[DesiredContainer], shared: Collection[str]) -> Step:
         """Return the step that moves the container; PVE stops a running one and starts it there."""
         desired = update.desired.guest
         require_migration_allowed(desired, update.actual)
@@ -142,14 +142,14 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, Update[DesiredContainer]])
         data = {"restart": 1, "timeout": desired.shutdown_timeout or 180}
         return migration(desired, update.actual, "restart", data)
 
-    def waits(self, key: str, update: Update[DesiredContainer]) -> bool:
+    def waits(self, key: str, update: PlannedUpdate[DesiredContainer]) -> bool:
         change, live = update.change, update.actual.live
         if key in {*change.drives.grown, *change.drives.moved} and key not in change.drives.sets:
             return False
         return waits_for_stop(key, live.get(key), update.after.get(key), live)
 
 
-def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> list[Step]:
+def _options_and_removals(update: PlannedUpdate[DesiredContainer], *, first: bool) -> list[Step]:
     """Return the steps that write options and then destroy volumes.
 
     `first` is set for the first write of the plan: the digest is valid only for it.
@@ -163,7 +163,7 @@ def _options_and_removals(update: Update[DesiredContainer], *, first: bool) -> l
     return removals
 
 
-def _removals(update: Update[DesiredContainer]) -> list[Step]:
+def _removals(update: PlannedUpdate[DesiredContainer]) -> list[Step]:
     """Return the steps that destroy volumes: a mounted volume first becomes an unused volume, which
     is then deleted (LXC/Config.pm, vmconfig_apply_pending).
     """
@@ -184,7 +184,9 @@ def _removals(update: Update[DesiredContainer]) -> list[Step]:
     return steps
 
 
-def _require_stopped(update: Update[DesiredContainer], slots: Collection[str], what: str) -> None:
+def _require_stopped(
+    update: PlannedUpdate[DesiredContainer], slots: Collection[str], what: str
+) -> None:
     if not slots:
         return
     raise Conflict(

@@ -42,7 +42,7 @@ class DriveChange:
 
 
 @dataclass(frozen=True)
-class Change:
+class ConfigChange:
     """The content of one update: options to set, options to delete, and the changes of drives."""
 
     sets: Mapping[str, str] = field(default_factory=dict)
@@ -60,13 +60,13 @@ class Change:
     def gone(self) -> frozenset[str]:
         return self.deletes | self.drives.removed
 
-    def without(self, option: str) -> Change:
+    def without(self, option: str) -> ConfigChange:
         """Return the change with one option removed from it."""
         sets = without(self.sets, {option})
         return replace(self, sets=sets, deletes=self.deletes - {option})
 
 
-def possible(change: Change) -> Change:
+def possible(change: ConfigChange) -> ConfigChange:
     """Return the change. Raises the FleetError of a difference that no change can remove."""
     for error in change.drives.refused.values():
         raise error

@@ -19,14 +19,14 @@ from ..._schema.values import differing_sub_keys, is_same_option
 from ..hardware import DesiredGuest
 from ..kind import Kind
 from ..marker import Marker, join_notes, split_notes
-from .change import Change, DriveChange, without
+from .change import ConfigChange, DriveChange, without
 
 # Sub-keys of a property string; None removes one.
 SubKeys: TypeAlias = "Mapping[str, str | None]"
 
 
 @dataclass
-class Update:
+class ConfigUpdate:
     """The desired guest beside its present configuration, and the change that results from both."""
 
     desired: DesiredGuest
@@ -45,9 +45,9 @@ class Update:
     of_nic: ClassVar[re.Pattern[str]]
 
     @property
-    def change(self) -> Change:
+    def change(self) -> ConfigChange:
         """The change so far."""
-        return Change(
+        return ConfigChange(
             sets=self.sets,
             deletes=frozenset(self.deletes),
             drives=self.drives,
@@ -195,7 +195,7 @@ class Update:
         self.set_or_delete("description", text)
 
 
-def applied(change: Change, target: Mapping[str, str], kind: Kind) -> dict[str, str]:
+def applied(change: ConfigChange, target: Mapping[str, str], kind: Kind) -> dict[str, str]:
     """Return the configuration after the change, as PVE would show it."""
     result = without(target, change.deletes)
     result.update(change.sets)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from ..._cluster.placement import Choice, Needs
 from ..._cluster.state import ClusterState
 from ..._resource.plan import Plan
-from ..config.change import Change
+from ..config.change import ConfigChange
 from ..create.quota_race import Growth, Usage
 from ..hardware import AnyDesired
 from ..model import Actual, Guest
@@ -50,7 +50,7 @@ class GuestIntent(Generic[AnyDesired]):
 
     desired: AnyDesired
     actual: Actual
-    change: Change
+    change: ConfigChange
     after: Mapping[str, str]
     growth: Growth | None = None  # by how much it grows, if its tenant has a quota
     choice: Choice | None = field(default=None, kw_only=True)  # its future node, and the reasons

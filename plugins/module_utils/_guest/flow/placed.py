@@ -18,7 +18,7 @@ from ..._cluster.site import require_own_node
 from ..._cluster.state import ClusterState
 from ..._cluster.vmids import advice
 from ..._resource.plan import Plan
-from ..config.change import Change
+from ..config.change import ConfigChange
 from ..create.placement_race import is_name_contested, shared_rules
 from ..create.quota_race import Growth, Usage, require_quota
 from ..hardware import AnyDesired
@@ -62,7 +62,7 @@ class GuestBlueprint(Generic[AnyOrigin]):
     """
 
     origin: AnyOrigin
-    change: Change
+    change: ConfigChange
     config: Mapping[str, str]
 
     @property
@@ -117,7 +117,7 @@ class PlacedBlueprint(Generic[AnyBlueprint]):
     choice: Choice
     needs: Needs
     images: Mapping[str, int]  # bytes of the images that its disks import, by slot
-    change: Change  # with the sizes of the images
+    change: ConfigChange  # with the sizes of the images
     shared: frozenset[str]  # storages that all nodes share
     bases: frozenset[str]  # storages on which disks of a template become base volumes
     figures: Figures  # its figures for a quota

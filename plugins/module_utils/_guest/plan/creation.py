@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._cluster.tenant import parse_tags, tenants_of
 from ..._resource.plan import Plan, Step
-from ..config.change import Change
+from ..config.change import ConfigChange
 from ..hardware import AnyDesired, DesiredGuest, Disk
 from ..marker import Marker, join_notes
 from ..model import Actual, Guest, Source
@@ -63,7 +63,7 @@ def starts_at_once(steps: Sequence[Step]) -> bool:
 def plan_create(
     planner: GuestPlanner[AnyDesired, AnyUpdate],
     desired: AnyDesired,
-    change: Change,
+    change: ConfigChange,
     creation: Creation,
     data: Mapping[str, Any],
 ) -> Plan:

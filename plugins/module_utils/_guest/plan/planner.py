@@ -17,13 +17,13 @@ from typing import Any, Generic
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..._schema.check import find_refusals
-from ..config.change import Change, possible
+from ..config.change import ConfigChange, possible
 from ..config.update import applied
 from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Actual
 from . import power
-from .steps import AnyUpdate, Update, changes_pool, grow, isolate, to_pool, write_notes_last
+from .steps import AnyUpdate, PlannedUpdate, changes_pool, grow, isolate, to_pool, write_notes_last
 
 # Parameters of a request to create a guest that are not options of its configuration.
 _NOT_OPTIONS = ("vmid", "pool", "digest")
@@ -54,17 +54,17 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
     def all_changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
-    ) -> Change:
+    ) -> ConfigChange:
         """Return the change to the desired guest, including differences that PVE cannot change."""
         raise NotImplementedError
 
     def with_images(
         self,
-        change: Change,
+        change: ConfigChange,
         desired: AnyDesired,
         target: Mapping[str, str],
         images: Mapping[str, int],
-    ) -> Change:
+    ) -> ConfigChange:
         """Return the change with the sizes of the images that new disks import."""
         return change
 
@@ -123,14 +123,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
 
     def changes(
         self, desired: AnyDesired, target: Mapping[str, str], *, new: bool = False
-    ) -> Change:
+    ) -> ConfigChange:
         """Return the change from `target` to the desired configuration.
 
         Raises FleetError for a difference that no change can remove.
         """
         return possible(self.all_changes(desired, target, new=new))
 
-    def applied(self, change: Change, target: Mapping[str, str]) -> dict[str, str]:
+    def applied(self, change: ConfigChange, target: Mapping[str, str]) -> dict[str, str]:
         """Return the configuration after the change."""
         return applied(change, target, self.kind)
 
@@ -161,7 +161,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         self,
         desired: AnyDesired,
         actual: Actual,
-        change: Change,
+        change: ConfigChange,
         *,
         shared: Collection[str] = (),
         creating: Creating | None = None,
@@ -344,7 +344,7 @@ def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> li
     return [*disk_steps[:-1], last_disk, *written]
 
 
-def _add_place(update: Update[Any], before: dict[str, Any], then: dict[str, Any]) -> None:
+def _add_place(update: PlannedUpdate[Any], before: dict[str, Any], then: dict[str, Any]) -> None:
     """Add node and pool to the values before and after an update, if they change."""
     desired = update.desired.guest
     if update.moves:

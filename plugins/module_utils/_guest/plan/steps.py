@@ -13,21 +13,21 @@ from typing import Any, Generic, TypeVar
 from ..._core.errors import Conflict
 from ..._core.quantities import render_size
 from ..._resource.plan import Step
-from ..config.change import Change
+from ..config.change import ConfigChange
 from ..hardware import AnyDesired
 from ..model import Actual, Guest
 
-AnyUpdate = TypeVar("AnyUpdate", bound="Update[Any]")
+AnyUpdate = TypeVar("AnyUpdate", bound="PlannedUpdate[Any]")
 _LONGEST_VALUE = 40  # in the summary of a step
 
 
 @dataclass(frozen=True)
-class Update(Generic[AnyDesired]):
+class PlannedUpdate(Generic[AnyDesired]):
     """A planned update: the guest, the change, and the configuration after it."""
 
     desired: AnyDesired
     actual: Actual
-    change: Change
+    change: ConfigChange
     after: Mapping[str, str]
     running: bool  # whether the guest runs when its options are written
 
@@ -89,7 +89,7 @@ def moves_node(desired: Guest, actual: Actual) -> bool:
     return bool(desired.node) and desired.node != actual.node
 
 
-def _summary_of(update: Update[Any]) -> str:
+def _summary_of(update: PlannedUpdate[Any]) -> str:
     """Return the keys of an update in words, with their values if they are short."""
     change = update.change
     shown = update.actual.kind.formatted(update.after, change.sets.keys())
@@ -205,7 +205,7 @@ def notes_data(notes: str | None) -> dict[str, Any]:
 
 def complete(
     actual: Actual,
-    change: Change,
+    change: ConfigChange,
     rest: Sequence[Step],
     *,
     tags: str | None,
@@ -238,7 +238,7 @@ def _summary_of_notes(actual: Actual, *, notes_image: bool) -> str:
 
 
 def write_notes_last(
-    actual: Actual, change: Change, node: str, *, notes_image: bool = False
+    actual: Actual, change: ConfigChange, node: str, *, notes_image: bool = False
 ) -> Step:
     """Return the step that writes the notes when everything else is done.
 

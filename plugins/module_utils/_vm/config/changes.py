@@ -18,8 +18,8 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from ..._core.quantities import render_size
-from ..._guest.config.change import Change, possible, without
-from ..._guest.config.update import SubKeys, Update
+from ..._guest.config.change import ConfigChange, possible, without
+from ..._guest.config.update import ConfigUpdate, SubKeys
 from ..._schema.formats import QEMU, Schema, parse_option, render_option
 from ..._schema.values import differing_sub_keys, hotplug_features
 from ..model import DesiredVm
@@ -36,17 +36,19 @@ _FAMILIES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 _NEW_NIC: Mapping[str, str] = {"model": "virtio", "bridge": "vmbr0"}
 
 
-def changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
+def changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> ConfigChange:
     """Return `all_changes`. Raises FleetError for a difference that no change can remove."""
     change = all_changes(desired, target, new=new)
     return possible(change)
 
 
-def all_changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = False) -> Change:
+def all_changes(
+    desired: DesiredVm, target: Mapping[str, str], *, new: bool = False
+) -> ConfigChange:
     """Return the change from `target` to the desired configuration; `target` is empty for a `new`
     VM. Drives that cannot be changed as desired are in `drives.refused`.
     """
-    update = _Update(desired, target, new)
+    update = _VmConfigUpdate(desired, target, new)
     update.set_scalars()
     update.set_agent()
     update.set_drives()
@@ -64,8 +66,8 @@ def all_changes(desired: DesiredVm, target: Mapping[str, str], *, new: bool = Fa
 
 
 def with_images(
-    change: Change, desired: DesiredVm, target: Mapping[str, str], images: Mapping[str, int]
-) -> Change:
+    change: ConfigChange, desired: DesiredVm, target: Mapping[str, str], images: Mapping[str, int]
+) -> ConfigChange:
     """Return the change with the sizes, in bytes by slot, of the images that new disks import.
 
     A new disk without a size gets the size of its image; a larger one grows after the import.
@@ -86,7 +88,7 @@ def with_images(
 
 
 @dataclass
-class _Update(Update):
+class _VmConfigUpdate(ConfigUpdate):
     """The desired VM beside its present configuration, and the change that results from both."""
 
     desired: DesiredVm

@@ -17,10 +17,10 @@ from ..plan.decide import VmBlueprint
 from ..plan.facts import VmFacts
 from ..plan.intent import VmIntent
 from ..plan.refusals.disks import converts, image_sizes, lost_volumes, with_new_volumes
-from .reads import Reads
+from .reads import VmReads
 
 
-def gather_existing(reads: Reads, intent: VmIntent, cluster: ClusterState) -> VmFacts:
+def gather_existing(reads: VmReads, intent: VmIntent, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the change needs it."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     new = with_new_volumes(desired, actual.target)
@@ -47,7 +47,7 @@ def gather_existing(reads: Reads, intent: VmIntent, cluster: ClusterState) -> Vm
     )
 
 
-def gather_new(reads: Reads, blueprint: VmBlueprint, node: str, cluster: ClusterState) -> VmFacts:
+def gather_new(reads: VmReads, blueprint: VmBlueprint, node: str, cluster: ClusterState) -> VmFacts:
     """Return the facts for the plan; each is read only if the VM needs it."""
     desired = blueprint.desired
     facts = VmFacts(

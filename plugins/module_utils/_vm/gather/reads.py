@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-class Reads(GuestReads):
+class VmReads(GuestReads):
     """The requests of the plan of one VM."""
 
     def release_for(self, options: Mapping[str, str]) -> Release | None:

@@ -27,7 +27,7 @@ from ..plan.cloning import chained_in, nodes_for, storages_that_may_chain
 from ..plan.origin import (
     IMAGES,
     FoundSource,
-    Origin,
+    VmOrigin,
     of_archive,
     of_template,
     of_volume,
@@ -36,16 +36,16 @@ from ..plan.origin import (
     rows_of,
 )
 from ..plan.replacement import replaced
-from .reads import Reads
+from .reads import VmReads
 
 _READERS = 8  # copies of a template that are read at once
 
 
-def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin:
+def origin_of(reads: VmReads, desired: DesiredVm, cluster: ClusterState) -> VmOrigin:
     """Return the origin of a new VM. Raises FleetError if the source is not clear."""
     source = desired.guest.source
     if source is None:
-        return Origin(desired)
+        return VmOrigin(desired)
     if source.volume and is_archive(source.volume):
         return _of_archive(reads, desired, source.volume, cluster)
     if source.volume:
@@ -62,7 +62,7 @@ def origin_of(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> Origin
     return _of_copies(reads, desired, templates, cluster)
 
 
-def _of_archive(reads: Reads, desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
+def _of_archive(reads: VmReads, desired: DesiredVm, volume: str, cluster: ClusterState) -> VmOrigin:
     """Return the origin of a restore: a request for each node, and one for the configuration."""
     file = find_file(reads, volume, desired.guest.node, cluster)
     require_listed(volume, file.having, desired.guest.node)
@@ -70,7 +70,9 @@ def _of_archive(reads: Reads, desired: DesiredVm, volume: str, cluster: ClusterS
     return of_archive(desired, volume, config, file.nodes)
 
 
-def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterState) -> FoundSource:
+def _search(
+    reads: VmReads, source: Source, desired: DesiredVm, cluster: ClusterState
+) -> FoundSource:
     seen = cluster
     if source.name:  # the listing may show the source under the name of a removed VM
         seen = with_names(reads.client, cluster)
@@ -84,7 +86,7 @@ def _search(reads: Reads, source: Source, desired: DesiredVm, cluster: ClusterSt
     return FoundSource(sight=look_for(reads.client, cluster, source.vmid))
 
 
-def _images_named(reads: Reads, name: str, storages: Sequence[StorageRow]) -> Iterator[str]:
+def _images_named(reads: VmReads, name: str, storages: Sequence[StorageRow]) -> Iterator[str]:
     """Yield the ISOs and importable images whose file has that name, with or without its ending.
 
     One request a storage.
@@ -99,12 +101,12 @@ def _images_named(reads: Reads, name: str, storages: Sequence[StorageRow]) -> It
                 yield volume["volid"]
 
 
-def read_templates(reads: Reads, rows: Sequence[VmRow]) -> list[Actual]:
+def read_templates(reads: VmReads, rows: Sequence[VmRow]) -> list[Actual]:
     """Return the VMs to clone, each once it is not locked."""
     return side_by_side(lambda row: _read_unlocked(reads, row), rows, _READERS)
 
 
-def _read_unlocked(reads: Reads, row: VmRow) -> Actual:
+def _read_unlocked(reads: VmReads, row: VmRow) -> Actual:
     """Return the VM to clone once it is not locked, or after the connection's lock_timeout."""
     client = reads.client
     budget = TimeBudget(client.clock, client.connection.lock_timeout)
@@ -115,14 +117,14 @@ def _read_unlocked(reads: Reads, row: VmRow) -> Actual:
 
 
 def clone_origin(
-    reads: Reads, desired: DesiredVm, template: Actual, cluster: ClusterState
-) -> Origin:
+    reads: VmReads, desired: DesiredVm, template: Actual, cluster: ClusterState
+) -> VmOrigin:
     """Return the origin of a clone of that template, or of one of its snapshots."""
     template = reads.cloned_state(template, desired.guest.source)
     return of_template(desired, template, cluster, chained_stores(reads, desired, cluster))
 
 
-def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
+def chained_stores(reads: VmReads, desired: DesiredVm, cluster: ClusterState) -> frozenset[str]:
     """Return the LVM storages that have disks in format qcow2; one request if that matters.
 
     If the user may not read the configuration of storages, all of them are returned: PVE decides.
@@ -137,8 +139,8 @@ def chained_stores(reads: Reads, desired: DesiredVm, cluster: ClusterState) -> f
 
 
 def _of_copies(
-    reads: Reads, desired: DesiredVm, copies: Sequence[Actual], cluster: ClusterState
-) -> Origin:
+    reads: VmReads, desired: DesiredVm, copies: Sequence[Actual], cluster: ClusterState
+) -> VmOrigin:
     """Return the origin of a clone of one of these copies, with the nodes for a clone."""
     copy, nodes = choose_copy(
         copies,
@@ -152,7 +154,7 @@ def _of_copies(
 
 
 def with_newer_image(
-    reads: Reads, desired: DesiredVm, actual: Actual, cluster: ClusterState
+    reads: VmReads, desired: DesiredVm, actual: Actual, cluster: ClusterState
 ) -> DesiredVm:
     """Return the desired VM with the system disk of the present image of its source.
 

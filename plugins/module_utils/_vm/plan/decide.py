@@ -17,7 +17,7 @@ from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._core.errors import ValidationFailed
-from ..._guest.config.change import Change
+from ..._guest.config.change import ConfigChange
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import Growth, require_quota
 from ..._guest.flow.intent import DecidedPlan, hidden_pool
@@ -38,7 +38,7 @@ from ..model import DesiredVm
 from .clone import archived_vm, clone_of, restored_of
 from .facts import VmFacts
 from .intent import VmIntent, snippets_of
-from .origin import Origin
+from .origin import VmOrigin
 from .refusals.disks import (
     image_sizes,
     require_images,
@@ -56,7 +56,7 @@ from .update import VM_PLANNER, plan_change
 
 
 def needs_of(
-    desired: DesiredVm, config: Mapping[str, str], change: Change, *, vmid: int | None = None
+    desired: DesiredVm, config: Mapping[str, str], change: ConfigChange, *, vmid: int | None = None
 ) -> Needs:
     """Return the needs of a VM with this configuration on its node."""
     storages: dict[str, str] = {}
@@ -90,7 +90,7 @@ def needs_of(
 
 
 @dataclass(frozen=True)
-class VmBlueprint(GuestBlueprint[Origin]):
+class VmBlueprint(GuestBlueprint[VmOrigin]):
     """The configuration that a new VM will have on any node."""
 
     @property
@@ -134,7 +134,7 @@ def require_creatable(desired: DesiredVm, cluster: ClusterState) -> None:
     require_own_volumes(desired, cluster)
 
 
-def blueprint_of(origin: Origin) -> VmBlueprint:
+def blueprint_of(origin: VmOrigin) -> VmBlueprint:
     """Return the configuration that a VM of this origin will have.
 
     Raises FleetError for options that no change can set.
@@ -144,7 +144,7 @@ def blueprint_of(origin: Origin) -> VmBlueprint:
     return VmBlueprint(origin, change, applied(change, start, VM))
 
 
-def _start_of(origin: Origin) -> Mapping[str, str]:
+def _start_of(origin: VmOrigin) -> Mapping[str, str]:
     """Return the configuration that PVE creates from the source; empty without a source."""
     template = origin.template
     data = {"description": "", "name": origin.desired.guest.name}
@@ -255,7 +255,7 @@ def _plan(intent: VmIntent, facts: VmFacts, sizes: Mapping[str, int]) -> Plan:
     return replace(plan, warnings=(*plan.warnings, *unknown, *hidden_pool(intent, facts)))
 
 
-def plan_create(desired: DesiredVm, change: Change, creation: Creation) -> Plan:
+def plan_create(desired: DesiredVm, change: ConfigChange, creation: Creation) -> Plan:
     """Return the plan that creates a VM that is not a clone, with a uuid that this run chose."""
     data = {"smbios1": _with_uuid(change.sets.get("smbios1", ""), creation.identity)}
     return creations.plan_create(VM_PLANNER, desired, change, creation, data)
@@ -275,7 +275,7 @@ def plan_clone(
     return creations.plan_clone(VM_PLANNER, desired, source, creation, full=full, shared=shared)
 
 
-def _plan_restore(desired: DesiredVm, origin: Origin, creation: Creation) -> Plan:
+def _plan_restore(desired: DesiredVm, origin: VmOrigin, creation: Creation) -> Plan:
     """Return the plan that restores a VM from an archive, with a uuid and MACs of its own."""
     data: dict[str, Any] = {"archive": origin.volume, "unique": 1}
     if origin.storage:

@@ -32,7 +32,7 @@ _ISO_ENDINGS = (".iso", ".img.iso")
 
 
 @dataclass(frozen=True)
-class Origin(GuestOrigin[DesiredVm]):
+class VmOrigin(GuestOrigin[DesiredVm]):
     """The source of a new VM. In `desired`, an image or ISO has become one of the disks."""
 
     storage: str | None = None  # the storage of a restore, None: each disk keeps its storage
@@ -116,10 +116,10 @@ def require_own_templates(
 
 def of_template(
     desired: DesiredVm, template: Actual, cluster: ClusterState, chained: Collection[str]
-) -> Origin:
+) -> VmOrigin:
     """Return the origin of a clone; `chained` are LVM storages that accept format qcow2."""
     desired = spread_storage(desired, template)
-    return Origin(
+    return VmOrigin(
         desired,
         template,
         full=decide_full(desired, template, cluster, frozenset(chained)),
@@ -129,15 +129,15 @@ def of_template(
 
 def of_archive(
     desired: DesiredVm, volume: str, config: Mapping[str, str], nodes: frozenset[str] | None
-) -> Origin:
+) -> VmOrigin:
     """Return the origin of a restore. Raises Conflict for an archive that is not permitted."""
     require_kind(VM, volume, config)
     require_own_archive(desired.guest, volume, config)
     storage = restore_storage(desired, config)
-    return Origin(desired=desired, volume=volume, archived=config, nodes=nodes, storage=storage)
+    return VmOrigin(desired=desired, volume=volume, archived=config, nodes=nodes, storage=storage)
 
 
-def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
+def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> VmOrigin:
     """Return the origin of a VM that is created from an ISO or a disk image.
 
     Raises ConfigurationError for an unknown storage, Conflict if the first disk has another image.
@@ -155,7 +155,7 @@ def of_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> Origin:
         desired = _with_iso(desired, volume)
     else:
         desired = _with_image(desired, volume)
-    return Origin(desired, nodes=frozenset(nodes))
+    return VmOrigin(desired, nodes=frozenset(nodes))
 
 
 def _with_iso(desired: DesiredVm, volume: str) -> DesiredVm:

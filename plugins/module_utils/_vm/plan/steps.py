@@ -15,7 +15,7 @@ from ..._core.errors import NotSupported
 from ..._guest.marker import join_notes, split_notes
 from ..._guest.model import Actual
 from ..._guest.plan.steps import (
-    Update,
+    PlannedUpdate,
     config_step,
     migration,
     notes_data,
@@ -26,7 +26,7 @@ from ..._guest.plan.steps import (
 from ..._resource.plan import Step
 from ..._schema.formats import parse_option
 from ..config.actual import drives, is_cd, is_cloud_init, storage_of
-from ..config.changes import Change
+from ..config.changes import ConfigChange
 from ..config.hotplug import is_cloud_init_key
 from ..model import DesiredVm
 from .refusals.update import taken_drives
@@ -35,7 +35,7 @@ _CARD = re.compile(r"net(\d+)$")
 
 
 @dataclass(frozen=True)
-class VmUpdate(Update[DesiredVm]):
+class PlannedVmUpdate(PlannedUpdate[DesiredVm]):
     """A planned update of a VM."""
 
     @property
@@ -82,7 +82,7 @@ def _mac(card: str | None) -> str:
     return parse_option("net0", card or "").get("macaddr", "").upper()
 
 
-def update_steps(update: VmUpdate) -> list[Step]:
+def update_steps(update: PlannedVmUpdate) -> list[Step]:
     """Return the steps that write the options of a VM, in the order that PVE needs."""
     protection = update.change.sets.get("protection")
     if protection is None or not taken_drives(update.change):
@@ -95,7 +95,7 @@ def update_steps(update: VmUpdate) -> list[Step]:
     return [*_written(rest, first=True), switch, *_drive_steps(rest)]
 
 
-def _written(update: VmUpdate, *, first: bool) -> list[Step]:
+def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
     """Return the steps that write options and remove drives, and then set the boot order.
 
     `first` is set for the first write of the plan: the digest is valid only for it.
@@ -122,7 +122,7 @@ def _written(update: VmUpdate, *, first: bool) -> list[Step]:
     return steps
 
 
-def _remove_drives(actual: Actual, change: Change, *, first: bool) -> Step:
+def _remove_drives(actual: Actual, change: ConfigChange, *, first: bool) -> Step:
     names = ",".join(sorted(change.drives.removed))
     data: dict[str, Any] = {"delete": names, "force": 1}
     if first:
@@ -130,7 +130,7 @@ def _remove_drives(actual: Actual, change: Change, *, first: bool) -> Step:
     return config_step(actual, f"Remove {names} and their volumes from {actual.label}", data)
 
 
-def _drive_steps(update: VmUpdate) -> list[Step]:
+def _drive_steps(update: PlannedVmUpdate) -> list[Step]:
     """Return the steps that write the cloud-init drive again and mark it as current."""
     actual = update.actual
     if update.renews_drive:
@@ -142,7 +142,7 @@ def _drive_steps(update: VmUpdate) -> list[Step]:
     return []
 
 
-def _allocates(change: Change) -> bool:
+def _allocates(change: ConfigChange) -> bool:
     """Return whether a drive of the change is a new volume, written as storage and size."""
     for text in change.drives.sets.values():
         volume, _comma, _options = text.partition(",")
@@ -193,7 +193,7 @@ def regenerate(actual: Actual) -> Step:
     )
 
 
-def _reorders(change: Change, actual: Actual) -> bool:
+def _reorders(change: ConfigChange, actual: Actual) -> bool:
     """Return whether PVE itself changes the boot order: the desired order is then written later.
 
     PVE appends a CD drive, and takes out a removed drive.
@@ -214,7 +214,7 @@ def boot_devices(config: Mapping[str, str]) -> list[str]:
     return devices.split(";")
 
 
-def move_disks(desired: DesiredVm, actual: Actual, change: Change) -> list[Step]:
+def move_disks(desired: DesiredVm, actual: Actual, change: ConfigChange) -> list[Step]:
     """Return the steps that move disks to other storages."""
     formats = {disk.slot: disk.format for disk in desired.hardware.disks}
     steps: list[Step] = []
@@ -233,7 +233,7 @@ def move_disks(desired: DesiredVm, actual: Actual, change: Change) -> list[Step]
     return steps
 
 
-def migrate(update: VmUpdate, shared: Collection[str]) -> Step:
+def migrate(update: PlannedVmUpdate, shared: Collection[str]) -> Step:
     """Return the step that moves the VM to its node. Raises Conflict, NotSupported."""
     desired, actual = update.desired, update.actual
     require_migration_allowed(desired.guest, actual)
@@ -259,7 +259,7 @@ def _local_storages(config: Mapping[str, str], shared: Collection[str]) -> set[s
     return local
 
 
-def _require_no_local_cd(update: VmUpdate, local: Collection[str]) -> None:
+def _require_no_local_cd(update: PlannedVmUpdate, local: Collection[str]) -> None:
     blocking: list[str] = []
     for slot, drive in drives(update.after).items():
         if not is_cd(drive):

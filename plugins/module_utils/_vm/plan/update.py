@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._core.errors import Conflict
 from ..._guest.actual import unconverted_disks
-from ..._guest.config.change import Change
+from ..._guest.config.change import ConfigChange
 from ..._guest.model import Actual
 from ..._guest.plan import power
 from ..._guest.plan.planner import Creating, GuestPlanner, require_valid_data
@@ -25,17 +25,17 @@ from ..model import DesiredVm
 from .clone import clone_of, restore_storage, restored_of
 from .refusals.update import require_preconditions
 from .replacement import without_replaced
-from .steps import VmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
+from .steps import PlannedVmUpdate, boot_devices, is_stale, migrate, move_disks, update_steps
 
 # Keys that PVE adds to the configuration of a VM while its memory is on disk.
 _OF_HIBERNATION = frozenset("lock vmstate runningmachine runningcpu running-nets-host-mtu".split())
 
 
-class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
+class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
     """Plans VMs."""
 
     kind = VM
-    update_type = VmUpdate
+    update_type = PlannedVmUpdate
     all_changes = staticmethod(all_changes)
     with_images = staticmethod(with_images)
     clone_of = staticmethod(clone_of)
@@ -50,14 +50,14 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
         self,
         desired: DesiredVm,
         actual: Actual,
-        change: Change,
+        change: ConfigChange,
         *,
         shared: Collection[str] = (),
         creating: Creating | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
         after = self.applied(change, actual.target)
-        update = VmUpdate(desired, actual, change, after, running=False)
+        update = PlannedVmUpdate(desired, actual, change, after, running=False)
         if actual.status == "hibernated" and (update.moves or change.keys):
             return self._wake_first(desired, actual, change, shared)
         return super().plan_change(
@@ -65,7 +65,7 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
         )
 
     def _wake_first(
-        self, desired: DesiredVm, actual: Actual, change: Change, shared: Collection[str]
+        self, desired: DesiredVm, actual: Actual, change: ConfigChange, shared: Collection[str]
     ) -> Plan:
         """Return the plan for a hibernated VM, which PVE locks: it is started, and then updated.
 
@@ -97,15 +97,15 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
             after={**rest.after, "status": awake.status},
         )
 
-    def require_possible(self, update: VmUpdate) -> None:
+    def require_possible(self, update: PlannedVmUpdate) -> None:
         require_preconditions(update.desired, update.actual, update.change, update.after)
 
-    def moved_disks(self, update: VmUpdate) -> list[Step]:
+    def moved_disks(self, update: PlannedVmUpdate) -> list[Step]:
         return move_disks(update.desired, update.actual, update.change)
 
     def add_unshown(
         self,
-        update: VmUpdate,
+        update: PlannedVmUpdate,
         steps: Collection[Step],
         before: dict[str, Any],
         then: dict[str, Any],
@@ -116,7 +116,7 @@ class VmPlanner(GuestPlanner[DesiredVm, VmUpdate]):
             before["cloud_init_drive"] = "outdated"
             then["cloud_init_drive"] = "current"
 
-    def waits(self, key: str, update: VmUpdate) -> bool:
+    def waits(self, key: str, update: PlannedVmUpdate) -> bool:
         return _waits(key, update)
 
 
@@ -127,7 +127,7 @@ def _without_hibernation(config: Mapping[str, str]) -> dict[str, str]:
     return awake
 
 
-def _waits(key: str, update: VmUpdate) -> bool:
+def _waits(key: str, update: PlannedVmUpdate) -> bool:
     """Return whether the change of a key waits for a stop."""
     live = update.actual.live
     after = update.after

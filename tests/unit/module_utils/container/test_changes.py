@@ -23,7 +23,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._container.plan.planner 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import GIB
-from ansible_collections.pve.fleet.plugins.module_utils._guest.config.change import Change
+from ansible_collections.pve.fleet.plugins.module_utils._guest.config.change import ConfigChange
 
 # A recorded configuration of PVE 9.2, its notes without the last line feed.
 CONFIG = {
@@ -73,7 +73,7 @@ AS_IT_IS: dict[str, Any] = {
 
 def change(
     target: Mapping[str, str] | None = None, /, *, new: bool = False, **options: Any
-) -> Change:
+) -> ConfigChange:
     """Return the change of a container by these options; the container of CONFIG by default."""
     target = CONFIG if target is None else target
     return CONTAINER_PLANNER.changes(

@@ -25,7 +25,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.plan.creation imp
 from ansible_collections.pve.fleet.plugins.module_utils._kinds.registry import VMS
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import VmReads
 from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.source import chained_stores
 from ansible_collections.pve.fleet.plugins.module_utils._vm.model import DesiredVm
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.cloning import (
@@ -156,13 +156,13 @@ def test_lvm_takes_qcow2_where_it_keeps_chains(
         assert request.segments == ("storage",)
         return PermissionDenied(answer="no") if configured is None else configured
 
-    goal, reads = clone(format="qcow2", full=True), Reads(FakeApi(storages).client())
+    goal, reads = clone(format="qcow2", full=True), VmReads(FakeApi(storages).client())
     chained = chained_stores(reads, goal, picture("lvm"))
     assert chained == ({"ceph"} if wanted else set())
     if wanted:
         assert decide_full(goal, source(), picture("lvm"), chained) is True
     assert chained_stores(reads, goal, picture("rbd")) == set()
-    assert chained_stores(Reads(cast(Client, None)), clone(full=True), picture("lvm")) == set()
+    assert chained_stores(VmReads(cast(Client, None)), clone(full=True), picture("lvm")) == set()
 
 
 @pytest.mark.parametrize("kind", ["zfspool", "dir"])

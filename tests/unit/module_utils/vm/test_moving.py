@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.live.read import read_wherever
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import Reads
+from ansible_collections.pve.fleet.plugins.module_utils._vm.gather.reads import VmReads
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from ansible_collections.pve.fleet.plugins.module_utils._vm.plan.refusals.move import (
     require_movable,
@@ -151,7 +151,7 @@ def test_another_failure_is_not_a_reason_to_look_elsewhere() -> None:
 def test_a_move_that_pve_would_refuse() -> None:
     actual = Actual(VM, 100, "pve1", "running", {}, {"name": "x"})
     server = Server(lambda _path, _now: {"local_resources": ["hostpci0"], "allowed_nodes": []})
-    answer = Reads(server.client()).migration(actual, "pve2")
+    answer = VmReads(server.client()).migration(actual, "pve2")
     with pytest.raises(NotSupported, match="hostpci0") as failure:
         require_movable(actual, "pve2", {}, answer)
     assert failure.value.details["preconditions"] == {"local_resources": ["hostpci0"]}

@@ -16,7 +16,7 @@ from ...._guest.hardware import Disk
 from ...._guest.model import Actual
 from ...._storage.snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
 from ...config.actual import drives, volume_of
-from ...config.changes import Change
+from ...config.changes import ConfigChange
 from ...model import DesiredVm, Snippet
 from ..facts import Image, SeenSnippet
 
@@ -130,7 +130,7 @@ def converts(desired: DesiredVm, actual: Actual) -> bool:
     return desired.guest.state == "template" and not actual.template
 
 
-def lost_volumes(actual: Actual, change: Change) -> dict[str, str]:
+def lost_volumes(actual: Actual, change: ConfigChange) -> dict[str, str]:
     """Return the volumes of disks that are removed or moved, by slot."""
     volumes: dict[str, str] = {}
     for slot in {*change.drives.removed, *change.drives.moved}:
@@ -143,7 +143,7 @@ def lost_volumes(actual: Actual, change: Change) -> dict[str, str]:
 def require_no_snapshots(
     desired: DesiredVm,
     actual: Actual,
-    change: Change,
+    change: ConfigChange,
     snapshots: Mapping[str, Collection[str]] | None,
 ) -> None:
     """Raise Conflict for changes that PVE refuses for a VM with snapshots.

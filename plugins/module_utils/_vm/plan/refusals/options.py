@@ -29,7 +29,7 @@ from ...._schema.formats import OPTIONS, rule_of, sub_keys_of
 from ...._schema.generated.qemu import CPU_MODELS
 from ...._schema.root_only import root_only
 from ...._schema.versions import Version, is_newer
-from ...config.changes import Change
+from ...config.changes import ConfigChange
 from ...model import DesiredVm
 
 
@@ -162,7 +162,7 @@ def _correction(name: UnknownName) -> str:
 
 
 def require_rights_of_root(
-    label: str, change: Change, target: Mapping[str, str], connection: Connection
+    label: str, change: ConfigChange, target: Mapping[str, str], connection: Connection
 ) -> None:
     """Raise PermissionDenied for options that only root@pam, without a token, can change."""
     written = {*change.sets, *change.deletes}

@@ -17,12 +17,12 @@ from ...._cluster.placement import require_node, require_storage
 from ...._cluster.site import require_own_storages
 from ...._cluster.state import ClusterState
 from ...._core.errors import ConfigurationError, NotSupported, ValidationFailed
-from ...config.changes import Change
+from ...config.changes import ConfigChange
 from ...config.drives import RAW_ONLY
 
 
 def require_storages(
-    change: Change, node: str, cluster: ClusterState, connection: Connection
+    change: ConfigChange, node: str, cluster: ClusterState, connection: Connection
 ) -> None:
     """Raise ConfigurationError unless the node has the storages that a change needs."""
     require_node(cluster, node)
@@ -47,7 +47,7 @@ def _storage_of(volume: str) -> str:
     return storage
 
 
-def _require_formats(change: Change, cluster: ClusterState) -> None:
+def _require_formats(change: ConfigChange, cluster: ClusterState) -> None:
     """Raise NotSupported for a format that a storage does not have."""
     kinds = {row.storage: row.kind for row in cluster.storages}
     for slot, (storage, wanted) in sorted(change.drives.formats.items()):

@@ -18,7 +18,7 @@ from ...._guest.plan import power
 from ...._guest.plan.refusals import require_one_tenant, require_unprotected
 from ...._schema.formats import parse_option
 from ...config.actual import DRIVE, drives
-from ...config.changes import Change
+from ...config.changes import ConfigChange
 from ...config.hotplug import waits_for_stop
 from ...model import DesiredVm
 
@@ -27,7 +27,7 @@ _OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
 
 
 def require_preconditions(
-    desired: DesiredVm, actual: Actual, change: Change, after: Mapping[str, str]
+    desired: DesiredVm, actual: Actual, change: ConfigChange, after: Mapping[str, str]
 ) -> None:
     """Raise FleetError for a change that PVE would refuse half way."""
     runs = actual.running and not power.stops_first(desired.guest, actual)
@@ -41,13 +41,13 @@ def require_preconditions(
         _require_there(actual, change.drives.grown_later, change.drives.sets)
 
 
-def taken_drives(change: Change) -> set[str]:
+def taken_drives(change: ConfigChange) -> set[str]:
     """Return the drives that the change removes or detaches."""
     detached = filter(DRIVE.match, change.deletes)
     return {*change.drives.removed, *detached}
 
 
-def _require_valid_boot(actual: Actual, change: Change, after: Mapping[str, str]) -> None:
+def _require_valid_boot(actual: Actual, change: ConfigChange, after: Mapping[str, str]) -> None:
     order = parse_option("boot", change.sets.get("boot", "")).get("order", "")
     devices = filter(None, order.split(";"))
     missing = [device for device in devices if device not in after]
@@ -61,7 +61,7 @@ def _require_valid_boot(actual: Actual, change: Change, after: Mapping[str, str]
     )
 
 
-def _require_valid_balloon(actual: Actual, change: Change) -> None:
+def _require_valid_balloon(actual: Actual, change: ConfigChange) -> None:
     if not change.sets.keys() & {"memory", "balloon"}:
         return
     values = {**actual.target, **change.sets}
@@ -81,7 +81,7 @@ def _require_valid_balloon(actual: Actual, change: Change) -> None:
 
 
 def _require_valid_tpm(
-    actual: Actual, change: Change, after: Mapping[str, str], *, runs: bool
+    actual: Actual, change: ConfigChange, after: Mapping[str, str], *, runs: bool
 ) -> None:
     if runs and "tpmstate0" in change.drives.moved:
         raise Conflict(
@@ -110,7 +110,7 @@ def _tpm_version(config: Mapping[str, str]) -> str | None:
     return None if tpm is None else tpm.get("version", _OLD_TPM)
 
 
-def _require_no_waiting_disks(actual: Actual, change: Change) -> None:
+def _require_no_waiting_disks(actual: Actual, change: ConfigChange) -> None:
     """Raise Conflict for a disk that waits for a stop: PVE would change the disk it replaces."""
     live = drives(actual.live)
     target = drives(actual.target)
