@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._cluster.storages.images import Image
+from .._cluster.storages.images import ImageVersion
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core.quantities import whole_number
 
@@ -36,7 +36,7 @@ class Marker:
     """
 
     origin: int | None = None
-    image: Image | None = None
+    image: ImageVersion | None = None
     run: str | None = None
     tenant: str | None = None
     inherited_tags: tuple[str, ...] = ()
@@ -98,14 +98,14 @@ def join_notes(notes: str, marker: Marker) -> str:
     return "\n".join(lines)
 
 
-def _image_text(image: Image | None) -> str:
+def _image_text(image: ImageVersion | None) -> str:
     """Return the text of an image in the marker, whose values cannot contain `@`."""
     return f"{image.name}:{image.version}" if image is not None else ""
 
 
-def _image_in(text: str) -> Image | None:
+def _image_in(text: str) -> ImageVersion | None:
     name, _colon, version = text.partition(":")
-    return Image(name, version) if name and version else None
+    return ImageVersion(name, version) if name and version else None
 
 
 def owner_tags(config: Mapping[str, Any], prefix: str) -> tuple[str, ...]:

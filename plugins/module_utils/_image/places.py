@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._cluster.storages.images import Image, parse_version, version_key, version_of
+from .._cluster.storages.images import ImageVersion, parse_version, version_key, version_of
 from .._core import validate
 from .._core.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ class ImageRequest:
     Without nodes, all online nodes count. A node uses the first of the storages that it has.
     """
 
-    image: Image
+    image: ImageVersion
     nodes: tuple[str, ...]
     storages: tuple[str, ...]
     content: str
@@ -56,12 +56,14 @@ def wanted_of(
     """Return the checked options. Raises ValidationFailed."""
     if kind not in CONTENTS:
         raise validate.refused("kind", kind, "is not a kind of guest", "Use vm or container")
-    image = Image(validate.dns_name(name, "image_name"), parse_version(version, "image_version"))
+    image = ImageVersion(
+        validate.dns_name(name, "image_name"), parse_version(version, "image_version")
+    )
     validate.dns_name(candidate_name(image, ""), "image_name")
     return ImageRequest(image, tuple(nodes), tuple(storages), CONTENTS[kind])
 
 
-def candidate_name(image: Image, node: str) -> str:
+def candidate_name(image: ImageVersion, node: str) -> str:
     """Return the name of the template of an image on a node until it is published."""
     return "-".join(filter(None, ("candidate", image.name, image.version, node)))
 
@@ -107,7 +109,7 @@ def _storage_on(node: str, wanted: ImageRequest, cluster: Row) -> Row:
     )
 
 
-def _misplaced(image: Image, answer: str) -> ConfigurationError:
+def _misplaced(image: ImageVersion, answer: str) -> ConfigurationError:
     return ConfigurationError(
         attempted=f"Image {image.label} was not published",
         answer=answer,
@@ -117,7 +119,7 @@ def _misplaced(image: Image, answer: str) -> ConfigurationError:
 
 
 def _places(
-    image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]
+    image: ImageVersion, storage: str, nodes: Sequence[str], guests: Sequence[Row]
 ) -> list[TemplatePlace]:
     """Return the places of the nodes with a storage, each with its template if there is one.
 
@@ -148,13 +150,13 @@ def _is_on(row: Row, storage: str) -> bool:
     return not storages or storage in storages
 
 
-def _published(image: Image, storage: str, nodes: Sequence[str], row: Row) -> TemplatePlace:
+def _published(image: ImageVersion, storage: str, nodes: Sequence[str], row: Row) -> TemplatePlace:
     name = candidate_name(image, row["node"])
     return TemplatePlace(row["node"], storage, tuple(nodes), name, row["vmid"], published=True)
 
 
 def _missing(
-    image: Image, storage: str, nodes: Sequence[str], guests: Sequence[Row]
+    image: ImageVersion, storage: str, nodes: Sequence[str], guests: Sequence[Row]
 ) -> TemplatePlace:
     """Return the place of a template that is not published, with its candidate if there is one."""
     names = {candidate_name(image, node): node for node in nodes}
@@ -164,7 +166,7 @@ def _missing(
     return TemplatePlace(node, storage, tuple(nodes), candidate_name(image, node), vmid)
 
 
-def _templates(image: Image, guests: Sequence[Row]) -> list[Row]:
+def _templates(image: ImageVersion, guests: Sequence[Row]) -> list[Row]:
     """Return the templates of that version."""
     found: list[Row] = []
     for row in guests:
@@ -195,6 +197,6 @@ def prunable(
         for row in rows:
             version = version_of(row["tags"])
             if version in old:
-                label = Image(name, version).label
+                label = ImageVersion(name, version).label
                 found.append({"vmid": row["vmid"], "node": row["node"], "image": label})
     return sorted(found, key=lambda one: (one["node"], one["vmid"]))

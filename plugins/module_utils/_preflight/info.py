@@ -44,7 +44,7 @@ from .checks import (
 from .need import TEMPLATE, TEMPLATE_STORAGE, VM
 from .needs import Held, Question, Subjects, merged, questions, tasks_of
 from .orphans import find_orphans
-from .template_files import CONTENT, FoundFile, file_rows, find_file, missing_row
+from .template_files import CONTENT, NewestTemplate, file_rows, find_file, missing_row
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -219,7 +219,7 @@ def _checks(
 
 def _template_files(
     params: Mapping[str, Any], client: Client, cluster: ClusterState, templates: list[NamedVm]
-) -> tuple[list[NamedVm], list[FoundFile], list[Row]]:
+) -> tuple[list[NamedVm], list[NewestTemplate], list[Row]]:
     """Return the templates that are or must be guests, the files of the other templates, and the
     rows of these, found or not.
 
@@ -245,7 +245,10 @@ def _is_guest(one: NamedVm, params: Mapping[str, Any]) -> bool:
 
 
 def _subjects(
-    params: Mapping[str, Any], vms: list[NamedVm], templates: list[NamedVm], files: list[FoundFile]
+    params: Mapping[str, Any],
+    vms: list[NamedVm],
+    templates: list[NamedVm],
+    files: list[NewestTemplate],
 ) -> Subjects:
     """Return the objects on which privileges are checked."""
     storages = _given(params, "storages")

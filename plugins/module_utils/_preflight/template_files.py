@@ -22,7 +22,7 @@ _STEP = (
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class NewestTemplate:
     """A template that the user named, with its newest file: the volume, the storage, and the nodes
     with this file (None for all).
     """
@@ -33,7 +33,7 @@ class FoundFile:
     nodes: frozenset[str] | None
 
 
-def find_file(name: str, contents: Contents) -> FoundFile | None:
+def find_file(name: str, contents: Contents) -> NewestTemplate | None:
     """Return the newest file with a name or a volume, like module container."""
     fitting: list[tuple[TemplateFile, StorageRow]] = []
     for storage, row_of_file in contents.volumes:
@@ -46,10 +46,10 @@ def find_file(name: str, contents: Contents) -> FoundFile | None:
     nodes = {file.node for file, _storage in fitting if file.volume == best.volume}
     everywhere = None in nodes
     known = frozenset(node for node in nodes if node)
-    return FoundFile(name, best.volume, storage.storage, None if everywhere else known)
+    return NewestTemplate(name, best.volume, storage.storage, None if everywhere else known)
 
 
-def file_rows(found: Iterable[FoundFile], nodes: Sequence[str]) -> list[Row]:
+def file_rows(found: Iterable[NewestTemplate], nodes: Sequence[str]) -> list[Row]:
     """Return whether each of `nodes` has each file; without `nodes`, any node is enough."""
     rows = []
     for one in found:

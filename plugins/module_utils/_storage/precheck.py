@@ -12,7 +12,7 @@ from .._core.errors import ConfigurationError, Conflict, NotSupported, Validatio
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .types import CONTENT, LOCAL, MAY_BE_EMPTY, SINCE
-from .usage import Usage, read_usage
+from .usage import StorageUsage, read_usage
 
 _MOST_NAMES = 10
 
@@ -28,7 +28,7 @@ def precheck_storage(
     attempted = f"Storage '{name}' was not {change.verb}"
     if change.deletes:
         _require_removable(name, attempted)
-        usage = Usage() if desired.force else read_usage(client, name)
+        usage = StorageUsage() if desired.force else read_usage(client, name)
         require_unused(usage.users, attempted, "volumes are never deleted")
         return usage.warnings
     if change.creates:

@@ -31,14 +31,14 @@ _VOLUMES = re.compile(
 
 
 @dataclass(frozen=True)
-class Usage:
+class StorageUsage:
     """The users of a storage as text, and warnings about volumes whose guests are not visible."""
 
     users: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def read_usage(client: Api, storage: str, node: str | None = None) -> Usage:
+def read_usage(client: Api, storage: str, node: str | None = None) -> StorageUsage:
     """Return guests, backup jobs, replications and storages that use a storage. Raises FleetError.
 
     With `node`, only guests and volumes on this node count. Four requests, one for each guest, and
@@ -65,7 +65,7 @@ def read_usage(client: Api, storage: str, node: str | None = None) -> Usage:
     users += _replications(get("cluster", "replication") or [], using)
     users += find_based_storages(get("storage") or [], storage)
     orphans = sorted(owners - names.keys())
-    return Usage(tuple(users), _warnings(storage, orphans))
+    return StorageUsage(tuple(users), _warnings(storage, orphans))
 
 
 def _read_configs(

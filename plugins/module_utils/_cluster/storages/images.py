@@ -26,7 +26,7 @@ VersionKey = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageVersion:
     """A version of an image; the version is empty for a template without one."""
 
     name: str
@@ -40,15 +40,15 @@ class Image:
         return f"{self.name}@{self.version}"
 
 
-def parse_image(text: str, what: str = "source") -> Image:
+def parse_image(text: str, what: str = "source") -> ImageVersion:
     """Return the image of a text such as `debian-13` or `debian-13@2026.11.20`.
 
     Raises ValidationFailed for a version that cannot be a tag.
     """
     name, at, version = text.partition("@")
     if not at:
-        return Image(name)
-    return Image(name, parse_version(version, what))
+        return ImageVersion(name)
+    return ImageVersion(name, parse_version(version, what))
 
 
 def parse_version(text: str, what: str) -> str:
@@ -87,9 +87,9 @@ def _part_key(part: str) -> tuple[int, str]:
     return len(digits), digits
 
 
-def image_of(row: VmRow) -> Image:
+def image_of(row: VmRow) -> ImageVersion:
     """Return the image of a template in the listing."""
-    return Image(row.name, version_of(row.tags))
+    return ImageVersion(row.name, version_of(row.tags))
 
 
 def with_version(rows: Sequence[VmRow], version: str | None, name: str) -> list[VmRow]:
@@ -114,7 +114,7 @@ def with_version(rows: Sequence[VmRow], version: str | None, name: str) -> list[
     )
 
 
-def newest_for(rows: Iterable[VmRow], node: str) -> Image | None:
+def newest_for(rows: Iterable[VmRow], node: str) -> ImageVersion | None:
     """Return the newest image among the templates on a node. If it has no template, all templates
     count: it then uses one on a shared storage. None if no template has a version.
     """

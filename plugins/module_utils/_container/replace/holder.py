@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..._cluster.storages.images import Image, parse_image
+from ..._cluster.storages.images import ImageVersion, parse_image
 from ..._core.errors import ValidationFailed
 from ..._core.quantities import whole_number
 from ..._guest.marker import Marker
@@ -31,7 +31,7 @@ class HolderNotes:
     """
 
     vmid: int
-    image: Image
+    image: ImageVersion
     size: str = ""
     target: str = ""
     volume: str = ""

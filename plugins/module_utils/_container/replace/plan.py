@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._cluster.storages.images import Image
+from ..._cluster.storages.images import ImageVersion
 from ..._core.quantities import parse_disk_size, render_size
 from ..._guest.marker import Marker, join_notes
 from ..._guest.model import Actual, Guest
@@ -72,7 +72,7 @@ def _stopped(facts: ReplacementFacts) -> list[Step]:
     return [replace(power.stop(facts.container, facts.desired), reread=True)]
 
 
-def _is_usable(facts: ReplacementFacts, image: Image) -> bool:
+def _is_usable(facts: ReplacementFacts, image: ImageVersion) -> bool:
     """Return whether the image is in the holder of an earlier run, or already in the container."""
     holder, record = facts.holder, facts.record
     if holder is None or record is None or record.image != image:
@@ -85,7 +85,7 @@ def _is_usable(facts: ReplacementFacts, image: Image) -> bool:
     return bool(volume) and record.volume in ("", volume)
 
 
-def _held(facts: ReplacementFacts, template: Actual, image: Image) -> list[Step]:
+def _held(facts: ReplacementFacts, template: Actual, image: ImageVersion) -> list[Step]:
     """Return the steps after which the volume of the image belongs to the container."""
     holder, container = facts.holder, facts.container
     steps: list[Step] = []
@@ -131,7 +131,7 @@ def _size(container: Actual) -> int:
     return parse_disk_size(mounts(container.target)["rootfs"].get("size", "0"), what="rootfs")
 
 
-def _clone(container: Actual, template: Actual, holder: Actual, image: Image) -> Step:
+def _clone(container: Actual, template: Actual, holder: Actual, image: ImageVersion) -> Step:
     storage = storage_of(volumes_in(container.target)["rootfs"])
     data: dict[str, Any] = {
         "newid": holder.vmid,
@@ -199,7 +199,7 @@ def _move(holder: Actual, record: HolderNotes) -> Step:
     return Step(MOVE, summary, "POST", (*holder.path, "move_volume"), data, reread=True)
 
 
-def _swap_to_image(facts: ReplacementFacts, image: Image) -> Step:
+def _swap_to_image(facts: ReplacementFacts, image: ImageVersion) -> Step:
     """Return the step that in one write makes the image the root file system, makes the old one an
     unused volume, and notes the new version.
     """

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._cluster.state import StorageRow, VmRow
-from ..._cluster.storages.images import Image
+from ..._cluster.storages.images import ImageVersion
 from ..._core.errors import Conflict, NotFound, QuotaExceeded, ValidationFailed
 from ..._core.quantities import parse_disk_size, readable_sizes
 from ..._guest.model import Actual, Guest, Source
@@ -33,7 +33,7 @@ def require_image(desired: Guest) -> Source:
 
 def is_of_version(container: Actual, source: Source) -> bool:
     """Return whether a container has the image version of a source; the template may be gone."""
-    return container.marker.image == Image(source.name or "", source.version or "")
+    return container.marker.image == ImageVersion(source.name or "", source.version or "")
 
 
 def require_templates(source: Source, rows: Sequence[VmRow]) -> None:

@@ -101,7 +101,7 @@ class GuestReads:
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class FoundVolume:
     """A volume on a storage: the nodes that have it, and the other volumes that were listed."""
 
     volume: str
@@ -115,7 +115,9 @@ class FoundFile:
         return None if self.is_shared else self.having
 
 
-def find_file(reads: GuestReads, volume: str, node: str | None, cluster: ClusterState) -> FoundFile:
+def find_file(
+    reads: GuestReads, volume: str, node: str | None, cluster: ClusterState
+) -> FoundVolume:
     """Return a volume as the storages list it; one request for each node that may have it."""
     storage = volume.partition(":")[0]
     rows = [row for row in cluster.storages if row.storage == storage and row.available]
@@ -131,7 +133,7 @@ def find_file(reads: GuestReads, volume: str, node: str | None, cluster: Cluster
             if row.shared:
                 break
     is_shared = any(row.shared for row in rows)
-    return FoundFile(volume, frozenset(having), frozenset(others), is_shared)
+    return FoundVolume(volume, frozenset(having), frozenset(others), is_shared)
 
 
 def read_archive(client: Client, volume: str, node: str) -> Mapping[str, str]:

@@ -17,7 +17,13 @@ from typing import Any, TypeAlias
 
 from ..._cluster.lookup import require_own_source, templates_named
 from ..._cluster.state import ClusterState, VmRow
-from ..._cluster.storages.images import Image, VersionKey, version_key, version_of, with_version
+from ..._cluster.storages.images import (
+    ImageVersion,
+    VersionKey,
+    version_key,
+    version_of,
+    with_version,
+)
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, UnknownSnapshot
 from ..model import Actual, Guest, Source
@@ -28,12 +34,12 @@ Nodes: TypeAlias = "frozenset[str] | None"  # None for every node
 _IMAGE_IN_NOTES = re.compile(r"^Template \S+, made from (\S+)", re.MULTILINE)
 
 
-def image_of(template: Actual) -> Image:
+def image_of(template: Actual) -> ImageVersion:
     """Return the image of a template; its version is empty if no tag names it."""
-    return Image(template.name, version_of(parse_tags(template.target.get("tags"))))
+    return ImageVersion(template.name, version_of(parse_tags(template.target.get("tags"))))
 
 
-def image_of_clone(source: Actual) -> Image | None:
+def image_of_clone(source: Actual) -> ImageVersion | None:
     """Return the image that a clone comes from, None if unknown."""
     if not source.template:
         return source.marker.image
@@ -160,7 +166,7 @@ def require_alike(name: str, copies: Sequence[Actual]) -> None:
     for copy in copies:
         versions.setdefault(image_of(copy).version, []).append(copy)
     for version, same in versions.items():
-        _require_copies(Image(name, version).label, same)
+        _require_copies(ImageVersion(name, version).label, same)
 
 
 def _require_copies(name: str, copies: Sequence[Actual]) -> None:

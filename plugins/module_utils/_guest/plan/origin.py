@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ..._cluster.lookup import templates_named
 from ..._cluster.state import ClusterState, StorageRow, VmRow
-from ..._cluster.storages.images import Image, image_of, newest_for, with_version
+from ..._cluster.storages.images import ImageVersion, image_of, newest_for, with_version
 from ..._core.errors import Conflict, NotFound
 from ..model import Actual, Guest, Source
 from .archive import archived_vmid
@@ -147,14 +147,14 @@ def origins(value: Origin) -> str:
     return " or ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _of_image(wanted: Image, found: Image | int | None) -> OlderImage | None:
+def _of_image(wanted: ImageVersion, found: ImageVersion | int | None) -> OlderImage | None:
     """Return the difference between an image and the origin of a guest, None if they are equal."""
     if found is None or found == wanted:
         return None
-    return OlderImage(wanted.label, found.label if isinstance(found, Image) else found)
+    return OlderImage(wanted.label, found.label if isinstance(found, ImageVersion) else found)
 
 
-def _image_of(origin: int | None, cluster: ClusterState) -> Image | None:
+def _image_of(origin: int | None, cluster: ClusterState) -> ImageVersion | None:
     """Return the image of the template with that VMID."""
     row = cluster.vms.get(origin or 0)
     if row is None or not image_of(row).version:

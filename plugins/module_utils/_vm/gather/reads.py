@@ -16,7 +16,7 @@ from ..._storage.snippets.seen import list_snippets
 from ..config.actual import drives
 from ..live.snippets import files_beside
 from ..model import DesiredVm, Snippet
-from ..plan.facts import Image, SeenSnippet
+from ..plan.facts import DiskImage, SeenSnippet
 from ..plan.origin import IMAGES
 from ..plan.refusals.disks import volumes_used
 from ..plan.refusals.options import doubtful_options, unknown_names
@@ -32,15 +32,15 @@ class VmReads(GuestReads):
         """Return the version of PVE if versions differ about the options, else None."""
         return self.client.release() if doubtful_options(options) else None
 
-    def images(self, desired: DesiredVm, node: str) -> dict[str, Image]:
+    def images(self, desired: DesiredVm, node: str) -> dict[str, DiskImage]:
         """Return the ISOs and images that disks use, as a node has them, by volume.
 
         One request a storage, and one for each image that is imported.
         """
-        found: dict[str, Image] = {}
+        found: dict[str, DiskImage] = {}
         for disk, volume in volumes_used(desired):
             if disk.image_size:  # the disk of a template, which a storage may not list
-                found[volume] = Image(volume, exists=True, size=disk.image_size)
+                found[volume] = DiskImage(volume, exists=True, size=disk.image_size)
                 continue
             image = found.get(volume) or self._image(volume, node)
             if image.exists and disk.import_from and not image.size:
@@ -48,20 +48,20 @@ class VmReads(GuestReads):
             found[volume] = image
         return found
 
-    def _image(self, volume: str, node: str) -> Image:
+    def _image(self, volume: str, node: str) -> DiskImage:
         rows = self.contents(node, volume.partition(":")[0])
         others: list[str] = []
         for row in rows:
             if row["volid"] == volume:
-                return Image(volume, exists=True)
+                return DiskImage(volume, exists=True)
             if row.get("content") in IMAGES:
                 others.append(row["volid"])
-        return Image(volume, exists=False, others=tuple(sorted(others)))
+        return DiskImage(volume, exists=False, others=tuple(sorted(others)))
 
-    def _measured(self, image: Image, node: str) -> Image:
+    def _measured(self, image: DiskImage, node: str) -> DiskImage:
         storage, _colon, _name = image.volume.partition(":")
         answer = self.client.get("nodes", node, "storage", storage, "content", image.volume)
-        return Image(image.volume, exists=True, size=int(answer.get("size") or 0))
+        return DiskImage(image.volume, exists=True, size=int(answer.get("size") or 0))
 
     def snapshots(self, actual: Actual, *, with_volumes: bool) -> dict[str, frozenset[str]]:
         """Return the snapshots of a VM, with their volumes for one more request each."""

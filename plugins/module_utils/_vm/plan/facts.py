@@ -18,7 +18,7 @@ from ..model import Snippet
 
 
 @dataclass(frozen=True)
-class Image:
+class DiskImage:
     """An ISO or image of a disk, as its node lists it."""
 
     volume: str
@@ -48,7 +48,7 @@ class SeenSnippet:
 class VmFacts(GuestFacts):
     """The answers of the cluster before the plan of a VM is decided."""
 
-    images: Mapping[str, Image] = field(default_factory=dict)  # by volume
+    images: Mapping[str, DiskImage] = field(default_factory=dict)  # by volume
     snippets: tuple[SeenSnippet, ...] = ()
     # volumes by snapshot; without volumes of unchanged disks
     snapshots: Mapping[str, frozenset[str]] | None = None

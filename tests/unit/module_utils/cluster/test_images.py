@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import VmRow
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import (
-    Image,
+    ImageVersion,
     newest_for,
     parse_image,
     version_key,
@@ -58,10 +58,10 @@ def test_a_version_survives_the_tag_and_the_marker(version: str) -> None:
     tag = f"version-{version}"
     assert validate.tag(tag) == tag
     assert version_of(["image", tag.upper()]) == version
-    marker = Marker(origin=9000, image=Image("golden", version), run="a1", stale=True)
+    marker = Marker(origin=9000, image=ImageVersion("golden", version), run="a1", stale=True)
     notes, found = split_notes(join_notes("By hand", marker))
     assert (notes, found) == ("By hand", marker)
-    assert found.settled == Marker(origin=9000, image=Image("golden", version))
+    assert found.settled == Marker(origin=9000, image=ImageVersion("golden", version))
 
 
 @pytest.mark.parametrize("tags", [[], ["image"], ["version-"], ["version-.x"], ["versions-1"]])
@@ -76,7 +76,7 @@ def test_a_wrong_version_is_refused(text: str) -> None:
 
 
 def test_the_text_of_an_image() -> None:
-    assert parse_image("golden@2026.11.RC1") == Image("golden", "2026.11.rc1")
+    assert parse_image("golden@2026.11.RC1") == ImageVersion("golden", "2026.11.rc1")
     assert parse_image("golden@1").label == "golden@1"
     assert parse_image("golden").label == "golden"
 
@@ -94,6 +94,6 @@ def test_templates_without_a_version_count_only_among_themselves() -> None:
 
 def test_the_newest_image_of_a_node() -> None:
     rows = [template(1, "pve1", "9"), template(2, "pve1", "8"), template(3, "pve2", "10")]
-    assert newest_for(rows, "pve1") == Image("golden", "9")
-    assert newest_for(rows, "pve3") == Image("golden", "10")
+    assert newest_for(rows, "pve1") == ImageVersion("golden", "9")
+    assert newest_for(rows, "pve3") == ImageVersion("golden", "10")
     assert newest_for([template(1, "pve1")], "pve1") is None

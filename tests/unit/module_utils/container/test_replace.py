@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import StorageRow
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import Image
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.images import ImageVersion
 from ansible_collections.pve.fleet.plugins.module_utils._container.kind import CONTAINER
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.holder import (
     HolderNotes,
@@ -31,7 +31,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.quantities import 
 from ansible_collections.pve.fleet.plugins.module_utils._guest.marker import Marker
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual, Guest
 
-NEW, OLD = Image("golden", "2"), Marker(origin=900, image=Image("golden", "1"))
+NEW, OLD = ImageVersion("golden", "2"), Marker(origin=900, image=ImageVersion("golden", "1"))
 DESIRED = Guest(CONTAINER, "web", None, None)
 
 
@@ -91,7 +91,7 @@ def test_only_the_recorded_volume_becomes_the_root() -> None:
     assert actions(WEB, held) == again
     occupied = holder(MOVED, mp0="ceph:vm-555-disk-0,mp=/image")
     assert actions(with_volume("ceph:vm-100-disk-9"), occupied) == again
-    assert actions(WEB, holder(HolderNotes(100, Image("golden", "3")))) == again
+    assert actions(WEB, holder(HolderNotes(100, ImageVersion("golden", "3")))) == again
 
 
 def test_the_new_root_keeps_the_options_of_the_old_one() -> None:

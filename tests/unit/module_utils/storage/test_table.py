@@ -131,7 +131,7 @@ def test_backup_jobs_and_storages_that_use_a_storage() -> None:
 
 
 def test_many_users_are_counted() -> None:
-    found = usage.Usage(tuple(f"guest {vmid} (x)" for vmid in range(100, 120)))
+    found = usage.StorageUsage(tuple(f"guest {vmid} (x)" for vmid in range(100, 120)))
     with pytest.raises(Conflict, match="10 more") as caught:
         precheck.require_unused(found.users, "x", "it stays")
     assert len(caught.value.details["users"]) == 20

@@ -18,7 +18,7 @@ from ...._storage.snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
 from ...config.actual import drives, volume_of
 from ...config.changes import ConfigChange
 from ...model import DesiredVm, Snippet
-from ..facts import Image, SeenSnippet
+from ..facts import DiskImage, SeenSnippet
 
 
 def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
@@ -85,7 +85,7 @@ def volumes_used(desired: DesiredVm) -> Iterator[tuple[Disk, str]]:
             yield disk, str(volume)
 
 
-def image_sizes(desired: DesiredVm, images: Mapping[str, Image]) -> dict[str, int]:
+def image_sizes(desired: DesiredVm, images: Mapping[str, DiskImage]) -> dict[str, int]:
     """Return the size in bytes of each image that a disk imports, by slot."""
     sizes: dict[str, int] = {}
     for disk, volume in volumes_used(desired):
@@ -94,7 +94,7 @@ def image_sizes(desired: DesiredVm, images: Mapping[str, Image]) -> dict[str, in
     return sizes
 
 
-def require_images(desired: DesiredVm, node: str, images: Mapping[str, Image]) -> None:
+def require_images(desired: DesiredVm, node: str, images: Mapping[str, DiskImage]) -> None:
     """Raise ConfigurationError unless every ISO and image exists and every image fits its disk.
 
     PVE would notice only after the import.
