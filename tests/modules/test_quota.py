@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import node_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._guest.create.quota_race import QuotaRule
@@ -297,7 +297,7 @@ def breach_after(
     def look(rule: QuotaRule) -> RaceReading:
         meddle(rule.vmid, str(node_of(lab.client, rule.vmid)))
         breach = {"vms": {"used": 1, "wanted": 1, "limit": 1}}
-        return RaceReading({1: Figures(1)}, lambda _guests: breach, lambda _number: True)
+        return RaceReading({1: QuotaFigures(1)}, lambda _guests: breach, lambda _number: True)
 
     return look
 

@@ -18,7 +18,7 @@ from .tenant import PREFIX, owns, tenant_tag
 
 
 @dataclass(frozen=True)
-class Figures:
+class QuotaFigures:
     """Figures that count against a quota; memory and disk in bytes."""
 
     vms: int = 0
@@ -26,8 +26,8 @@ class Figures:
     memory: int = 0
     disk: int = 0
 
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(
+    def __add__(self, other: QuotaFigures) -> QuotaFigures:
+        return QuotaFigures(
             vms=self.vms + other.vms,
             cores=self.cores + other.cores,
             memory=self.memory + other.memory,
@@ -35,7 +35,7 @@ class Figures:
         )
 
 
-KINDS = tuple(field.name for field in fields(Figures))
+KINDS = tuple(field.name for field in fields(QuotaFigures))
 _UNITS = {"memory": MIB, "disk": GIB}
 
 Limits = Mapping[str, int]
@@ -91,30 +91,30 @@ def _limits(given: Any, what: str) -> Limits:
 
 def figures_by_vm(
     cluster: ClusterState, tag: str, prefix: str, volumes: Mapping[int, int] | None = None
-) -> dict[int, Figures]:
+) -> dict[int, QuotaFigures]:
     """Return the figures of each VM of a tenant, by VMID. Of a template only the disks count.
 
     `volumes` are the bytes of all disks by VMID; the listing contains only the boot disk.
     """
     sizes = volumes or {}
-    found: dict[int, Figures] = {}
+    found: dict[int, QuotaFigures] = {}
     for row in cluster.vms.values():
         if not owns(tag, row.tags, prefix):
             continue
         disk = max(row.disk, sizes.get(row.vmid, 0))
         if row.template:
-            found[row.vmid] = Figures(disk=disk)
+            found[row.vmid] = QuotaFigures(disk=disk)
         else:
-            found[row.vmid] = Figures(1, row.cores, row.memory, disk)
+            found[row.vmid] = QuotaFigures(1, row.cores, row.memory, disk)
     return found
 
 
-def total(figures: Iterable[Figures]) -> Figures:
+def total(figures: Iterable[QuotaFigures]) -> QuotaFigures:
     """Return the sum."""
-    return sum(figures, Figures())
+    return sum(figures, QuotaFigures())
 
 
-def excess(limits: Limits, used: Figures, more: Figures) -> dict[str, dict[str, int]]:
+def excess(limits: Limits, used: QuotaFigures, more: QuotaFigures) -> dict[str, dict[str, int]]:
     """Return used, wanted and limit of each kind for which `used` and `more` exceed the limit.
 
     Kinds for which `more` is 0 are not checked.
@@ -131,13 +131,13 @@ def excess(limits: Limits, used: Figures, more: Figures) -> dict[str, dict[str, 
     return over
 
 
-def growth(before: Figures, after: Figures) -> Figures:
+def growth(before: QuotaFigures, after: QuotaFigures) -> QuotaFigures:
     """Return by how much a VM grows, in each kind; a smaller figure counts as 0."""
     grown: dict[str, int] = {}
     for kind in KINDS:
         difference = getattr(after, kind) - getattr(before, kind)
         grown[kind] = max(0, difference)
-    return Figures(**grown)
+    return QuotaFigures(**grown)
 
 
 def beyond(

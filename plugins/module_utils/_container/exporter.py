@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._core.quantities import MIB, read_size, render_size, whole_number
 from .._guest.export.exporter import ClusterContext, Exporter
 from .._guest.export.settings import (
@@ -199,7 +199,7 @@ class ContainerExporter(Exporter):
     def secrets(self, config: Config) -> tuple[str, ...]:
         return (_SECRET,) if read_environment(config.get("env", "")) else ()
 
-    def figures(self, actual: Actual) -> Figures:
+    def figures(self, actual: Actual) -> QuotaFigures:
         return actual.kind.figures_of(actual.target, template=actual.template)
 
     def steps(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._core.propstring import parse
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
@@ -96,7 +96,7 @@ class ContainerKind(Kind):
         images: Mapping[str, int] | None = None,
         *,
         template: bool = False,
-    ) -> Figures:
+    ) -> QuotaFigures:
         return figures_of(config, template=template)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._backup.job.declared import Jobs
 from .._backup.job.maintain import read_jobs
-from .._cluster.quota import KINDS, Figures, Limits, total
+from .._cluster.quota import KINDS, Limits, QuotaFigures, total
 from .._cluster.restoring import find_restored, seems_bare
 from .._cluster.state import ask_nodes
 from .._cluster.tenant import PREFIX
@@ -252,7 +252,7 @@ def _add_quotas(
         reading.quotas += _use_of(tenant, reading.site, limits, total(usage.values()))
 
 
-def _use_of(tenant: str, site: str, limits: Limits, used: Figures) -> list[QuotaUse]:
+def _use_of(tenant: str, site: str, limits: Limits, used: QuotaFigures) -> list[QuotaUse]:
     found: list[QuotaUse] = []
     for kind in KINDS:
         limit, in_use = limits.get(kind), getattr(used, kind)

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._cluster.tenant import PREFIX
 from .._core.quantities import render_size
 from .._guest.export.settings import Options
@@ -49,7 +49,7 @@ def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
         variables["provision_defaults"]["tenant_prefix"] = choices.prefix
     if choices.quotas:
         for name, settings in variables["tenants"].items():
-            settings["quota"] = quota_of(use.get(name, Figures()))
+            settings["quota"] = quota_of(use.get(name, QuotaFigures()))
     return ExportedEstate(variables, tuple(exported), tuple(missing), use, found.networks)
 
 
@@ -121,17 +121,17 @@ def _sorted(options: Options, places: Mapping[str, int]) -> dict[str, Any]:
     return {name: options[name] for name in sorted(options, key=places.__getitem__)}
 
 
-def _use(vms: Iterable[ExportedVm]) -> dict[str, Figures]:
+def _use(vms: Iterable[ExportedVm]) -> dict[str, QuotaFigures]:
     """Return the usage of each tenant, as far as the configurations of its VMs show it."""
-    use: dict[str, Figures] = {}
+    use: dict[str, QuotaFigures] = {}
     for vm in vms:
         if vm.tenant:
-            known = use.get(vm.tenant, Figures())
+            known = use.get(vm.tenant, QuotaFigures())
             use[vm.tenant] = known + vm.figures
     return use
 
 
-def quota_of(figures: Figures) -> Mapping[str, Any]:
+def quota_of(figures: QuotaFigures) -> Mapping[str, Any]:
     """Return figures as a quota, sizes with their unit."""
     return {
         "vms": figures.vms,

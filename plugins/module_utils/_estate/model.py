@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._guest.export.settings import Lost, Options
 from .._guest.model import Actual
 from .._kinds.words import VM
@@ -67,7 +67,7 @@ class ExportedVm(ExportItem):
     lost: tuple[Lost, ...] = ()
     secrets: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
-    figures: Figures = Figures()
+    figures: QuotaFigures = QuotaFigures()
 
     @property
     def item(self) -> dict[str, Any]:
@@ -158,5 +158,5 @@ class ExportedEstate:
     variables: Mapping[str, Any]
     exported: tuple[ExportedVm, ...] = ()
     missing: tuple[UnreadVm, ...] = ()
-    use: Mapping[str, Figures] = field(default_factory=dict)
+    use: Mapping[str, QuotaFigures] = field(default_factory=dict)
     networks: Mapping[str, ExportedNetworks] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._cluster.state import ClusterState
 from .._schema.formats import Schema
 from .addresses import Address
@@ -132,7 +132,7 @@ class Kind(Protocol):
         images: Mapping[str, int] | None = None,
         *,
         template: bool = False,
-    ) -> Figures:
+    ) -> QuotaFigures:
         """Return the figures that a quota counts of a guest with this configuration.
 
         `images` are the bytes of imported images by slot.

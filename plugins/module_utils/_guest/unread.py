@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import is_of_others, tenants_of
 from .._cluster.unread import require_readable
@@ -39,7 +39,7 @@ def require_readable_vm(desired: Guest, cluster: ClusterState) -> None:
 
 
 def require_counted(
-    desired: Guest, cluster: ClusterState, usage: Mapping[int, Figures], more: Figures
+    desired: Guest, cluster: ClusterState, usage: Mapping[int, QuotaFigures], more: QuotaFigures
 ) -> None:
     """Raise NodeUnhealthy if a limit on `more` cannot be checked because VMs cannot be read.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
@@ -76,15 +76,15 @@ def _agent(actual: Actual) -> bool | None:
     return agent_is_on(actual.live.get("agent", ""))
 
 
-def figures_of_guest(guest: VmReading, volumes: Mapping[int, int] | None) -> Figures:
+def figures_of_guest(guest: VmReading, volumes: Mapping[int, int] | None) -> QuotaFigures:
     """Return the figures of a guest for quotas and costs; too small if a part is not known."""
     row = guest.row
-    listed = Figures(1, row.cores, row.memory, row.disk)
-    configured = Figures()
+    listed = QuotaFigures(1, row.cores, row.memory, row.disk)
+    configured = QuotaFigures()
     if guest.actual is not None:
         configured = guest.actual.kind.figures_of(guest.actual.live)
     stored = (volumes or {}).get(row.vmid, 0)
-    return Figures(
+    return QuotaFigures(
         vms=1,
         cores=configured.cores or listed.cores,
         memory=configured.memory or listed.memory,

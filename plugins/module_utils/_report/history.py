@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from operator import index
 from typing import Any, TypeAlias
 
-from .._cluster.quota import KINDS, Figures, total
+from .._cluster.quota import KINDS, QuotaFigures, total
 from .._core.times import seconds
 from .model import Row
 
@@ -22,7 +22,7 @@ KEPT = 400
 _HIGHEST = 1 << 62
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
-Use: TypeAlias = "Mapping[str, Mapping[str, Figures | None] | None]"
+Use: TypeAlias = "Mapping[str, Mapping[str, QuotaFigures | None] | None]"
 """Figures by site, then by tenant; None for unknown figures."""
 
 
@@ -78,24 +78,24 @@ def _read_entry(given: Any) -> HistoryEntry:
     return HistoryEntry(checked, use)
 
 
-def _read_site(given: Any) -> dict[str, Figures | None] | None:
+def _read_site(given: Any) -> dict[str, QuotaFigures | None] | None:
     if given is None:
         return None
     return {str(tenant): _read_figures(figures) for tenant, figures in given.items()}
 
 
-def _read_figures(given: Any) -> Figures | None:
+def _read_figures(given: Any) -> QuotaFigures | None:
     if given is None:
         return None
     amounts = {kind: index(given[kind]) for kind in KINDS}
     if min(amounts.values()) < 0 or max(amounts.values()) > _HIGHEST:
         raise ValueError(given)
-    return Figures(**amounts)
+    return QuotaFigures(**amounts)
 
 
 def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> HistoryEntry:
     """Return the entry that this report adds to the history."""
-    use: dict[str, dict[str, Figures | None] | None] = {}
+    use: dict[str, dict[str, QuotaFigures | None] | None] = {}
     for site in sites:
         use[site["site"]] = None
         if not site["reason"]:
@@ -107,7 +107,7 @@ def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> Hist
         of_site[tenant["tenant"]] = None
         if not tenant["reason"]:
             amounts = {kind: tenant[kind] for kind in KINDS}
-            of_site[tenant["tenant"]] = Figures(**amounts)
+            of_site[tenant["tenant"]] = QuotaFigures(**amounts)
     return HistoryEntry(checked, use)
 
 
@@ -147,7 +147,7 @@ def growth_of(history: History, entry: HistoryEntry) -> dict[str, Any]:
 
 
 def _grown_at_site(
-    then: Mapping[str, Figures | None] | None, now: Mapping[str, Figures | None] | None
+    then: Mapping[str, QuotaFigures | None] | None, now: Mapping[str, QuotaFigures | None] | None
 ) -> dict[str, dict[str, int] | None]:
     """Return the growth of each tenant at a site, including tenants that are gone."""
     if now is None:
@@ -156,23 +156,23 @@ def _grown_at_site(
         return dict.fromkeys(now)
     grown: dict[str, dict[str, int] | None] = {}
     for tenant in sorted(now.keys() | then.keys()):
-        before = then.get(tenant, Figures())
-        after = now.get(tenant, Figures())
+        before = then.get(tenant, QuotaFigures())
+        after = now.get(tenant, QuotaFigures())
         grown[tenant] = _difference(before, after)
     return grown
 
 
-def _difference(before: Figures | None, after: Figures | None) -> dict[str, int] | None:
+def _difference(before: QuotaFigures | None, after: QuotaFigures | None) -> dict[str, int] | None:
     if before is None or after is None:
         return None
     return {kind: getattr(after, kind) - getattr(before, kind) for kind in KINDS}
 
 
-def sum_of(use: Use, of_now: Use) -> Figures | None:
+def sum_of(use: Use, of_now: Use) -> QuotaFigures | None:
     """Return the sum of all sites, None if unknown or if the earlier report covered other sites."""
     if use.keys() != of_now.keys():
         return None
-    parts: list[Figures] = []
+    parts: list[QuotaFigures] = []
     for of_site in use.values():
         if of_site is None:
             return None

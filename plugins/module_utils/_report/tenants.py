@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from .._cluster.quota import KINDS, Figures, Limits, total
+from .._cluster.quota import KINDS, Limits, QuotaFigures, total
 from .._cluster.state import ClusterState
 from .._cluster.tenant import tenant_of
 from .._drift.model import DriftReading
@@ -35,7 +35,7 @@ def tenants_of_site(
     rows: list[dict[str, Any]] = []
     for name in sorted(by_tenant, key=_order):
         own = by_tenant[name]
-        used = total(map(_figures, own)) + Figures(disk=templates[name])
+        used = total(map(_figures, own)) + QuotaFigures(disk=templates[name])
         row = {
             "site": reading.site,
             "tenant": name,
@@ -82,8 +82,8 @@ def why_less(reading: SiteReading, guests: Iterable[Row]) -> str | None:
     return f"{len(reasons)} of its guests could not be read: {reasons[0]}"
 
 
-def _figures(guest: Row) -> Figures:
-    return Figures(vms=1, cores=guest["cores"], memory=guest["memory"], disk=guest["disk"])
+def _figures(guest: Row) -> QuotaFigures:
+    return QuotaFigures(vms=1, cores=guest["cores"], memory=guest["memory"], disk=guest["disk"])
 
 
 def _templates(state: ClusterState | None, prefix: str) -> Counter[str]:
@@ -99,7 +99,7 @@ def _templates(state: ClusterState | None, prefix: str) -> Counter[str]:
     return found
 
 
-def _used(limits: Limits, used: Figures) -> list[dict[str, Any]]:
+def _used(limits: Limits, used: QuotaFigures) -> list[dict[str, Any]]:
     """Return use and limit of each quota; memory and disk in bytes."""
     amounts = asdict(used)
     kinds = [kind for kind in KINDS if kind in limits]

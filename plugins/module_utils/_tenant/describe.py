@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
-from .._cluster.quota import Figures, excess, figures_by_vm, total
+from .._cluster.quota import QuotaFigures, excess, figures_by_vm, total
 from .._cluster.state import VmRow
 from .._guest.model import Actual
 from .facts import TenantFacts, other_rights
@@ -40,7 +40,7 @@ def describe(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]) -
     }
 
 
-def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
+def usage(tenant: Tenant, facts: TenantFacts) -> QuotaFigures:
     """Return the usage of a tenant's VMs and containers.
 
     The disk usage includes only boot disks and root file systems, as in the listing.
@@ -50,7 +50,7 @@ def usage(tenant: Tenant, facts: TenantFacts) -> Figures:
 
 def over_quota(tenant: Tenant, facts: TenantFacts) -> Mapping[str, Mapping[str, int]]:
     """Return the usage, C(wanted), and the C(limit) of each kind that exceeds its quota."""
-    return excess(tenant.quota or {}, Figures(), usage(tenant, facts))
+    return excess(tenant.quota or {}, QuotaFigures(), usage(tenant, facts))
 
 
 def privileged_among(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._cluster.quota import Figures
+from .._cluster.quota import QuotaFigures
 from .._core.quantities import MIB, read_size, whole_number
 from .._guest.export.exporter import ClusterContext, Exporter
 from .._guest.export.settings import Config, SettingGroup, parsed
@@ -40,7 +40,7 @@ class VmExporter(Exporter):
     def secrets(self, config: Config) -> tuple[str, ...]:
         return secrets_of(config)
 
-    def figures(self, actual: Actual) -> Figures:
+    def figures(self, actual: Actual) -> QuotaFigures:
         config = actual.target
         disk = 0
         for slot in filter(DRIVE.match, config):
@@ -48,12 +48,12 @@ class VmExporter(Exporter):
             if is_disk(drive):
                 disk += read_size(drive.get("size")) or 0
         if config.get("template") == "1":
-            return Figures(disk=disk)
+            return QuotaFigures(disk=disk)
         memory = parsed("memory", config.get("memory", "512"))
         mebibytes = whole_number(memory.get("current", "")) or 0
         cores = whole_number(config.get("cores", "1")) or 1
         sockets = whole_number(config.get("sockets", "1")) or 1
-        return Figures(vms=1, cores=cores * sockets, memory=mebibytes * MIB, disk=disk)
+        return QuotaFigures(vms=1, cores=cores * sockets, memory=mebibytes * MIB, disk=disk)
 
     def steps(
         self, given: Mapping[str, Any], actual: Actual, around: ClusterContext

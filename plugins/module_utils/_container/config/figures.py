@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._core.quantities import MIB, read_size
 from .actual import mounts, volumes_in
 
@@ -25,7 +25,7 @@ def cores_of(config: Mapping[str, str]) -> int:
     return int(config.get("cores") or 0)
 
 
-def figures_of(config: Mapping[str, str], *, template: bool = False) -> Figures:
+def figures_of(config: Mapping[str, str], *, template: bool = False) -> QuotaFigures:
     """Return the figures that a quota counts of a container with that configuration.
 
     Its disk is the root file system with all mounted volumes; bind mounts have no size.
@@ -36,5 +36,5 @@ def figures_of(config: Mapping[str, str], *, template: bool = False) -> Figures:
         if slot in volumes:
             disk += read_size(mount.get("size")) or 0
     if template:
-        return Figures(disk=disk)
-    return Figures(vms=1, cores=cores_of(config), memory=memory_of(config), disk=disk)
+        return QuotaFigures(disk=disk)
+    return QuotaFigures(vms=1, cores=cores_of(config), memory=memory_of(config), disk=disk)

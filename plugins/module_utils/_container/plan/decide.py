@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 from ..._api.root import require_root
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import ConfigChange
-from ..._guest.create.quota_race import Growth, growth_of, require_quota
+from ..._guest.create.quota_race import QuotaGrowth, growth_of, require_quota
 from ..._guest.flow.intent import DecidedPlan, GuestFacts, GuestIntent, Release, hidden_pool
 from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
 from ..._guest.model import Actual, Guest
@@ -56,7 +56,7 @@ class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
     """The configuration that a new container will have on any node."""
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> QuotaFigures:
         """The figures of the container for a quota."""
         return figures_of(self.config, template=self.desired.guest.state == "template")
 
@@ -143,7 +143,7 @@ def placed(
     _require_limited_cores(blueprint.label, guest, {}, blueprint.config)
     figures = blueprint.figures
     require_room_for(blueprint, node, {}, cluster)
-    growth = Growth(Figures(), figures)
+    growth = QuotaGrowth(QuotaFigures(), figures)
     siblings = require_quota(guest, blueprint.label, growth, facts.usage, cluster)
     return PlacedBlueprint(
         blueprint,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..._cluster.quota import Figures, beyond, excess, figures_by_vm, growth, total
+from ..._cluster.quota import QuotaFigures, beyond, excess, figures_by_vm, growth, total
 from ..._cluster.restoring import first_restored, suspects
 from ..._cluster.state import (
     ClusterState,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
+def read_usage(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, QuotaFigures]:
     """Return the figures of each guest of the tenant: both kinds share one quota.
 
     One more request for each node or storage if the listing is not enough.
@@ -63,7 +63,9 @@ def _nodes_of_others(desired: Guest, cluster: ClusterState) -> set[str]:
     return nodes
 
 
-def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> dict[int, Figures]:
+def read_in_creation(
+    client: Client, desired: Guest, cluster: ClusterState
+) -> dict[int, QuotaFigures]:
     """Return the figures of each unfinished VM of the tenant.
 
     PVE gives a clone the tags of its source, so only the notes of an unfinished clone name its
@@ -71,7 +73,7 @@ def read_in_creation(client: Client, desired: Guest, cluster: ClusterState) -> d
     and the VM's name: one request for each such VM; usually there are none.
     """
     tag = desired.tenant_tag or ""
-    found: dict[int, Figures] = {}
+    found: dict[int, QuotaFigures] = {}
     for row in cluster.vms.values():
         owners = tenants_of(row.tags, desired.tenant_prefix)
         if not row.own_name or tag in owners:
@@ -107,20 +109,20 @@ def read_cluster_now(client: Client, desired: Guest) -> ClusterState:
 
 
 @dataclass(frozen=True)
-class Usage:
+class TenantUsage:
     """The usage of a tenant, by VM."""
 
-    owned: Mapping[int, Figures]  # VMs with its tag
-    in_creation: Mapping[int, Figures]
+    owned: Mapping[int, QuotaFigures]  # VMs with its tag
+    in_creation: Mapping[int, QuotaFigures]
     restored: BeingRestored | None = None  # a VM whose tags and sizes a restore has not written yet
 
 
 @dataclass(frozen=True)
-class Growth:
+class QuotaGrowth:
     """The figures of a VM before an update, and the growth by the update."""
 
-    before: Figures
-    more: Figures
+    before: QuotaFigures
+    more: QuotaFigures
 
     def is_limited(self, desired: Guest) -> bool:
         """Return whether a figure grows for which the tenant has a quota."""
@@ -129,23 +131,23 @@ class Growth:
 
 def gather_usage(
     client: Client, desired: Guest, cluster: ClusterState, *, in_creation: bool = True
-) -> Usage:
+) -> TenantUsage:
     """Return the figures of the tenant's VMs; `in_creation` adds unfinished VMs of other runs."""
     restored = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
     attempted = f"The quota of tenant {desired.tenant} could not be checked"
     being_restored = first_restored(client, restored, attempted)
     if being_restored is not None:
-        return Usage({}, {}, being_restored)
+        return TenantUsage({}, {}, being_restored)
     owned = read_usage(client, desired, cluster)
     created = read_in_creation(client, desired, cluster) if in_creation else {}
-    return Usage(owned, created)
+    return TenantUsage(owned, created)
 
 
 def require_quota(
     desired: Guest,
     label: str,
-    growth: Growth,
-    usage: Usage | None,
+    growth: QuotaGrowth,
+    usage: TenantUsage | None,
     cluster: ClusterState,
     vmid: int | None = None,
 ) -> frozenset[int]:
@@ -175,13 +177,13 @@ def require_quota(
     return frozenset(usage.owned)
 
 
-def _staying(desired: Guest, usage: Mapping[int, Figures]) -> dict[int, Figures]:
+def _staying(desired: Guest, usage: Mapping[int, QuotaFigures]) -> dict[int, QuotaFigures]:
     """Return the figures of the VMs that this run does not remove."""
     return {vmid: figures for vmid, figures in usage.items() if vmid not in desired.leaving}
 
 
 def _require_room_beside_leaving(
-    desired: Guest, label: str, usage: Mapping[int, Figures], more: Figures
+    desired: Guest, label: str, usage: Mapping[int, QuotaFigures], more: QuotaFigures
 ) -> None:
     """Raise QuotaExceeded if a tenant would use more than twice its quota until the run removes
     VMs.
@@ -203,21 +205,21 @@ def _require_room_beside_leaving(
         )
 
 
-def growth_of(desired: Guest, actual: Actual, config: Mapping[str, str]) -> Growth:
+def growth_of(desired: Guest, actual: Actual, config: Mapping[str, str]) -> QuotaGrowth:
     """Return by how much a VM grows if its configuration becomes `config` (pure).
 
     A VM counts as new if it does not belong to the tenant yet, or if another run left it
     unfinished: that run has not counted it.
     """
     owners = tenants_of(parse_tags(actual.target.get("tags")), desired.tenant_prefix)
-    before = Figures()
+    before = QuotaFigures()
     if desired.tenant_tag in owners and not actual.marker.building:
         before = desired.kind.figures_of(actual.target, template=actual.template)
     after = desired.kind.figures_of(config, template=actual.template)
-    return Growth(before, growth(before, after))
+    return QuotaGrowth(before, growth(before, after))
 
 
-def usage_of_others(client: Client, desired: Guest, actual: Actual) -> dict[int, Figures]:
+def usage_of_others(client: Client, desired: Guest, actual: Actual) -> dict[int, QuotaFigures]:
     """Return the present figures of the tenant's other VMs."""
     usage = read_usage(client, desired, read_cluster_now(client, desired))
     usage.pop(actual.vmid, None)
@@ -225,7 +227,7 @@ def usage_of_others(client: Client, desired: Guest, actual: Actual) -> dict[int,
 
 
 def require_grown_within(
-    desired: Guest, actual: Actual, grown: Growth, others: Mapping[int, Figures]
+    desired: Guest, actual: Actual, grown: QuotaGrowth, others: Mapping[int, QuotaFigures]
 ) -> None:
     """Raise QuotaExceeded if other VMs have used the quota that a VM has grown into (pure)."""
     rest = total(_staying(desired, others).values()) + grown.before
@@ -247,7 +249,7 @@ class QuotaRule:
     desired: Guest
     label: str
     vmid: int
-    own: Figures
+    own: QuotaFigures
     known: frozenset[int]
 
     def read(self) -> RaceReading:
@@ -258,7 +260,7 @@ class QuotaRule:
         limits = self.desired.limits or {}
         everyone = {row.vmid: row for row in cluster.guests}
 
-        def find_breach(guests: Mapping[int, Figures]) -> Mapping[str, Mapping[str, int]]:
+        def find_breach(guests: Mapping[int, QuotaFigures]) -> Mapping[str, Mapping[str, int]]:
             used = total(guests.values())
             return excess(limits, used, self.own)
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.state import ClusterState
 from ..._resource.plan import Step
 from ..model import Actual
@@ -41,7 +41,7 @@ class Exporter(Protocol):
     def secrets(self, config: Config) -> tuple[str, ...]:
         """Return the options whose values PVE does not return."""
 
-    def figures(self, actual: Actual) -> Figures:
+    def figures(self, actual: Actual) -> QuotaFigures:
         """Return the figures of a guest for a quota, from its configuration."""
 
     def steps(

@@ -17,7 +17,7 @@ from ..._resource.engine import Resource, apply_plan
 from ..._resource.execute import REPEATS, Execution
 from ..._resource.plan import Plan, Step
 from ..context import AnyContext
-from ..create.quota_race import Growth, require_grown_within, usage_of_others
+from ..create.quota_race import QuotaGrowth, require_grown_within, usage_of_others
 from ..describe import pending_keys
 from ..live.existing import ExistingGuest, status_before_end
 from ..live.steps import GuestSteps
@@ -109,7 +109,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
             self._require_quota(self._growth)
         return result
 
-    def _require_quota(self, growth: Growth) -> None:
+    def _require_quota(self, growth: QuotaGrowth) -> None:
         """Raise QuotaExceeded if other runs have used the quota that the guest has grown into."""
         desired = self.context.desired.guest
         if growth.is_limited(desired):

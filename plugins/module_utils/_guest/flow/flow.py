@@ -41,7 +41,7 @@ from .reads import GuestReads
 
 if TYPE_CHECKING:
     from ..._api.client import Client
-    from ..create.quota_race import Growth
+    from ..create.quota_race import QuotaGrowth
 
 
 Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
@@ -58,7 +58,7 @@ class GuestPlan(Generic[AnyContext]):
     cluster: ClusterState
     actual: Actual | None = None
     draft: GuestDraft[Any] | None = None
-    growth: Growth | None = None
+    growth: QuotaGrowth | None = None
     config: Mapping[str, str] | None = None  # the guest's configuration after the plan
     # bytes of the images that new disks import, by slot
     images: Mapping[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from ..._cluster.placement import Choice, Needs
 from ..._cluster.state import ClusterState
 from ..._resource.plan import Plan
 from ..config.change import ConfigChange
-from ..create.quota_race import Growth, Usage
+from ..create.quota_race import QuotaGrowth, TenantUsage
 from ..hardware import AnyDesired
 from ..model import Actual, Guest
 from ..plan import power
@@ -38,7 +38,7 @@ class GuestFacts:
     release: Release | None = None
     bridges: frozenset[str] | None = None  # bridges of the guest's node
     pools: frozenset[str] | None = None  # pools that the caller may see
-    usage: Usage | None = None  # the figures of the tenant's guests
+    usage: TenantUsage | None = None  # the figures of the tenant's guests
     may_hide_pool: bool = False  # whether the guest may be in a pool that the caller cannot see
     # definitions of storages, if a storage class asks for thin or thick disks
     definitions: Definitions = field(default_factory=dict)
@@ -52,7 +52,7 @@ class GuestIntent(Generic[AnyDesired]):
     actual: Actual
     change: ConfigChange
     after: Mapping[str, str]
-    growth: Growth | None = None  # by how much it grows, if its tenant has a quota
+    growth: QuotaGrowth | None = None  # by how much it grows, if its tenant has a quota
     choice: Choice | None = field(default=None, kw_only=True)  # its future node, and the reasons
 
     @property

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import choose_with_bridges
 from ..._cluster.placement import Choice, Needs
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.storages.allocation import with_allocations
-from ..create.quota_race import Growth, Usage, gather_usage
+from ..create.quota_race import QuotaGrowth, TenantUsage, gather_usage
 from ..model import Actual, Guest
 from ..plan.copies import nearest, why_copy
 from .placed import (
@@ -73,10 +73,15 @@ def with_nearest_copy(
 
 
 def usage_for(
-    reads: GuestReads, desired: Guest, figures: Figures, cluster: ClusterState, *, in_creation: bool
-) -> Usage | None:
+    reads: GuestReads,
+    desired: Guest,
+    figures: QuotaFigures,
+    cluster: ClusterState,
+    *,
+    in_creation: bool,
+) -> TenantUsage | None:
     """Return the usage of the tenant, None if its quota does not limit the guest's figures."""
-    if not Growth(Figures(), figures).is_limited(desired):
+    if not QuotaGrowth(QuotaFigures(), figures).is_limited(desired):
         return None
     return gather_usage(reads.client, desired, cluster, in_creation=in_creation)
 

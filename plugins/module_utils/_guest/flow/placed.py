@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room, why_not
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.rules import PlacementRules
 from ..._cluster.site import require_own_node
 from ..._cluster.state import ClusterState
@@ -20,7 +20,7 @@ from ..._cluster.vmids import advice
 from ..._resource.plan import Plan
 from ..config.change import ConfigChange
 from ..create.placement_race import is_name_contested, shared_rules
-from ..create.quota_race import Growth, Usage, require_quota
+from ..create.quota_race import QuotaGrowth, TenantUsage, require_quota
 from ..hardware import AnyDesired
 from ..model import Actual
 from ..plan.capacity import new_bytes
@@ -120,7 +120,7 @@ class PlacedBlueprint(Generic[AnyBlueprint]):
     change: ConfigChange  # with the sizes of the images
     shared: frozenset[str]  # storages that all nodes share
     bases: frozenset[str]  # storages on which disks of a template become base volumes
-    figures: Figures  # its figures for a quota
+    figures: QuotaFigures  # its figures for a quota
     known: frozenset[int]  # all guests that existed before
     siblings: frozenset[int] = frozenset()  # guests of its tenant, if there is a quota
     bridges: Mapping[str, frozenset[str] | None] = field(default_factory=dict)  # by node
@@ -261,14 +261,14 @@ def stays(placed: PlacedBlueprint[Any], cluster: ClusterState) -> bool:
 def placed_again(
     placed: PlacedBlueprint[AnyBlueprint],
     choice: Choice,
-    usage: Usage | None,
+    usage: TenantUsage | None,
     cluster: ClusterState,
 ) -> PlacedBlueprint[AnyBlueprint]:
     """Return the guest on a node that was chosen or confirmed from a newer cluster state.
 
     Raises QuotaExceeded if its tenant has used up the quota in the meantime.
     """
-    growth = Growth(Figures(), placed.figures)
+    growth = QuotaGrowth(QuotaFigures(), placed.figures)
     siblings = require_quota(placed.desired.guest, placed.blueprint.label, growth, usage, cluster)
     return replace(placed, choice=choice, siblings=siblings)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.state import ClusterState
 from ..._core.quantities import MIB, read_size
 from ..._schema.formats import parse_option
@@ -76,7 +76,7 @@ def _storages_of_disks(config: Mapping[str, str]) -> list[str]:
 
 def figures_of(
     config: Mapping[str, str], images: Mapping[str, int] | None = None, *, template: bool = False
-) -> Figures:
+) -> QuotaFigures:
     """Return the figures that a quota counts of a VM with that configuration.
 
     `images` are the bytes of imported images by slot.
@@ -90,5 +90,5 @@ def figures_of(
             size = images.get(slot)
         disk += size or 0
     if template:
-        return Figures(disk=disk)
-    return Figures(vms=1, cores=cores_of(config), memory=memory_of(config), disk=disk)
+        return QuotaFigures(disk=disk)
+    return QuotaFigures(vms=1, cores=cores_of(config), memory=memory_of(config), disk=disk)

@@ -12,14 +12,14 @@ from typing import Any
 
 from ..._api.settings import Connection
 from ..._cluster.placement import Choice, Needs, require_node, require_room
-from ..._cluster.quota import Figures
+from ..._cluster.quota import QuotaFigures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
 from ..._cluster.storages.allocation import base_storages
 from ..._core.errors import ValidationFailed
 from ..._guest.config.change import ConfigChange
 from ..._guest.config.update import applied
-from ..._guest.create.quota_race import Growth, require_quota
+from ..._guest.create.quota_race import QuotaGrowth, require_quota
 from ..._guest.flow.intent import DecidedPlan, hidden_pool
 from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
 from ..._guest.model import Actual
@@ -105,7 +105,7 @@ class VmBlueprint(GuestBlueprint[VmOrigin]):
         """The options that its server must know: PVE leaves others out when it restores a VM."""
         return {**(self.origin.archived or {}), **self.change.sets}
 
-    def figures(self, sizes: Mapping[str, int]) -> Figures:
+    def figures(self, sizes: Mapping[str, int]) -> QuotaFigures:
         """Return the figures of the VM for a quota."""
         return figures_of(self.config, sizes, template=self.desired.guest.state == "template")
 
@@ -189,7 +189,7 @@ def placed(
     figures = blueprint.figures(sizes)
     require_room_for(blueprint, node, sizes, cluster)
     siblings = require_quota(
-        desired.guest, blueprint.label, Growth(Figures(), figures), facts.usage, cluster
+        desired.guest, blueprint.label, QuotaGrowth(QuotaFigures(), figures), facts.usage, cluster
     )
     unknown = require_snippets(facts.snippets, node)
     return PlacedBlueprint(

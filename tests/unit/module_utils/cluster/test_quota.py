@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
     volume_owner,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import (
-    Figures,
+    QuotaFigures,
     beyond,
     excess,
     figures_by_vm,
@@ -189,16 +189,18 @@ def test_what_a_tenant_has() -> None:
     found = figures_by_vm(
         cluster_state_of(rows, {"qemu"}), "tenant_acme", "tenant_", {100: 7 * GIB, 103: GIB}
     )
-    assert found == {100: Figures(1, 2, GIB, 7 * GIB), 103: Figures(disk=5 * GIB)}
-    assert total(found.values()) == Figures(1, 2, GIB, 12 * GIB)
+    assert found == {100: QuotaFigures(1, 2, GIB, 7 * GIB), 103: QuotaFigures(disk=5 * GIB)}
+    assert total(found.values()) == QuotaFigures(1, 2, GIB, 12 * GIB)
 
 
-FIGURES = st.builds(Figures, *[st.integers(0, 9)] * 4)
+FIGURES = st.builds(QuotaFigures, *[st.integers(0, 9)] * 4)
 LIMITS = st.dictionaries(st.sampled_from(["vms", "cores", "memory", "disk"]), st.integers(0, 12))
 
 
 @given(LIMITS, FIGURES, FIGURES)
-def test_only_what_grows_can_exceed(limits: dict[str, int], used: Figures, more: Figures) -> None:
+def test_only_what_grows_can_exceed(
+    limits: dict[str, int], used: QuotaFigures, more: QuotaFigures
+) -> None:
     over = excess(limits, used, more)
     for kind in ("vms", "cores", "memory", "disk"):
         wanted = getattr(more, kind)
@@ -209,7 +211,7 @@ def test_only_what_grows_can_exceed(limits: dict[str, int], used: Figures, more:
         assert error.category == "QuotaExceeded"
         assert error.details["quota"] == over
         assert all(kind in error.message for kind in over)
-    assert growth(used, more) + Figures() == Figures(
+    assert growth(used, more) + QuotaFigures() == QuotaFigures(
         *(
             max(0, getattr(more, kind) - getattr(used, kind))
             for kind in ("vms", "cores", "memory", "disk")

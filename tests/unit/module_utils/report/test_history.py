@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
     KEPT,
     History,
@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
     trend_of,
 )
 
-FIGURES = st.builds(Figures, *[st.integers(0, 1 << 50)] * 4)
+FIGURES = st.builds(QuotaFigures, *[st.integers(0, 1 << 50)] * 4)
 USE = st.dictionaries(
     st.text(max_size=3),
     st.none() | st.dictionaries(st.text(max_size=3), st.none() | FIGURES, max_size=3),
@@ -43,7 +43,7 @@ def entry(day: int, use: Any) -> HistoryEntry:
 
 
 def used(number: int) -> dict[str, Any]:
-    return {"": {"acme": Figures(number, number, number, number)}}
+    return {"": {"acme": QuotaFigures(number, number, number, number)}}
 
 
 @given(USE, USE)
@@ -97,7 +97,7 @@ def test_growth_is_unknown_where_a_figure_is() -> None:
 
 def test_growth_is_unknown_where_the_sites_are_others() -> None:
     history = History([entry(1, {"berlin": {}})])
-    growth = growth_of(history, entry(2, {"berlin": {}, "munich": {"acme": Figures(1)}}))
+    growth = growth_of(history, entry(2, {"berlin": {}, "munich": {"acme": QuotaFigures(1)}}))
     assert growth["total"] is None
     assert growth["tenants"] == {"berlin": {}, "munich": {"acme": None}}
 

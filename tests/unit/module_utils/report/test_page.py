@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._core.shown import printable
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import History, HistoryEntry
@@ -118,7 +118,7 @@ def test_pictures_have_a_text() -> None:
 
 def entry(days: int) -> HistoryEntry:
     """Return an earlier report of the history in which both sites could be read."""
-    figures = {"acme": Figures(days, days, days, days)}
+    figures = {"acme": QuotaFigures(days, days, days, days)}
     return HistoryEntry(f"2026-09-{20 - days:02}T00:00:00Z", {"alive": figures, "dead": figures})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import Figures
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     FRESH,
     ClusterState,
@@ -65,7 +65,7 @@ def gives_way(cluster: Cluster, vmid: int, old: set[int]) -> bool:
 
     def run() -> None:
         client = cluster.client()
-        rule = QuotaRule(client, WANTED, "New VM", vmid, Figures(1), frozenset(old))
+        rule = QuotaRule(client, WANTED, "New VM", vmid, QuotaFigures(1), frozenset(old))
         resolve_race(client.clock, rule, lambda: done.append("removed"))
 
     try:
@@ -128,7 +128,7 @@ def test_what_cannot_be_removed_is_named() -> None:
         raise Locked(reason="locked (backup)", answer="VM is locked (backup)")
 
     client = Cluster((10, *ALWAYS), (11, *ALWAYS), (12, *ALWAYS)).client()
-    rule = QuotaRule(client, WANTED, "New VM", 12, Figures(1), frozenset((10, 11)))
+    rule = QuotaRule(client, WANTED, "New VM", 12, QuotaFigures(1), frozenset((10, 11)))
     with pytest.raises(
         QuotaExceeded, match="could not be removed again.*backup.*by hand"
     ) as failure:
@@ -139,27 +139,27 @@ def test_what_cannot_be_removed_is_named() -> None:
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({}, Figures(1, 1, GIB // 2, 0)),
-        ({"cores": "2", "sockets": "2", "memory": "2048"}, Figures(1, 4, 2 * GIB, 0)),
-        ({"cores": "4", "vcpus": "3", "memory": "current=1024"}, Figures(1, 3, GIB, 0)),
+        ({}, QuotaFigures(1, 1, GIB // 2, 0)),
+        ({"cores": "2", "sockets": "2", "memory": "2048"}, QuotaFigures(1, 4, 2 * GIB, 0)),
+        ({"cores": "4", "vcpus": "3", "memory": "current=1024"}, QuotaFigures(1, 3, GIB, 0)),
         (
             {
                 "scsi0": "ceph:new,size=3G",
                 "virtio1": "ceph:x,size=1536M",
                 "ide2": "ceph:vm-1-cloudinit,media=cdrom",
             },
-            Figures(1, 1, GIB // 2, 4608 << 20),
+            QuotaFigures(1, 1, GIB // 2, 4608 << 20),
         ),
         (
             {"ide2": "local:iso/x.iso,media=cdrom,size=600M", "scsi0": "ceph:new"},
-            Figures(1, 1, GIB // 2, 2 * GIB),
+            QuotaFigures(1, 1, GIB // 2, 2 * GIB),
         ),
     ],
     ids=str,
 )
-def test_what_a_configuration_counts(config: dict[str, str], expected: Figures) -> None:
+def test_what_a_configuration_counts(config: dict[str, str], expected: QuotaFigures) -> None:
     assert figures_of(config, {"scsi0": 2 * GIB}) == expected
-    assert figures_of(config, {"scsi0": 2 * GIB}, template=True) == Figures(disk=expected.disk)
+    assert figures_of(config, {"scsi0": 2 * GIB}, template=True) == QuotaFigures(disk=expected.disk)
 
 
 def test_a_picture_that_is_old_is_read_again() -> None:
