@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._core.errors import NetworkError, NodeUnhealthy
-from .placement import Choice, Needs, choose_node
+from .placement import NodeChoice, PlacementNeeds, choose_node
 from .rules import PlacementRules
 from .state import ClusterState
 
@@ -50,8 +50,8 @@ class KnownBridges:
 
 
 def choose_with_bridges(
-    cluster: ClusterState, needs: Needs, rules: PlacementRules, bridges: KnownBridges
-) -> Choice:
+    cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules, bridges: KnownBridges
+) -> NodeChoice:
     """Return the choice of a node that has the bridges; the best candidate is asked first."""
     while True:
         choice = choose_node(cluster, needs, rules, bridges.seen)

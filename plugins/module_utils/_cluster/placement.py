@@ -27,7 +27,7 @@ _NO_RULES = PlacementRules()
 
 
 @dataclass(frozen=True)
-class Needs:
+class PlacementNeeds:
     """The requirements of a VM on its node. `storages` maps storages to required content types."""
 
     storages: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class Choice:
+class NodeChoice:
     """The chosen node, the reasons, and why each other node was not chosen."""
 
     node: str
@@ -60,7 +60,7 @@ class Choice:
 
 
 @dataclass
-class Load:
+class NodeLoad:
     """The guests of a node, running or not, except templates and the VM itself; memory in bytes."""
 
     vms: int = 0
@@ -100,10 +100,10 @@ def _node_names(cluster: ClusterState) -> str:
 
 def choose_node(
     cluster: ClusterState,
-    needs: Needs,
+    needs: PlacementNeeds,
     rules: PlacementRules = _NO_RULES,
     bridges: Bridges | None = None,
-) -> Choice:
+) -> NodeChoice:
     """Return the node that the strategy prefers among the nodes that meet every constraint.
 
     The default takes the node with the smallest share of its memory allocated to VMs, in steps of 5
@@ -153,17 +153,17 @@ def choose_node(
     for name in others:
         refused[name] = comparison.why_behind(name, best)
     number = f"{len(fitting)} of {counted(len(cluster.nodes), 'node')} fit"
-    return Choice(best, refused, (number, comparison.why_best(best)))
+    return NodeChoice(best, refused, (number, comparison.why_best(best)))
 
 
 def loads_of(
-    cluster: ClusterState, needs: Needs, rules: PlacementRules = _NO_RULES
-) -> dict[str, Load]:
+    cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules = _NO_RULES
+) -> dict[str, NodeLoad]:
     """Return the load of each node.
 
     A guest without figures in the listing yet counts with the figures in `needs`.
     """
-    loads = {name: Load() for name in cluster.nodes}
+    loads = {name: NodeLoad() for name in cluster.nodes}
     for vm in cluster.guests:
         load = loads.get(vm.node)
         if load is None or vm.template:
@@ -189,9 +189,9 @@ def _matches_any(matches: Iterable[VmSelector], vm: VmRow) -> bool:
 def why_not(
     cluster: ClusterState,
     node: str,
-    needs: Needs,
+    needs: PlacementNeeds,
     rules: PlacementRules = _NO_RULES,
-    loads: Mapping[str, Load] | None = None,
+    loads: Mapping[str, NodeLoad] | None = None,
 ) -> str | None:
     """Return the first reason why a node does not fit, or None.
 
@@ -223,7 +223,7 @@ def why_not(
     return next(filter(None, reasons), None)
 
 
-def _why_no_storage(cluster: ClusterState, node: str, needs: Needs) -> str | None:
+def _why_no_storage(cluster: ClusterState, node: str, needs: PlacementNeeds) -> str | None:
     """Return which storage a node lacks, or which takes other content, or None."""
     for storage, content in needs.storages.items():
         found = cluster.storage_on(storage, node)
@@ -238,14 +238,16 @@ def _wrong_content(storage: str, content: str) -> str:
     return f"storage {storage} does not take {content}"
 
 
-def _why_too_many(row: NodeRow, load: Load, rules: PlacementRules) -> str | None:
+def _why_too_many(row: NodeRow, load: NodeLoad, rules: PlacementRules) -> str | None:
     maximum = rules.max_on(row.node)
     if maximum is None or load.vms < maximum:
         return None
     return f"it has {counted(load.vms, 'VM')}, at most {maximum} are allowed"
 
 
-def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: PlacementRules) -> str | None:
+def _why_no_cores(
+    row: NodeRow, load: NodeLoad, needs: PlacementNeeds, rules: PlacementRules
+) -> str | None:
     factor = rules.cpu_overcommit
     if factor is None:
         return None
@@ -260,7 +262,7 @@ def _why_no_cores(row: NodeRow, load: Load, needs: Needs, rules: PlacementRules)
 
 
 def _why_no_memory_left(
-    row: NodeRow, load: Load, needs: Needs, rules: PlacementRules
+    row: NodeRow, load: NodeLoad, needs: PlacementNeeds, rules: PlacementRules
 ) -> str | None:
     factor = rules.memory_overcommit
     minimum = rules.min_free_memory
@@ -284,7 +286,7 @@ def _why_no_memory_left(
 
 
 def why_no_room(
-    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules
+    cluster: ClusterState, node: str, needs: PlacementNeeds, rules: PlacementRules
 ) -> str | None:
     """Return why a node can never start the VM or a storage has no room for its disks, or None.
 
@@ -320,7 +322,7 @@ def _why_too_full(free: int, factor: float, size: int, planned: int) -> str:
     return reason
 
 
-def _why_no_memory(row: NodeRow, needs: Needs, rules: PlacementRules) -> str | None:
+def _why_no_memory(row: NodeRow, needs: PlacementNeeds, rules: PlacementRules) -> str | None:
     """Return why the node does not have enough free memory now, or None.
 
     Free memory is not checked if the rules limit how much of the memory may be allocated.
@@ -335,7 +337,7 @@ def _why_no_memory(row: NodeRow, needs: Needs, rules: PlacementRules) -> str | N
 
 
 def require_room(
-    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules, label: str
+    cluster: ClusterState, node: str, needs: PlacementNeeds, rules: PlacementRules, label: str
 ) -> None:
     """Raise QuotaExceeded if the node or its storages have no room for the VM."""
     if node not in cluster.nodes:
@@ -351,7 +353,7 @@ def require_room(
         )
 
 
-def _why_apart(node: str, loads: Mapping[str, Load], rules: PlacementRules) -> str | None:
+def _why_apart(node: str, loads: Mapping[str, NodeLoad], rules: PlacementRules) -> str | None:
     """Return why required affinity or anti-affinity excludes a node, or None.
 
     The first VM of a group can be placed on any node.
@@ -377,7 +379,7 @@ def _names(rows: Iterable[VmRow]) -> str:
     return first_of(named, _MAX_NAMES)
 
 
-def why_no_bridge(node: str, needs: Needs, bridges: Bridges) -> str | None:
+def why_no_bridge(node: str, needs: PlacementNeeds, bridges: Bridges) -> str | None:
     """Return which bridge the node lacks, or None; also None if its bridges are not known."""
     if not needs.bridges or node not in bridges:
         return None
@@ -395,7 +397,11 @@ class _Comparison:
     """Compares the nodes that fit, and gives the reasons."""
 
     def __init__(
-        self, cluster: ClusterState, needs: Needs, rules: PlacementRules, loads: Mapping[str, Load]
+        self,
+        cluster: ClusterState,
+        needs: PlacementNeeds,
+        rules: PlacementRules,
+        loads: Mapping[str, NodeLoad],
     ) -> None:
         self._cluster = cluster
         self._needs = needs
@@ -478,7 +484,7 @@ def _listed(refused: Mapping[str, str]) -> str:
     return by_reason(refused) or "no node is visible"
 
 
-def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
+def _none_has_bridges(refused: Mapping[str, str], needs: PlacementNeeds) -> FleetError:
     bridges = ", ".join(sorted(needs.bridges))
     visible = "the token needs Sys.Audit on the node, or SDN.Use, to see one"
     return ConfigurationError(
@@ -490,7 +496,9 @@ def _none_has_bridges(refused: Mapping[str, str], needs: Needs) -> FleetError:
     )
 
 
-def _storages_instead(cluster: ClusterState, needs: Needs, refused: Mapping[str, str]) -> str:
+def _storages_instead(
+    cluster: ClusterState, needs: PlacementNeeds, refused: Mapping[str, str]
+) -> str:
     """Return the advice to name another storage if each node is refused for wrong content alone."""
     for storage, content in needs.storages.items():
         if set(refused.values()) != {_wrong_content(storage, content)}:
@@ -522,7 +530,7 @@ def _none_has_room(refused: Mapping[str, str]) -> FleetError:
     )
 
 
-def _require_known(cluster: ClusterState, needs: Needs, rules: PlacementRules) -> None:
+def _require_known(cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules) -> None:
     known = {row.storage for row in cluster.storages}
     for storage in sorted(set(needs.storages) - known):
         raise unknown_storage(f"Storage '{storage}' could not be used", "the cluster", known)

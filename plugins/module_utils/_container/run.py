@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._cluster.placement import Choice, require_node
+from .._cluster.placement import NodeChoice, require_node
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
@@ -118,7 +118,7 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         self,
         reads: GuestReads,
         blueprint: ContainerBlueprint,
-        choice: Choice,
+        choice: NodeChoice,
         cluster: ClusterState,
     ) -> PlacedBlueprint[ContainerBlueprint]:
         facts = gather_new(reads, blueprint, choice.node, cluster)

@@ -18,7 +18,7 @@ from .._snapshot.select import Owner
 
 
 @dataclass(frozen=True)
-class Choice:
+class GuestSelection:
     """The guests of a task. `named` and `excluded` have names and VMIDs; an empty `named` means
     all. Archives older than `oldest` are left out. `source` is the word for the data from which
     guests come up, in messages.
@@ -40,7 +40,7 @@ class ChosenGuests:
     problems: list[str] = field(default_factory=list)
 
 
-def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive]:
+def newest_archives(archives: Iterable[Archive], choice: GuestSelection) -> list[Archive]:
     """Return the newest archive of each VMID that is not excluded, sorted by VMID. Archives of
     other kinds of guests, such as OpenVZ, cannot be restored and are left out.
     """
@@ -53,7 +53,7 @@ def newest_archives(archives: Iterable[Archive], choice: Choice) -> list[Archive
     return [newest[vmid] for vmid in sorted(newest)]
 
 
-def choose(found: Iterable[Chosen], choice: Choice) -> ChosenGuests:
+def choose(found: Iterable[Chosen], choice: GuestSelection) -> ChosenGuests:
     """Return the guests to bring up. Problems are named guests without a usable archive, and names
     shared by two guests of a tenant.
     """
@@ -79,7 +79,7 @@ def choose(found: Iterable[Chosen], choice: Choice) -> ChosenGuests:
     return result
 
 
-def _reason_to_skip(one: Chosen, choice: Choice) -> str:
+def _reason_to_skip(one: Chosen, choice: GuestSelection) -> str:
     if is_marked(tags_of(one)):
         return "it is a copy of a drill"
     if keys_of(one) & choice.excluded:

@@ -17,7 +17,7 @@ from .._drill.desired import CopyOptions, read_copy_options
 from .._snapshot.names import seconds
 from .._snapshot.select import named, owner_of
 from .._spec.vm import vm_spec
-from .choose import Choice
+from .choose import GuestSelection
 from .mapping import NicMap, read_addresses
 from .replicas.lines import Replicas, read_replicas
 
@@ -42,7 +42,7 @@ class DesiredFailover:
     run: str
     storages: tuple[str, ...]
     replicas: Replicas | None
-    choice: Choice
+    choice: GuestSelection
     copies: CopyOptions
     renumbers: bool
     nics: NicMap
@@ -87,10 +87,10 @@ def _read_run(text: str) -> str:
     raise validate.refused("run", text, "is not the ID of a rehearsal", step)
 
 
-def _choice(params: Mapping[str, Any], now: float) -> Choice:
+def _choice(params: Mapping[str, Any], now: float) -> GuestSelection:
     max_age = params.get("max_age")
     excluded = named({"vms": params.get("exclude")})
-    return Choice(
+    return GuestSelection(
         owner=owner_of(params),
         named=frozenset(str(one) for one in named({"vms": params.get("vms")})),
         excluded=frozenset(str(one) for one in excluded),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .._cluster.placement import Choice
+from .._cluster.placement import NodeChoice
 from .._cluster.view import ClusterView
 from .hardware import AnyDesired
 from .model import Guest
@@ -31,7 +31,7 @@ class RunContext(Generic[AnyDesired]):
     settings: Settings
     check_mode: bool
     cluster_view: ClusterView
-    choice: Choice | None = None  # the node of the guest, and the reasons
+    choice: NodeChoice | None = None  # the node of the guest, and the reasons
     unverified: tuple[str, ...] = ()  # warnings about names that only the server can judge
 
     def with_desired(self: AnyContext, desired: Any) -> AnyContext:

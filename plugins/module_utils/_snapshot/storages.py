@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .._cluster.placement import Needs, why_no_room
+from .._cluster.placement import PlacementNeeds, why_no_room
 from .._cluster.rules import PlacementRules
 from .._cluster.state import ClusterState
 from .._core.errors import Conflict, NotSupported, QuotaExceeded
@@ -105,7 +105,7 @@ def require_state_room(cluster: ClusterState, vm: SnapshotVm) -> None:
     """Raise QuotaExceeded if the storage has no room for the memory of a VM."""
     if vm.node not in cluster.nodes:
         return
-    needs = Needs(room={vm.state_storage: vm.state_bytes})
+    needs = PlacementNeeds(room={vm.state_storage: vm.state_bytes})
     reason = why_no_room(cluster, vm.node, needs, PlacementRules())
     if reason is None:
         return

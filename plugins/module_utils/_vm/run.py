@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._cluster.placement import Choice
+from .._cluster.placement import NodeChoice
 from .._cluster.rules import require_not_kept
 from .._cluster.state import ClusterState
 from .._cluster.view import ClusterView
@@ -143,7 +143,7 @@ class VmFlow(IsolatingFlow[VmContext]):
         return blueprint_of(clone_origin(reads, desired, copy, cluster))
 
     def place(
-        self, reads: VmReads, blueprint: VmBlueprint, choice: Choice, cluster: ClusterState
+        self, reads: VmReads, blueprint: VmBlueprint, choice: NodeChoice, cluster: ClusterState
     ) -> PlacedBlueprint[VmBlueprint]:
         connection = reads.client.connection
         require_usable(blueprint, choice.node, cluster, connection)

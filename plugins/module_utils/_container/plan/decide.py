@@ -12,7 +12,13 @@ from typing import Any, TypeAlias
 
 from ..._api.root import require_root
 from ..._api.settings import Connection
-from ..._cluster.placement import Choice, Needs, require_node, require_room, require_storage
+from ..._cluster.placement import (
+    NodeChoice,
+    PlacementNeeds,
+    require_node,
+    require_room,
+    require_storage,
+)
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
@@ -60,11 +66,13 @@ class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
         """The figures of the container for a quota."""
         return figures_of(self.config, template=self.desired.guest.state == "template")
 
-    def needs(self, sizes: Mapping[str, int]) -> Needs:
+    def needs(self, sizes: Mapping[str, int]) -> PlacementNeeds:
         needs = needs_of(self.desired, self.config)
         return replace(needs, only=self.nodes, room=self.room(sizes))
 
-    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+    def needs_on(
+        self, node: str, sizes: Mapping[str, int], shared: frozenset[str]
+    ) -> PlacementNeeds:
         needs, source = self.needs(sizes), self.template
         if source is None or source.node == node:
             return needs
@@ -74,12 +82,12 @@ class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
 
 def needs_of(
     desired: DesiredContainer, config: Mapping[str, str], vmid: int | None = None
-) -> Needs:
+) -> PlacementNeeds:
     """Return the needs of a container with this configuration on its node."""
     guest = desired.guest
     storages = {name: "rootdir" for name in CONTAINER.storages_in(config) if name}
     memory = memory_of(config)
-    return Needs(
+    return PlacementNeeds(
         storages=storages,
         memory=memory,
         cores=cores_of(config),
@@ -128,7 +136,7 @@ def require_allowed(blueprint: ContainerBlueprint, connection: Connection) -> No
 
 
 def placed(
-    blueprint: ContainerBlueprint, choice: Choice, facts: GuestFacts, connection: Connection
+    blueprint: ContainerBlueprint, choice: NodeChoice, facts: GuestFacts, connection: Connection
 ) -> PlacedBlueprint[ContainerBlueprint]:
     """Return the container on its node. Raises FleetError for each refusal."""
     guest, node, cluster = blueprint.desired.guest, choice.node, facts.cluster

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import KnownBridges
-from ..._cluster.placement import Needs, choose_node
+from ..._cluster.placement import PlacementNeeds, choose_node
 from ..._cluster.state import ClusterState
 from ..._cluster.tenant import tenant_of
 from ..._core.errors import FleetError
@@ -179,7 +179,7 @@ class _Round:
         change = change_of(self.desired, chosen)
         kind, figures = chosen.kind, chosen.kind.figures_of(chosen.config)
         memory = figures.memory if incoming.starts else 0
-        needs = Needs(
+        needs = PlacementNeeds(
             storages=dict.fromkeys(homes_of(chosen), kind.content),
             only=frozenset((target,)),
             memory=figures.memory,

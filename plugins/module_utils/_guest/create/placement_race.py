@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.placement import Needs, why_not
+from ..._cluster.placement import PlacementNeeds, why_not
 from ..._cluster.rules import PlacementRules
 from ..._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
 from ..._cluster.tenant import owns
@@ -45,7 +45,7 @@ def shared_rules(desired: Guest) -> PlacementRules | None:
 
 
 def why_crowded(
-    cluster: ClusterState, node: str, needs: Needs, rules: PlacementRules
+    cluster: ClusterState, node: str, needs: PlacementNeeds, rules: PlacementRules
 ) -> str | None:
     """Return why other VMs make a node unfit for the VM that is on it, or None (pure)."""
     if node not in cluster.nodes or not cluster.nodes[node].online:
@@ -61,7 +61,7 @@ class PlacementRule:
     cluster_view: ClusterView
     kind: Kind
     rules: PlacementRules
-    needs: Needs
+    needs: PlacementNeeds
     node: str
     label: str
     known: frozenset[int]

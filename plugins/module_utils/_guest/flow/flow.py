@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from ..._cluster.placement import Choice
+from ..._cluster.placement import NodeChoice
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
@@ -115,7 +115,7 @@ class Flow(Generic[AnyContext]):
         raise NotImplementedError
 
     def place(
-        self, reads: Any, blueprint: Any, choice: Choice, cluster: ClusterState
+        self, reads: Any, blueprint: Any, choice: NodeChoice, cluster: ClusterState
     ) -> PlacedBlueprint[Any]:
         """Return a new guest on its node: read its facts, then decide.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..._cluster.bridges import choose_with_bridges
-from ..._cluster.placement import Choice, Needs, why_not
+from ..._cluster.placement import NodeChoice, PlacementNeeds, why_not
 from ..._cluster.state import ClusterState, with_names
 from ..actual import with_power
 from ..create.quota_race import gather_usage
@@ -21,14 +21,16 @@ from .reads import GuestReads
 AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
-def at_home(reads: GuestReads, intent: AnyIntent, needs: Needs, cluster: ClusterState) -> AnyIntent:
+def at_home(
+    reads: GuestReads, intent: AnyIntent, needs: PlacementNeeds, cluster: ClusterState
+) -> AnyIntent:
     """Return the intent with the node of an existing guest; unchanged if no choice is needed.
 
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
     """
     desired, actual = intent.desired.guest, intent.actual
     if desired.node:
-        return intent.at(Choice(desired.node, reasons=("node names it",)))
+        return intent.at(NodeChoice(desired.node, reasons=("node names it",)))
     if not desired.rebalance:
         return intent
     if desired.rules.needs_names:
@@ -37,7 +39,7 @@ def at_home(reads: GuestReads, intent: AnyIntent, needs: Needs, cluster: Cluster
     here = why_not(seen, actual.node, needs, desired.rules)
     if here is None:
         reason = "it is there, and every constraint holds"
-        return intent.at(Choice(actual.node, reasons=(reason,)))
+        return intent.at(NodeChoice(actual.node, reasons=(reason,)))
     choice = choose_with_bridges(seen, needs, desired.rules, reads.bridges)
     reason = f"{actual.node} is no longer fit: {here}"
     return intent.at(replace(choice, reasons=(reason, *choice.reasons)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ..._cluster.placement import Choice, Needs
+from ..._cluster.placement import NodeChoice, PlacementNeeds
 from ..._cluster.state import ClusterState
 from ..._resource.plan import Plan
 from ..config.change import ConfigChange
@@ -53,7 +53,9 @@ class GuestIntent(Generic[AnyDesired]):
     change: ConfigChange
     after: Mapping[str, str]
     growth: QuotaGrowth | None = None  # by how much it grows, if its tenant has a quota
-    choice: Choice | None = field(default=None, kw_only=True)  # its future node, and the reasons
+    choice: NodeChoice | None = field(
+        default=None, kw_only=True
+    )  # its future node, and the reasons
 
     @property
     def node(self) -> str:
@@ -120,18 +122,18 @@ class GuestIntent(Generic[AnyDesired]):
         """Return the room that the guest needs on its node beyond its room in the listing."""
         return Capacity(self.node, self._memory if self.needs_memory else 0, room)
 
-    def needs_room(self, room: Mapping[str, int]) -> Needs:
+    def needs_room(self, room: Mapping[str, int]) -> PlacementNeeds:
         """Return the room that the node must have."""
         before = self.actual.kind.figures_of(self.actual.target).memory
         grows = self.actual.running and self._memory > before
         running = self._memory if self.needs_memory or grows else 0
-        return Needs(running_memory=running, room=room, label=self.actual.label)
+        return PlacementNeeds(running_memory=running, room=room, label=self.actual.label)
 
     @property
     def _memory(self) -> int:
         return self.actual.kind.figures_of(self.after).memory
 
-    def at(self: AnyIntent, choice: Choice) -> AnyIntent:
+    def at(self: AnyIntent, choice: NodeChoice) -> AnyIntent:
         """Return the intent with the node that was chosen."""
         return replace(self, desired=self.desired.with_guest(node=choice.node), choice=choice)
 

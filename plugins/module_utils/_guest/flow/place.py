@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import choose_with_bridges
-from ..._cluster.placement import Choice, Needs
+from ..._cluster.placement import NodeChoice, PlacementNeeds
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.storages.allocation import with_allocations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 def choose_place(
-    reads: GuestReads, blueprint: GuestBlueprint[Any], needs: Needs, cluster: ClusterState
-) -> Choice:
+    reads: GuestReads, blueprint: GuestBlueprint[Any], needs: PlacementNeeds, cluster: ClusterState
+) -> NodeChoice:
     """Return the node of a new guest: the node that the task names, or a chosen node."""
     connection = reads.client.connection
     choice = fixed_place(blueprint, cluster, connection)
@@ -53,10 +53,10 @@ def choose_place(
 def with_nearest_copy(
     reads: GuestReads,
     blueprint: AnyBlueprint,
-    choice: Choice,
+    choice: NodeChoice,
     cluster: ClusterState,
     blueprint_from: Callable[[Actual], AnyBlueprint],
-) -> tuple[AnyBlueprint, Choice]:
+) -> tuple[AnyBlueprint, NodeChoice]:
     """Return the guest as a clone of the copy of its template that the chosen node uses.
 
     `blueprint_from` makes it a clone of another copy. The reasons of the choice name the copy.
@@ -69,7 +69,7 @@ def with_nearest_copy(
         blueprint = blueprint_from(copy)
         choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
     reasons = first.reasons if first.node == choice.node else choice.reasons
-    return blueprint, Choice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
+    return blueprint, NodeChoice(choice.node, first.refused, (*reasons, why_copy(copy, copies)))
 
 
 def usage_for(
@@ -106,7 +106,7 @@ def confirm(
 
 def _choose_again(
     reads: GuestReads, placed: PlacedBlueprint[AnyBlueprint], cluster: ClusterState
-) -> Choice:
+) -> NodeChoice:
     """Return the node of a new guest from a newer cluster state: the same node if it still fits."""
     content = placed.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, placed.needs.room, content)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..._api.settings import Connection
-from ..._cluster.placement import Choice, Needs, require_node, require_room, why_not
+from ..._cluster.placement import NodeChoice, PlacementNeeds, require_node, require_room, why_not
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.rules import PlacementRules
 from ..._cluster.site import require_own_node
@@ -100,11 +100,13 @@ class GuestBlueprint(Generic[AnyOrigin]):
         copied = origin.archived is not None or (origin.template is not None and origin.full)
         return new_bytes(kind, origin.config, self.config, sizes, copied=copied)
 
-    def needs(self, sizes: Mapping[str, int]) -> Needs:
+    def needs(self, sizes: Mapping[str, int]) -> PlacementNeeds:
         """Return the needs of the guest on its node."""
         raise NotImplementedError
 
-    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+    def needs_on(
+        self, node: str, sizes: Mapping[str, int], shared: frozenset[str]
+    ) -> PlacementNeeds:
         """Return the same for a node; a linked clone becomes a full copy on another node."""
         raise NotImplementedError
 
@@ -114,8 +116,8 @@ class PlacedBlueprint(Generic[AnyBlueprint]):
     """A new guest whose node was chosen, after every check that needs no write."""
 
     blueprint: AnyBlueprint
-    choice: Choice
-    needs: Needs
+    choice: NodeChoice
+    needs: PlacementNeeds
     images: Mapping[str, int]  # bytes of the images that its disks import, by slot
     change: ConfigChange  # with the sizes of the images
     shared: frozenset[str]  # storages that all nodes share
@@ -198,10 +200,10 @@ def with_vmid(
 
 def fixed_place(
     blueprint: GuestBlueprint[Any], cluster: ClusterState, connection: Connection
-) -> Choice | None:
+) -> NodeChoice | None:
     """Return the node that the task or the connection names, None if one must be chosen."""
     if blueprint.desired.guest.node:
-        return Choice(blueprint.desired.guest.node, reasons=("node names it",))
+        return NodeChoice(blueprint.desired.guest.node, reasons=("node names it",))
     default = connection.node
     if not default or blueprint.nodes is not None:
         return None
@@ -209,7 +211,7 @@ def fixed_place(
     require_own_node(connection, default)
     if blueprint.desired.guest.rules.given:
         return None
-    return Choice(default, reasons=("it is the default node of the connection",))
+    return NodeChoice(default, reasons=("it is the default node of the connection",))
 
 
 def rules_of(blueprint: GuestBlueprint[Any], connection: Connection) -> PlacementRules:
@@ -260,7 +262,7 @@ def stays(placed: PlacedBlueprint[Any], cluster: ClusterState) -> bool:
 
 def placed_again(
     placed: PlacedBlueprint[AnyBlueprint],
-    choice: Choice,
+    choice: NodeChoice,
     usage: TenantUsage | None,
     cluster: ClusterState,
 ) -> PlacedBlueprint[AnyBlueprint]:

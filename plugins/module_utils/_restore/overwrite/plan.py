@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._cluster.placement import Needs, require_room, require_storage
+from ..._cluster.placement import PlacementNeeds, require_room, require_storage
 from ..._cluster.restoring import is_bare
 from ..._cluster.rules import PlacementRules
 from ..._cluster.state import ClusterState
@@ -325,7 +325,7 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
         if slot in restored.target and storage in room:
             room[storage] -= read_size(drive.get("size")) or 0
     needed = {storage: size for storage, size in room.items() if size > 0}
-    needs = Needs(room=needed, label=actual.label)
+    needs = PlacementNeeds(room=needed, label=actual.label)
     require_room(cluster, actual.node, needs, PlacementRules(), actual.label)
 
 

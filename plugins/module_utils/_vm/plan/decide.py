@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._api.settings import Connection
-from ..._cluster.placement import Choice, Needs, require_node, require_room
+from ..._cluster.placement import NodeChoice, PlacementNeeds, require_node, require_room
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.site import require_own_bridges, require_own_storages
 from ..._cluster.state import ClusterState
@@ -57,7 +57,7 @@ from .update import VM_PLANNER, plan_change
 
 def needs_of(
     desired: DesiredVm, config: Mapping[str, str], change: ConfigChange, *, vmid: int | None = None
-) -> Needs:
+) -> PlacementNeeds:
     """Return the needs of a VM with this configuration on its node."""
     storages: dict[str, str] = {}
     for slot, drive in drives(config).items():
@@ -75,7 +75,7 @@ def needs_of(
     if desired.guest.state == "started":
         cpus = cpus_of(config)
         running_memory = memory
-    return Needs(
+    return PlacementNeeds(
         storages=storages,
         memory=memory,
         cores=cores_of(config),
@@ -109,11 +109,13 @@ class VmBlueprint(GuestBlueprint[VmOrigin]):
         """Return the figures of the VM for a quota."""
         return figures_of(self.config, sizes, template=self.desired.guest.state == "template")
 
-    def needs(self, sizes: Mapping[str, int]) -> Needs:
+    def needs(self, sizes: Mapping[str, int]) -> PlacementNeeds:
         needs = needs_of(self.desired, self.config, self.change)
         return replace(needs, only=self.origin.nodes, room=self.room(sizes))
 
-    def needs_on(self, node: str, sizes: Mapping[str, int], shared: frozenset[str]) -> Needs:
+    def needs_on(
+        self, node: str, sizes: Mapping[str, int], shared: frozenset[str]
+    ) -> PlacementNeeds:
         needs, template = self.needs(sizes), self.origin.template
         if template is None or template.node == node or self.origin.full:
             return needs
@@ -173,7 +175,7 @@ def require_usable(
 
 
 def placed(
-    blueprint: VmBlueprint, choice: Choice, facts: VmFacts, connection: Connection
+    blueprint: VmBlueprint, choice: NodeChoice, facts: VmFacts, connection: Connection
 ) -> PlacedBlueprint[VmBlueprint]:
     """Return the VM on its node. Raises FleetError for each refusal."""
     desired, node, cluster = blueprint.desired, choice.node, facts.cluster

@@ -12,7 +12,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.lookup import (
     require_own_guest,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
-    Needs,
+    PlacementNeeds,
     choose_node,
     require_node,
     require_storage,
@@ -204,17 +204,17 @@ def test_the_node_with_the_smallest_share_given_away_is_chosen() -> None:
         vm(1, "x", node="a", memory=8),
         vm(2, "y", node="b", memory=1),
     )
-    assert choose_node(seen, Needs()).node == "b"
+    assert choose_node(seen, PlacementNeeds()).node == "b"
     assert (
-        "13%" in choose_node(seen, Needs()).refused["a"]
-        or "12%" in choose_node(seen, Needs()).refused["a"]
+        "13%" in choose_node(seen, PlacementNeeds()).refused["a"]
+        or "12%" in choose_node(seen, PlacementNeeds()).refused["a"]
     )
-    assert choose_node(seen, Needs(memory=16 * GIB)).node == "a"
+    assert choose_node(seen, PlacementNeeds(memory=16 * GIB)).node == "a"
 
 
 def test_every_refused_node_has_its_reason() -> None:
     with pytest.raises(NodeUnhealthy) as failure:
-        choose_node(picture(*ROWS), Needs(storages={"local": "images"}))
+        choose_node(picture(*ROWS), PlacementNeeds(storages={"local": "images"}))
     assert failure.value.details["nodes"] == {
         "pve1": "storage local does not take images",
         "pve2": "storage local is not there",

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import (
-    Choice,
-    Needs,
+    NodeChoice,
+    PlacementNeeds,
     choose_node,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.rules import (
@@ -143,7 +143,7 @@ OPTIONS = st.fixed_dictionaries(
     },
 )
 NEEDS = st.builds(
-    Needs,
+    PlacementNeeds,
     storages=st.sampled_from([{}, {"disks": "images"}]),
     only=maybe(st.frozensets(st.sampled_from(NAMES))),
     memory=st.integers(0, 8).map(lambda size: size * GIB),
@@ -164,7 +164,7 @@ class Oracle:
     """Which nodes a VM may go to, worked out from the rows in the plainest way."""
 
     def __init__(
-        self, rows: list[dict[str, Any]], needs: Needs, options: Mapping[str, Any]
+        self, rows: list[dict[str, Any]], needs: PlacementNeeds, options: Mapping[str, Any]
     ) -> None:
         self.rows, self.needs, self.options = rows, needs, options
         self.nodes = {row["node"]: row for row in rows if row["type"] == "node"}
@@ -226,8 +226,8 @@ class Oracle:
 
 
 def outcome(
-    picture: ClusterState, needs: Needs, rules: PlacementRules, bridges: Any
-) -> Choice | FleetError:
+    picture: ClusterState, needs: PlacementNeeds, rules: PlacementRules, bridges: Any
+) -> NodeChoice | FleetError:
     try:
         return choose_node(picture, needs, rules, bridges)
     except FleetError as error:
@@ -250,7 +250,7 @@ def known_only(rows: list[dict[str, Any]], options: dict[str, Any]) -> dict[str,
 def test_no_constraint_is_ever_broken_and_every_refusal_explained(
     rows: list[dict[str, Any]],
     options: dict[str, Any],
-    needs: Needs,
+    needs: PlacementNeeds,
     bridges: dict[str, frozenset[str] | None],
     shuffle: random.Random,
 ) -> None:
@@ -265,7 +265,7 @@ def test_no_constraint_is_ever_broken_and_every_refusal_explained(
         if needs.bridges and not needs.bridges <= (there or frozenset())
     }
     allowed = {name for name in oracle.nodes if oracle.allows(name)}
-    if isinstance(result, Choice):
+    if isinstance(result, NodeChoice):
         assert result.node in allowed - lacking
         assert result.refused.keys() == oracle.nodes.keys() - {result.node}
         assert all(result.refused.values())
@@ -289,7 +289,7 @@ def test_no_constraint_is_ever_broken_and_every_refusal_explained(
     mixed = list(rows)
     shuffle.shuffle(mixed)
     again = outcome(cluster_state_of(mixed, {"qemu"}), needs, rules, bridges)
-    if isinstance(result, Choice):
+    if isinstance(result, NodeChoice):
         assert again == result
     else:
         assert str(again) == str(result)
@@ -310,7 +310,7 @@ def test_equal_nodes_are_filled_within_one_vm_of_even(
     rows = [node(name) for name in NAMES[:nodes]]
     rows += [vm(100 + index, NAMES[index % nodes]) for index in range(before * nodes)]
     options = {"strategy": strategy, "nodes": list(reversed(NAMES[:nodes])) if preferred else []}
-    needs = Needs(memory=2 * GIB, cores=2)
+    needs = PlacementNeeds(memory=2 * GIB, cores=2)
     for index in range(more):
         chosen = choose_node(cluster_state_of(rows, {"qemu"}), needs, read_rules(options)).node
         made: dict[str, Any] = vm(10000 + index, chosen)
@@ -332,16 +332,18 @@ def test_the_vm_itself_does_not_count(
     rules = read_rules(known_only(rows, options))
     without = [row for row in rows if row.get("vmid") != 10000 + index]
     turns = rules.strategy == "round_robin"  # whose turn it is depends on the newest VM
-    first = outcome(cluster_state_of(rows, {"qemu"}), Needs(vmid=10000 + index), rules, {})
-    second = outcome(cluster_state_of(without, {"qemu"}), Needs(), rules, {})
-    assert isinstance(first, Choice) is isinstance(second, Choice)
+    first = outcome(cluster_state_of(rows, {"qemu"}), PlacementNeeds(vmid=10000 + index), rules, {})
+    second = outcome(cluster_state_of(without, {"qemu"}), PlacementNeeds(), rules, {})
+    assert isinstance(first, NodeChoice) is isinstance(second, NodeChoice)
     if not turns:
         assert str(first) == str(second)
 
 
-def choose(rows: list[dict[str, Any]], label: str = "", **options: Any) -> Choice:
+def choose(rows: list[dict[str, Any]], label: str = "", **options: Any) -> NodeChoice:
     return choose_node(
-        cluster_state_of(rows, {"qemu"}), Needs(memory=GIB, label=label), read_rules(options)
+        cluster_state_of(rows, {"qemu"}),
+        PlacementNeeds(memory=GIB, label=label),
+        read_rules(options),
     )
 
 
@@ -388,7 +390,7 @@ def test_affinity_names_who_is_meant() -> None:
     assert choose(rows, affinity=["we"]).node == "n2"  # a tag is matched whole
     full = choose(rows, affinity=["web"], affinity_policy="preferred", exclude=["n1"])
     assert full.node == "n2"
-    foreign = replace(Needs(), tenant_tag="tenant_globex")
+    foreign = replace(PlacementNeeds(), tenant_tag="tenant_globex")
     assert (
         choose_node(
             cluster_state_of(rows, {"qemu"}), foreign, read_rules({"affinity": ["web"]})
@@ -401,13 +403,15 @@ def test_what_is_not_visible_is_not_counted_as_room() -> None:
     rows = [{"type": "node", "node": "n1", "status": "online"}]
     for options in ({"min_free_memory": 1}, {"memory_overcommit": 1.0}, {"cpu_overcommit": 1.0}):
         with pytest.raises(NodeUnhealthy, match="Sys.Audit"):
-            choose_node(cluster_state_of(rows, {"qemu"}), Needs(cores=1), read_rules(options))
+            choose_node(
+                cluster_state_of(rows, {"qemu"}), PlacementNeeds(cores=1), read_rules(options)
+            )
 
 
 def test_a_node_that_the_cluster_does_not_have() -> None:
     for rules in (read_rules({"nodes": ["n9"]}), read_rules({"exclude": ["n9"]})):
         with pytest.raises(ConfigurationError, match="n9.*n1"):
-            choose_node(cluster_state_of([node("n1")], {"qemu"}), Needs(), rules)
+            choose_node(cluster_state_of([node("n1")], {"qemu"}), PlacementNeeds(), rules)
 
 
 @pytest.mark.parametrize(

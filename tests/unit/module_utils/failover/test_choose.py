@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._failover.choose import (
-    Choice,
+    GuestSelection,
     choose,
     in_groups,
     newest_archives,
@@ -33,7 +33,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.start_order impor
 from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import KEPT_NOTES, Chosen
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import Owner
 
-EVERY = Choice(Owner(None, "tenant_"), frozenset(), frozenset(), 0.0)
+EVERY = GuestSelection(Owner(None, "tenant_"), frozenset(), frozenset(), 0.0)
 
 
 def archive(vmid: int, time: int, **more: Any) -> Archive:
@@ -68,7 +68,7 @@ def test_the_newest_archive_of_each_guest_is_chosen() -> None:
     ],
 )
 def test_guests_are_chosen_and_the_others_are_reported(
-    choice: Choice, chosen: list[str], skipped: list[int], problems: list[str]
+    choice: GuestSelection, chosen: list[str], skipped: list[int], problems: list[str]
 ) -> None:
     copy = guest(105, "drill-101-aa-web", ";".join(copy_tags("acme")))
     found = [

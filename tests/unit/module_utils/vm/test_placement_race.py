@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import Needs
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.placement import PlacementNeeds
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.view import ClusterView
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict, TaskFailed
 from ansible_collections.pve.fleet.plugins.module_utils._guest.create.placement_race import (
@@ -59,7 +59,7 @@ def look(
     rules = shared_rules(desired_vm(tags=["web"], placement={"anti_affinity": ["web"]}).guest)
     assert rules is not None
     view = ClusterView(there.client(), {"qemu"})
-    rule = PlacementRule(view, VM, rules, Needs(vmid=105), "n1", "New VM", known)
+    rule = PlacementRule(view, VM, rules, PlacementNeeds(vmid=105), "n1", "New VM", known)
     conflict: Conflict | None = None
     try:
         resolve_race(view.client.clock, rule, remove or (lambda: gone.append(105)))
