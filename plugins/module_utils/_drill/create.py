@@ -20,7 +20,7 @@ from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.settings import GuestRequest
 from .._kinds.words import CONTAINER, VM
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import find_chosen
 from .._restore.run import restore_new
@@ -65,7 +65,7 @@ class CopyResult:
     """The result for one guest."""
 
     order: CopyOrder
-    chosen: Chosen | None = None
+    chosen: ChosenArchive | None = None
     guest: dict[str, Any] = field(default_factory=dict)
     plan: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class CopyResult:
         return row
 
 
-def find_archive(context: DrillContext, order: CopyOrder) -> Chosen:
+def find_archive(context: DrillContext, order: CopyOrder) -> ChosenArchive:
     """Return the archive of a guest. Raises FleetError if it belongs to another guest, or if a copy
     would not be isolated.
     """
@@ -146,7 +146,7 @@ def create_copy(context: DrillContext, order: CopyOrder, *, check_mode: bool) ->
 
 
 def restore_copy(
-    context: DrillContext, result: CopyResult, chosen: Chosen, check_mode: bool
+    context: DrillContext, result: CopyResult, chosen: ChosenArchive, check_mode: bool
 ) -> None:
     """Restore the isolated copy of a guest. Raises Conflict if it exists."""
     desired = restore_of(context.options, chosen, context.prefix, context.run, context.now)
@@ -163,7 +163,7 @@ def restore_copy(
 def restore_into(
     context: DrillContext,
     result: CopyResult,
-    chosen: Chosen,
+    chosen: ChosenArchive,
     desired: DesiredRestore,
     *,
     check_mode: bool,
@@ -176,7 +176,7 @@ def restore_into(
     return restored.values["placement"] is not None
 
 
-def prove(context: DrillContext, result: CopyResult, chosen: Chosen) -> None:
+def prove(context: DrillContext, result: CopyResult, chosen: ChosenArchive) -> None:
     """Wait until the copy is up, and measure the durations. Raises FleetError."""
     client, kind = context.client, chosen.kind
     vmid, node = int(result.guest["vmid"]), str(result.guest["node"])

@@ -14,7 +14,7 @@ from .._cluster.drill.copies import OWNER_PREFIX, copy_name, copy_notes, copy_ta
 from .._cluster.tenant import parse_tags, tenant_of
 from .._guest.kind import Kind
 from .._kinds.words import CONTAINER, VM
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore, read_desired
 from .desired import CopyOptions
 
@@ -42,7 +42,7 @@ def find_obstacle(kind: Kind, config: Mapping[str, str]) -> str:
 
 
 def restore_of(
-    options: CopyOptions, chosen: Chosen, prefix: str, run: str, now: float
+    options: CopyOptions, chosen: ChosenArchive, prefix: str, run: str, now: float
 ) -> DesiredRestore:
     """Return the restore that makes the copy of a guest and starts it."""
     tenant, _why = tenant_of(parse_tags(chosen.config.get("tags")), prefix)
@@ -93,7 +93,7 @@ def _nics(config: Mapping[str, str], network: str | None) -> list[dict[str, Any]
     return nics
 
 
-def _used_map(options: CopyOptions, chosen: Chosen) -> dict[str, str]:
+def _used_map(options: CopyOptions, chosen: ChosenArchive) -> dict[str, str]:
     """Return the entries of the storage map for the storages of this archive."""
     used = set(chosen.kind.storages_in(chosen.config))
     return {source: target for source, target in options.storage_map.items() if source in used}

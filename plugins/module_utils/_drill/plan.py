@@ -16,7 +16,7 @@ from .._core.errors import Conflict, FleetError, NodeUnhealthy, QuotaExceeded
 from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
 from .._guest.flow.flow import GuestPlan
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore
 from .._restore.run import context_of
 from .record import GuestKey, Proof
@@ -31,7 +31,7 @@ _NO_ROOM = (QuotaExceeded, NodeUnhealthy)
 class Copying:
     """A guest to restore: its archive, and the restore that makes the copy."""
 
-    chosen: Chosen
+    chosen: ChosenArchive
     restore: DesiredRestore
 
 

@@ -23,7 +23,7 @@ from .._core.errors import Conflict, FleetError
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
-from .._restore.choose import Chosen, choose
+from .._restore.choose import ChosenArchive, choose
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import with_config
 from .._snapshot.select import Owner, owner_of
@@ -140,7 +140,7 @@ def _newest(row: VmRow) -> DesiredRestore:
     return read_desired({**named, "tenant_prefix": "tenant_"})
 
 
-def _not_isolated(chosen: Chosen, obstacle: str) -> Conflict:
+def _not_isolated(chosen: ChosenArchive, obstacle: str) -> Conflict:
     """Return the error for a guest whose copy would use a resource of its node (pure)."""
     return Conflict(
         attempted=f"{chosen.kind.noun} {chosen.archive.vmid} was not copied",

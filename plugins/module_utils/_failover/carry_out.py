@@ -18,19 +18,19 @@ from .._core.parallel import side_by_side
 from .._drill.create import CopyResult, DrillContext, prove, restore_copy, restore_into
 from .._drill.desired import CopyOrder
 from .._guest.flow.apply import apply_plan, with_view
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .._restore.run import remove_orphans
 from .choose import in_groups
 from .desired import DesiredFailover
-from .guest import Restoring
-from .plan import KEEP, START, FailoverPlan, PlannedGuest
+from .guest import RestoredGuest
+from .plan import KEEP, START, FailoverPlan, PlannedRecovery
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
 @dataclass(frozen=True)
-class Failover:
+class FailoverContext:
     """The values for all guests of a run. `find_running` checks again for reasons why guests must
     not be started here. `orphans` are the empty VMs of failed restores.
     """
@@ -38,7 +38,7 @@ class Failover:
     desired: DesiredFailover
     orphans: Sequence[VmRow]
     context: DrillContext
-    find_running: Callable[[Sequence[Chosen]], list[str]]
+    find_running: Callable[[Sequence[ChosenArchive]], list[str]]
 
     @property
     def client(self) -> Client:
@@ -50,7 +50,7 @@ class Failover:
 class FailoverResult:
     """The result of each guest in start order, and the finished steps."""
 
-    guests: list[tuple[PlannedGuest, CopyResult]] = field(default_factory=list)
+    guests: list[tuple[PlannedRecovery, CopyResult]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
 
 
@@ -75,13 +75,13 @@ def context_of(
     )
 
 
-def empty_result(one: PlannedGuest) -> CopyResult:
+def empty_result(one: PlannedRecovery) -> CopyResult:
     """Return the result of a guest before its first step (pure)."""
     chosen = one.incoming.chosen
     return CopyResult(CopyOrder(one.incoming.vmid, chosen.archive.volume), chosen)
 
 
-def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
+def carry_out(failover: FailoverContext, plan: FailoverPlan) -> FailoverResult:
     """Execute the plan, and return the results. A failed guest does not stop the others."""
     result = FailoverResult()
     timeout = failover.desired.copies.timeout
@@ -99,7 +99,7 @@ def carry_out(failover: Failover, plan: FailoverPlan) -> FailoverResult:
     return result
 
 
-def _pause_after(group: Sequence[PlannedGuest]) -> int:
+def _pause_after(group: Sequence[PlannedRecovery]) -> int:
     """Return the seconds to wait after a group: the longest C(up) of the guests that were started
     (pve-manager: PVE/API2/Nodes.pm, startall).
     """
@@ -107,11 +107,11 @@ def _pause_after(group: Sequence[PlannedGuest]) -> int:
     return max(waits, default=0)
 
 
-def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyResult]:
+def _bring_up(failover: FailoverContext, group: Sequence[PlannedRecovery]) -> list[CopyResult]:
     """Read the other site again, bring a group up, and return the result of each guest."""
     running = _running_elsewhere(failover, group)
 
-    def bring_up(one: PlannedGuest) -> CopyResult:
+    def bring_up(one: PlannedRecovery) -> CopyResult:
         result = empty_result(one)
         try:
             if running:
@@ -125,7 +125,7 @@ def _bring_up(failover: Failover, group: Sequence[PlannedGuest]) -> list[CopyRes
     return side_by_side(bring_up, group, failover.desired.parallel)
 
 
-def _running_elsewhere(failover: Failover, group: Sequence[PlannedGuest]) -> list[str]:
+def _running_elsewhere(failover: FailoverContext, group: Sequence[PlannedRecovery]) -> list[str]:
     """Return why the other site forbids the start of a group; it never forbids a rehearsal."""
     acting = [one.incoming.chosen for one in group if one.action != KEEP]
     if failover.desired.rehearsal or not acting:
@@ -133,7 +133,7 @@ def _running_elsewhere(failover: Failover, group: Sequence[PlannedGuest]) -> lis
     return failover.find_running(acting)
 
 
-def _runs_elsewhere(one: PlannedGuest, running: Sequence[str]) -> Conflict:
+def _runs_elsewhere(one: PlannedRecovery, running: Sequence[str]) -> Conflict:
     return Conflict(
         attempted=f"{one.incoming.label} was not brought up, nor was any guest of its start order",
         answer="; ".join(running),
@@ -142,7 +142,7 @@ def _runs_elsewhere(one: PlannedGuest, running: Sequence[str]) -> Conflict:
     )
 
 
-def _act(failover: Failover, one: PlannedGuest, result: CopyResult) -> None:
+def _act(failover: FailoverContext, one: PlannedRecovery, result: CopyResult) -> None:
     """Restore or start a guest, and wait until it is up. Raises FleetError."""
     context, incoming = failover.context, one.incoming
     result.guest = {"vmid": one.vmid, "node": one.node, "name": one.name}
@@ -153,7 +153,7 @@ def _act(failover: Failover, one: PlannedGuest, result: CopyResult) -> None:
         result.done = list(apply_plan(with_view(one.start, failover.client, view)).values["done"])
     elif failover.desired.rehearsal:
         restore_copy(context, result, incoming.chosen, False)
-    elif isinstance(incoming, Restoring):
+    elif isinstance(incoming, RestoredGuest):
         chosen = incoming.chosen
         restore_into(context, result, chosen, incoming.restore, check_mode=False)
     if incoming.starts:

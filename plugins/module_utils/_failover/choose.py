@@ -13,7 +13,7 @@ from .._backup.archive import Archive, newest_first
 from .._cluster.drill.copies import is_marked
 from .._cluster.tenant import owns, parse_tags, tenants_of
 from .._core.times import iso
-from .._restore.choose import Chosen, is_ordinary
+from .._restore.choose import ChosenArchive, is_ordinary
 from .._snapshot.select import Owner
 
 
@@ -35,8 +35,8 @@ class GuestSelection:
 class ChosenGuests:
     """The guests to bring up, and the guests left out with the reason."""
 
-    guests: list[Chosen] = field(default_factory=list)
-    skipped: list[tuple[Chosen, str]] = field(default_factory=list)
+    guests: list[ChosenArchive] = field(default_factory=list)
+    skipped: list[tuple[ChosenArchive, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -53,7 +53,7 @@ def newest_archives(archives: Iterable[Archive], choice: GuestSelection) -> list
     return [newest[vmid] for vmid in sorted(newest)]
 
 
-def choose(found: Iterable[Chosen], choice: GuestSelection) -> ChosenGuests:
+def choose(found: Iterable[ChosenArchive], choice: GuestSelection) -> ChosenGuests:
     """Return the guests to bring up. Problems are named guests without a usable archive, and names
     shared by two guests of a tenant.
     """
@@ -79,7 +79,7 @@ def choose(found: Iterable[Chosen], choice: GuestSelection) -> ChosenGuests:
     return result
 
 
-def _reason_to_skip(one: Chosen, choice: GuestSelection) -> str:
+def _reason_to_skip(one: ChosenArchive, choice: GuestSelection) -> str:
     if is_marked(tags_of(one)):
         return "it is a copy of a drill"
     if keys_of(one) & choice.excluded:
@@ -91,9 +91,9 @@ def _reason_to_skip(one: Chosen, choice: GuestSelection) -> str:
     return ""
 
 
-def _namesakes(guests: Sequence[Chosen], prefix: str) -> list[str]:
+def _namesakes(guests: Sequence[ChosenArchive], prefix: str) -> list[str]:
     """Return a sentence about each guest that has the name of another guest of its tenant."""
-    known: dict[tuple[tuple[str, ...], str], Chosen] = {}
+    known: dict[tuple[tuple[str, ...], str], ChosenArchive] = {}
     problems: list[str] = []
     for one in guests:
         key = (tenants_of(tags_of(one), prefix), one.name)
@@ -103,17 +103,17 @@ def _namesakes(guests: Sequence[Chosen], prefix: str) -> list[str]:
     return problems
 
 
-def keys_of(one: Chosen) -> set[str]:
+def keys_of(one: ChosenArchive) -> set[str]:
     """Return the words by which a task can name a guest: its VMID and its name."""
     return {str(one.archive.vmid), one.name}
 
 
-def tags_of(one: Chosen) -> tuple[str, ...]:
+def tags_of(one: ChosenArchive) -> tuple[str, ...]:
     """Return the tags of the guest in an archive."""
     return parse_tags(one.config.get("tags"))
 
 
-def label_of(one: Chosen) -> str:
+def label_of(one: ChosenArchive) -> str:
     """Return the label of a guest of the lost site in messages."""
     return f"{one.kind.noun} '{one.name}' ({one.archive.vmid})"
 

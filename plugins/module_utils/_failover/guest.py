@@ -15,7 +15,7 @@ from .._cluster.tenant import tenant_of
 from .._drill.isolate import find_obstacle
 from .._guest.marker import split_notes
 from .._guest.start_order import start_order
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore
 from .._restore.desired import read_desired as read_restore
 from .choose import label_of, tags_of
@@ -24,12 +24,12 @@ from .mapping import bridges_after, mapped_nameservers, mapped_nics
 
 
 @dataclass(frozen=True)
-class Incoming:
+class RecoveredGuest:
     """A guest that comes up. `starts` is true if the guest is started, and `wait` is the number of
     seconds to wait after its start.
     """
 
-    chosen: Chosen
+    chosen: ChosenArchive
     tenant: str | None
     order: int
     wait: int
@@ -47,13 +47,13 @@ class Incoming:
 
 
 @dataclass(frozen=True)
-class Restoring(Incoming):
+class RestoredGuest(RecoveredGuest):
     """A guest that comes up from an archive."""
 
     restore: DesiredRestore
 
 
-AnyIncoming = TypeVar("AnyIncoming", bound=Incoming)
+AnyIncoming = TypeVar("AnyIncoming", bound=RecoveredGuest)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class SiteNames:
 
 
 def incoming_of(
-    desired: DesiredFailover, chosen: Chosen, pools: Mapping[str, str]
-) -> tuple[Restoring, list[str]]:
+    desired: DesiredFailover, chosen: ChosenArchive, pools: Mapping[str, str]
+) -> tuple[RestoredGuest, list[str]]:
     """Return a guest with its restore, and the problems in its configuration.
 
     `pools` are the pools of tenants at this site.
@@ -87,11 +87,11 @@ def incoming_of(
     order, wait = start_order(chosen.config)
     own = {"nics": nics, "pool": pool, **nameserver_options(desired, chosen)}
     restore = _restore_of(desired, chosen, tenant, own)
-    incoming = Restoring(chosen, tenant, order, wait, starts(desired, chosen), restore)
+    incoming = RestoredGuest(chosen, tenant, order, wait, starts(desired, chosen), restore)
     return incoming, [f"{incoming.label}: {problem}" for problem in problems]
 
 
-def find_missing(desired: DesiredFailover, chosen: Chosen, place: SiteNames) -> list[str]:
+def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNames) -> list[str]:
     """Return a sentence about each storage and bridge that a guest needs and this site lacks."""
     copies, kind, problems = desired.copies, chosen.kind, []
     for home in sorted(homes_of(chosen)):
@@ -104,7 +104,7 @@ def find_missing(desired: DesiredFailover, chosen: Chosen, place: SiteNames) -> 
     return [f"{label_of(chosen)}: {problem}" for problem in problems]
 
 
-def homes_of(chosen: Chosen) -> set[str]:
+def homes_of(chosen: ChosenArchive) -> set[str]:
     """Return the former storages of the guest's disks."""
     homes: set[str] = set()
     for slot, drive in chosen.kind.disks_in(chosen.config).items():
@@ -114,7 +114,7 @@ def homes_of(chosen: Chosen) -> set[str]:
     return homes
 
 
-def starts(desired: DesiredFailover, chosen: Chosen) -> bool:
+def starts(desired: DesiredFailover, chosen: ChosenArchive) -> bool:
     """Return whether the task starts a guest."""
     if desired.starts == ONBOOT:
         return str(chosen.config.get("onboot") or "0") == "1"
@@ -122,7 +122,7 @@ def starts(desired: DesiredFailover, chosen: Chosen) -> bool:
 
 
 def _restore_of(
-    desired: DesiredFailover, chosen: Chosen, tenant: str | None, own: Mapping[str, Any]
+    desired: DesiredFailover, chosen: ChosenArchive, tenant: str | None, own: Mapping[str, Any]
 ) -> DesiredRestore:
     copies = desired.copies
     notes, _marker = split_notes(chosen.config.get("description"))
@@ -153,7 +153,7 @@ def _restore_of(
     )
 
 
-def nameserver_options(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
+def nameserver_options(desired: DesiredFailover, chosen: ChosenArchive) -> dict[str, Any]:
     """Return the option that changes the name servers of a container or of cloud-init."""
     found = mapped_nameservers(chosen.config, desired.nics.addresses)
     if not found:
@@ -164,7 +164,7 @@ def nameserver_options(desired: DesiredFailover, chosen: Chosen) -> dict[str, An
     return {"cloud_init": {"nameservers": found}} if has_drive else {}
 
 
-def _numbered(desired: DesiredFailover, chosen: Chosen) -> dict[str, Any]:
+def _numbered(desired: DesiredFailover, chosen: ChosenArchive) -> dict[str, Any]:
     if desired.renumbers:
         return {"vmid_range": list(desired.copies.vmid_range)}
     return {"vmid": chosen.archive.vmid}

@@ -26,8 +26,8 @@ from .._spec.fleet import with_defaults
 from .._vm.kind import VM
 from .choose import ChosenGuests, choose, label_of
 from .desired import DesiredFailover
-from .guest import Incoming, Restoring, find_missing, in_start_order, incoming_of
-from .read import Site, read_present
+from .guest import RecoveredGuest, RestoredGuest, find_missing, in_start_order, incoming_of
+from .read import RecoverySite, read_present
 from .twins import OtherSite, find_twin_problems
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ _NAMED = 20  # problems that the message lists
 
 
 @dataclass(frozen=True)
-class PlannedGuest:
+class PlannedRecovery:
     """A guest with its action, its place at this site, and the summaries of its steps. `start` is
     the plan that starts a guest that an earlier run restored.
     """
 
-    incoming: Incoming
+    incoming: RecoveredGuest
     action: str
     vmid: int
     node: str
@@ -56,7 +56,7 @@ class PlannedGuest:
 class FailoverPlan:
     """The guests in start order, the choice of guests, and the summaries of all steps."""
 
-    guests: tuple[PlannedGuest, ...]
+    guests: tuple[PlannedRecovery, ...]
     chosen: ChosenGuests
     steps: tuple[str, ...]
 
@@ -64,7 +64,7 @@ class FailoverPlan:
 def plan_failover(
     client: Client,
     desired: DesiredFailover,
-    site: Site,
+    site: RecoverySite,
     other: OtherSite | None,
     *,
     check_mode: bool,
@@ -81,7 +81,7 @@ def plan_failover(
         problems += find_twin_problems(other, chosen.guests, prefix, lost=lost)
     reader = CachingReader.around(client)
     view = _view(reader, site)
-    guests: list[PlannedGuest] = []
+    guests: list[PlannedRecovery] = []
     known, odd = _incoming(desired, site, chosen)
     problems += odd
     for incoming, own in known:
@@ -96,18 +96,18 @@ def plan_failover(
     return FailoverPlan(tuple(guests), chosen, tuple(steps))
 
 
-def _view(client: Client, site: Site) -> PlanningView:
+def _view(client: Client, site: RecoverySite) -> PlanningView:
     return PlanningView(client, without_orphans(site.cluster, site.orphans))
 
 
 def _incoming(
-    desired: DesiredFailover, site: Site, chosen: ChosenGuests
-) -> tuple[list[tuple[Restoring, list[str]]], list[str]]:
+    desired: DesiredFailover, site: RecoverySite, chosen: ChosenGuests
+) -> tuple[list[tuple[RestoredGuest, list[str]]], list[str]]:
     """Return the guests in start order, each with the problems of its configuration, and problems
     of guests that modules vm and container cannot describe, such as guests without a name (pure).
     """
     problems: dict[int, list[str]] = {}
-    guests: list[Restoring] = []
+    guests: list[RestoredGuest] = []
     odd: list[str] = []
     for one in chosen.guests:
         try:
@@ -124,11 +124,11 @@ def _plan_guest(
     client: Client,
     view: PlanningView,
     desired: DesiredFailover,
-    incoming: Restoring,
+    incoming: RestoredGuest,
     own: Sequence[str],
     *,
     check_mode: bool,
-) -> tuple[PlannedGuest | None, list[str]]:
+) -> tuple[PlannedRecovery | None, list[str]]:
     """Return the plan of a guest, or its problems."""
     cluster = view.of(incoming.chosen.kind.type).now()
     present, problems = read_present(client, cluster, incoming, renumbers=desired.renumbers)
@@ -145,11 +145,11 @@ def _with_action(
     client: Client,
     view: PlanningView,
     desired: DesiredFailover,
-    incoming: Restoring,
+    incoming: RestoredGuest,
     present: Actual | None,
     *,
     check_mode: bool,
-) -> PlannedGuest:
+) -> PlannedRecovery:
     """Return a guest with its action, and reserve its capacity in the view. Raises FleetError."""
     if present is not None and not has_creation_marker(present):
         return plan_present(view, desired, incoming, present, check_mode=check_mode)
@@ -159,11 +159,11 @@ def _with_action(
     if plan.actual is not None:
         place = (plan.actual.vmid, plan.actual.node)
     steps = tuple(plan.plan.summaries)
-    return PlannedGuest(incoming, RESTORE, *place, incoming.chosen.name, steps)
+    return PlannedRecovery(incoming, RESTORE, *place, incoming.chosen.name, steps)
 
 
 def _restore_plan(
-    client: Client, view: PlanningView, incoming: Restoring, *, check_mode: bool
+    client: Client, view: PlanningView, incoming: RestoredGuest, *, check_mode: bool
 ) -> GuestPlan[Any]:
     chosen, restore = incoming.chosen, incoming.restore
     flow, context = context_of(client, restore, chosen, restore.new_name, check_mode)
@@ -174,18 +174,18 @@ def _restore_plan(
 def plan_present(
     view: PlanningView,
     desired: DesiredFailover,
-    incoming: Incoming,
+    incoming: RecoveredGuest,
     present: Actual,
     changes: Mapping[str, Any] | None = None,
     *,
     check_mode: bool,
-) -> PlannedGuest:
+) -> PlannedRecovery:
     """Return the plan of a guest that an earlier run restored or moved. Its options are changed,
     and it is started if it must run. A running guest is not changed. Raises FleetError.
     """
     place = (present.vmid, present.node, present.name)
     if present.running or not (incoming.starts or changes):
-        return PlannedGuest(incoming, KEEP, *place)
+        return PlannedRecovery(incoming, KEEP, *place)
     of = list_of(present.kind.type)
     wanted = {
         "vmid": present.vmid,
@@ -200,21 +200,21 @@ def plan_present(
     context = of.context(seen.client, options.desired, options.settings, check_mode, seen)
     plan = of.flow.plan(of.prepared(context), seen.now())
     reserve(view, plan)
-    return PlannedGuest(incoming, START, *place, tuple(plan.plan.summaries), plan)
+    return PlannedRecovery(incoming, START, *place, tuple(plan.plan.summaries), plan)
 
 
 def _plan_copies(
-    client: Client, site: Site, desired: DesiredFailover, guests: Iterable[PlannedGuest]
-) -> tuple[list[PlannedGuest], list[str]]:
+    client: Client, site: RecoverySite, desired: DesiredFailover, guests: Iterable[PlannedRecovery]
+) -> tuple[list[PlannedRecovery], list[str]]:
     """Return the isolated copies of the guests, and the problems; all copies exist at once."""
     view = _view(client, site)
-    copies: list[PlannedGuest] = []
+    copies: list[PlannedRecovery] = []
     problems: list[str] = []
     now, prefix = client.clock.time(), desired.choice.owner.prefix
     for one in guests:
         incoming = one.incoming
         restore = restore_of(desired.copies, incoming.chosen, prefix, desired.run, now)
-        incoming = Restoring(
+        incoming = RestoredGuest(
             incoming.chosen, incoming.tenant, incoming.order, incoming.wait, True, restore
         )
         try:
@@ -223,7 +223,7 @@ def _plan_copies(
             problems.append(f"copy of {incoming.label}: {error.cause}")
             continue
         place = (copy.vmid, copy.node, restore.new_name)
-        copies.append(PlannedGuest(incoming, RESTORE, *place, copy.steps))
+        copies.append(PlannedRecovery(incoming, RESTORE, *place, copy.steps))
     return copies, problems
 
 

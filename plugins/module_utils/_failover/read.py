@@ -25,13 +25,13 @@ from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._guest.plan.archive import archived_vmid
 from .._kinds.registry import list_of
-from .._restore.choose import Chosen, require_usable
+from .._restore.choose import ChosenArchive, require_usable
 from .._restore.desired import read_desired as read_restore
 from .._restore.orphans import find_locked, find_orphans
 from .._restore.read import with_config
 from .choose import newest_archives
 from .desired import DesiredFailover
-from .guest import Restoring, SiteNames, source_of
+from .guest import RestoredGuest, SiteNames, source_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -40,7 +40,7 @@ _READERS = 8
 
 
 @dataclass(frozen=True)
-class Site:
+class RecoverySite:
     """This site. `found` are the archives of the task with their configurations, `problems` has a
     sentence about each archive that cannot be used.
 
@@ -50,7 +50,7 @@ class Site:
     """
 
     cluster: ClusterState
-    found: Sequence[Chosen]
+    found: Sequence[ChosenArchive]
     problems: Sequence[str]
     own_archives: tuple[Archive, ...]
     pools: Mapping[str, str]
@@ -59,7 +59,7 @@ class Site:
     locked: Sequence[str]
 
 
-def read_site(client: Client, desired: DesiredFailover) -> Site:
+def read_site(client: Client, desired: DesiredFailover) -> RecoverySite:
     """Return this site. Raises ConfigurationError if a storage of the task cannot be read.
 
     In addition to the requests of module backup_info, it sends one for the newest archive of each
@@ -71,15 +71,15 @@ def read_site(client: Client, desired: DesiredFailover) -> Site:
     reading.require_complete("No guest was restored", "Repair the storage, or name others")
     others = tuple(row for row in backup_storages(cluster) if row not in rows)
     own = read_archives(client, cluster, others).archives
-    found: list[Chosen] = []
+    found: list[ChosenArchive] = []
     problems: list[str] = []
     for one in _with_configs(client, desired, newest_archives(reading.archives, desired.choice)):
-        if isinstance(one, Chosen):
+        if isinstance(one, ChosenArchive):
             found.append(one)
         else:
             problems.append(one)
     owner = desired.choice.owner
-    return Site(
+    return RecoverySite(
         cluster=cluster,
         found=found,
         problems=problems,
@@ -93,10 +93,10 @@ def read_site(client: Client, desired: DesiredFailover) -> Site:
 
 def _with_configs(
     client: Client, desired: DesiredFailover, archives: Sequence[Archive]
-) -> list[Chosen | str]:
+) -> list[ChosenArchive | str]:
     """Return each archive with its configuration, or the reason why it cannot be used."""
 
-    def read(one: Archive) -> Chosen | str:
+    def read(one: Archive) -> ChosenArchive | str:
         wanted = {"archive": one.volume, "new_name": "guest", "keep": "none"}
         restore = read_restore({**wanted, "tenant_prefix": desired.choice.owner.prefix})
         try:
@@ -131,7 +131,7 @@ def _place(client: Client, cluster: ClusterState) -> SiteNames:
 
 
 def read_present(
-    client: Client, cluster: ClusterState, one: Restoring, *, renumbers: bool
+    client: Client, cluster: ClusterState, one: RestoredGuest, *, renumbers: bool
 ) -> tuple[Actual | None, list[str]]:
     """Return the guest that an earlier run restored, and the problems with guests in its place."""
     present: Actual | None = None
@@ -151,7 +151,7 @@ def read_present(
     return present, problems
 
 
-def _rows(cluster: ClusterState, one: Restoring, *, renumbers: bool) -> list[VmRow]:
+def _rows(cluster: ClusterState, one: RestoredGuest, *, renumbers: bool) -> list[VmRow]:
     """Return the guests at this site with the VMID of the guest, or with its name and tenant
     (pure). A VM that is being restored is left to the plan.
     """
@@ -165,7 +165,7 @@ def _rows(cluster: ClusterState, one: Restoring, *, renumbers: bool) -> list[VmR
     return sorted(found, key=lambda row: row.vmid)
 
 
-def find_conflict(one: Restoring, actual: Actual) -> str:
+def find_conflict(one: RestoredGuest, actual: Actual) -> str:
     """Return why an existing guest is not the restored guest, or an empty text (pure).
 
     A stopped guest from an older archive is a conflict too: it must not start with old data.

@@ -16,7 +16,7 @@ from .._drill.create import CopyResult, DrillContext
 from .._guest.start_order import LAST
 from .carry_out import FailoverResult, empty_result
 from .desired import DesiredFailover
-from .plan import KEEP, FailoverPlan, PlannedGuest
+from .plan import KEEP, FailoverPlan, PlannedRecovery
 
 PLANNED, UP, RESTORED, UNCHANGED, FAILED = "planned", "up", "restored", "unchanged", "failed"
 _COPY = {"copy_vmid": "new_vmid", "copy_name": "new_name"}
@@ -54,13 +54,13 @@ def report(
     return Result(bool(result.done), values, _diff(plan), failure=failure)
 
 
-def _row(one: PlannedGuest, result: CopyResult, context: DrillContext) -> dict[str, Any]:
+def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:
     row = {_COPY.get(key, key): value for key, value in result.shown(context).items()}
     order = one.incoming.order
     return {**row, "order": None if order == LAST else order}
 
 
-def _outcome(one: PlannedGuest, result: CopyResult) -> str:
+def _outcome(one: PlannedRecovery, result: CopyResult) -> str:
     if result.error is not None:
         return FAILED
     if one.action == KEEP:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
-from .._restore.choose import Chosen
-from .carry_out import Failover, carry_out, context_of
+from .._restore.choose import ChosenArchive
+from .carry_out import FailoverContext, carry_out, context_of
 from .desired import read_desired
 from .plan import plan_failover
 from .read import read_site
@@ -58,7 +58,7 @@ def _run(
     if desired.replicas is not None:
         return run_replicas(client, desired, desired.replicas, now, check_mode)
 
-    def find_running(guests: Sequence[Chosen]) -> list[str]:
+    def find_running(guests: Sequence[ChosenArchive]) -> list[str]:
         prefix, lost = desired.choice.owner.prefix, desired.lost
         return find_twin_problems(ask_other(), guests, prefix, lost=lost)
 
@@ -68,5 +68,5 @@ def _run(
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
         return preview(desired, plan, context)
-    result = carry_out(Failover(desired, site.orphans, context, find_running), plan)
+    result = carry_out(FailoverContext(desired, site.orphans, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)

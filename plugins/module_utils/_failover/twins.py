@@ -14,7 +14,7 @@ from .._backup.run_info import KINDS
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import have_same_tenants
 from .._core.errors import FleetError
-from .._restore.choose import Chosen
+from .._restore.choose import ChosenArchive
 from .choose import label_of, tags_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_other(client: Client, name: str) -> OtherSite:
 
 
 def find_twin_problems(
-    other: OtherSite | None, guests: Iterable[Chosen], prefix: str, *, lost: bool
+    other: OtherSite | None, guests: Iterable[ChosenArchive], prefix: str, *, lost: bool
 ) -> list[str]:
     """Return why guests must not be started here (pure).
 
@@ -73,7 +73,7 @@ def _unknown(other: OtherSite | None) -> str:
     return f"site {other.name} cannot be asked whether guests run there: {cause}"
 
 
-def _twins(cluster: ClusterState, one: Chosen, prefix: str) -> list[VmRow]:
+def _twins(cluster: ClusterState, one: ChosenArchive, prefix: str) -> list[VmRow]:
     """Return the guests with the VMID and kind of the guest, or with its name and tenant."""
     rows: Mapping[int, VmRow] = cluster.vms
     tags = tags_of(one)

@@ -26,7 +26,7 @@ _DAMAGED = "failed"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenArchive:
     """The archive of a restore with the configuration in it; `row` is its guest, if it exists."""
 
     archive: Archive

@@ -19,11 +19,11 @@ from .._kinds.registry import list_of
 from .._spec.container import container_spec
 from .._spec.fleet import with_defaults
 from .._spec.vm import vm_spec
-from .choose import Chosen
+from .choose import ChosenArchive
 from .desired import DesiredRestore
 
 
-def read_guest(desired: DesiredRestore, chosen: Chosen, name: str) -> Any:
+def read_guest(desired: DesiredRestore, chosen: ChosenArchive, name: str) -> Any:
     """Return the options of the guest, which gets this name. Raises ValidationFailed."""
     of = list_of(chosen.kind.type)
     options = of.read(_params(of.specs.whole, desired, chosen, name))
@@ -33,7 +33,7 @@ def read_guest(desired: DesiredRestore, chosen: Chosen, name: str) -> Any:
 
 
 def _params(
-    spec: dict[str, dict[str, Any]], desired: DesiredRestore, chosen: Chosen, name: str
+    spec: dict[str, dict[str, Any]], desired: DesiredRestore, chosen: ChosenArchive, name: str
 ) -> dict[str, Any]:
     """Return the options of the module of the guest's kind, with its defaults."""
     what = f"options of {chosen.kind.noun} '{name}' were refused"
@@ -43,7 +43,7 @@ def _params(
     return {**params, "task_timeout": desired.timeout}
 
 
-def _source(desired: DesiredRestore, chosen: Chosen) -> Source:
+def _source(desired: DesiredRestore, chosen: ChosenArchive) -> Source:
     volume = chosen.archive.volume
     return Source(volume=volume, live=desired.live, in_place=desired.completes)
 

@@ -19,7 +19,7 @@ from .._core.parallel import side_by_side
 from .._guest.flow.reads import read_archive
 from .._guest.plan.archive import require_listed
 from .._tasks.read import read_removals
-from .choose import Chosen, choose, choose_by_name, is_ordinary, require_usable
+from .choose import ChosenArchive, choose, choose_by_name, is_ordinary, require_usable
 from .desired import DesiredRestore
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read_all(client: Client, cluster: ClusterState, desired: DesiredRestore) -> 
 
 def find_chosen(
     client: Client, cluster: ClusterState, desired: DesiredRestore, archives: Sequence[Archive]
-) -> Chosen:
+) -> ChosenArchive:
     """Return the archive of the task with its configuration, and its guest if it exists."""
     if desired.volume is not None:
         return _of_volume(client, cluster, desired, archives)
@@ -61,7 +61,7 @@ def find_chosen(
 
 def _of_volume(
     client: Client, cluster: ClusterState, desired: DesiredRestore, archives: Iterable[Archive]
-) -> Chosen:
+) -> ChosenArchive:
     volume = str(desired.volume)
     same = [one for one in archives if one.volume == volume]
     require_listed(volume, [one.node for one in same], None)
@@ -77,7 +77,7 @@ def _of_guest(
     desired: DesiredRestore,
     row: VmRow,
     archives: Iterable[Archive],
-) -> Chosen:
+) -> ChosenArchive:
     """Return the chosen archive of a guest, ignoring archives of earlier guests with its VMID."""
     own = [one for one in archives if one.vmid == row.vmid]
     removals: Mapping[int, int] = {}
@@ -90,7 +90,7 @@ def _of_guest(
 
 def _of_removed(
     client: Client, cluster: ClusterState, desired: DesiredRestore, archives: Iterable[Archive]
-) -> Chosen:
+) -> ChosenArchive:
     """Return the archive of a guest that no longer exists, by the name in its configuration; one
     request for each VMID with archives but without a guest.
     """
@@ -108,13 +108,15 @@ def _of_removed(
     found = side_by_side(read, list(newest.values()), _READERS)
     archive, config = choose_by_name(desired, found)
     require_usable(desired, archive)
-    return Chosen(archive, config)
+    return ChosenArchive(archive, config)
 
 
-def with_config(client: Client, desired: DesiredRestore, one: Archive, row: VmRow | None) -> Chosen:
+def with_config(
+    client: Client, desired: DesiredRestore, one: Archive, row: VmRow | None
+) -> ChosenArchive:
     """Return an archive with its configuration. Raises FleetError if it cannot be used."""
     require_usable(desired, one)
-    return Chosen(one, read_archive(client, one.volume, one.node), row)
+    return ChosenArchive(one, read_archive(client, one.volume, one.node), row)
 
 
 def _find_guest(client: Client, cluster: ClusterState, desired: DesiredRestore) -> VmRow | None:

@@ -20,7 +20,7 @@ from .._kinds.words import CONTAINER
 from .._tasks.query import Query
 from .._tasks.read import read_removals, read_tasks
 from .._tasks.row import Task, newest_first
-from .choose import Chosen
+from .choose import ChosenArchive
 from .desired import DesiredRestore
 from .orphans import has_failed
 
@@ -31,7 +31,7 @@ _TASK = "vzrestore"
 
 
 def find_completion(
-    client: Client, cluster: ClusterState, desired: DesiredRestore, chosen: Chosen
+    client: Client, cluster: ClusterState, desired: DesiredRestore, chosen: ChosenArchive
 ) -> DesiredRestore | None:
     """Return the restore that completes a failed one: a new guest with the name, VMID and node of
     the container. Return None if the VMID is in use, or if no failed restore removed the container.
@@ -65,7 +65,9 @@ def failed_restore(restores: Sequence[Task], removals: Mapping[int, int]) -> Tas
     return None if removed >= newest[0].started else newest[0]
 
 
-def is_of_removed(desired: DesiredRestore, chosen: Chosen, removals: Mapping[int, int]) -> bool:
+def is_of_removed(
+    desired: DesiredRestore, chosen: ChosenArchive, removals: Mapping[int, int]
+) -> bool:
     """Return whether the archive is of the container and not of an earlier guest with its VMID; an
     archive that the task names is always accepted (pure).
     """
@@ -73,14 +75,14 @@ def is_of_removed(desired: DesiredRestore, chosen: Chosen, removals: Mapping[int
     return desired.volume is not None or chosen.archive.time > removed
 
 
-def completion_of(desired: DesiredRestore, chosen: Chosen, node: str) -> DesiredRestore:
+def completion_of(desired: DesiredRestore, chosen: ChosenArchive, node: str) -> DesiredRestore:
     """Return the restore of the container as a new guest with its VMID (pure)."""
     place = {"vmid": chosen.archive.vmid, "node": node}
     options = {**desired.options, **place}
     return replace(desired, new_name=chosen.name, confirm="", options=options, completes=True)
 
 
-def _require_confirmed(desired: DesiredRestore, chosen: Chosen) -> None:
+def _require_confirmed(desired: DesiredRestore, chosen: ChosenArchive) -> None:
     if desired.confirm == chosen.name:
         return
     raise ValidationFailed(

@@ -25,7 +25,7 @@ from .._guest.plan.archive import require_own_archive
 from .._kinds.registry import list_of
 from .._kinds.words import VM
 from .._resource.execute import after_writes
-from .choose import KINDS, Chosen
+from .choose import KINDS, ChosenArchive
 from .desired import DesiredRestore, read_desired
 from .guest import read_guest
 from .orphans import find_locked, find_orphans
@@ -64,7 +64,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 def restore_new(
     client: Client,
     desired: DesiredRestore,
-    chosen: Chosen,
+    chosen: ChosenArchive,
     archives: Sequence[Archive],
     check_mode: bool,
 ) -> Result:
@@ -92,14 +92,14 @@ def _with_guest(flow: AnyFlow, result: Result) -> Result:
     return replace(result, values={**result.values, "guest": result.values[flow.key]})
 
 
-def _described(client: Client, desired: DesiredRestore, chosen: Chosen) -> dict[str, Any]:
+def _described(client: Client, desired: DesiredRestore, chosen: ChosenArchive) -> dict[str, Any]:
     """Return the archive as the module reports it."""
     now, prefix = client.clock.time(), desired.owner.prefix
     return describe_archive(chosen.archive, chosen.row, now, prefix, notes=False)
 
 
 def context_of(
-    client: Client, desired: DesiredRestore, chosen: Chosen, name: str, check_mode: bool
+    client: Client, desired: DesiredRestore, chosen: ChosenArchive, name: str, check_mode: bool
 ) -> tuple[AnyFlow, Any]:
     """Return the flow of the guest's kind, and the context of the guest with this name."""
     of = list_of(chosen.kind.type)
@@ -109,7 +109,7 @@ def context_of(
     return of.flow, of.prepared(context)
 
 
-def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], AnyPlan]:
+def planner_of(flow: AnyFlow, chosen: ChosenArchive) -> Callable[[Any, ClusterState], AnyPlan]:
     """Return the function that plans the new guest from the state of the cluster."""
 
     def plan(context: Any, cluster: ClusterState) -> AnyPlan:
@@ -122,7 +122,7 @@ def planner_of(flow: AnyFlow, chosen: Chosen) -> Callable[[Any, ClusterState], A
     return plan
 
 
-def require_restored_from(actual: Actual, chosen: Chosen) -> None:
+def require_restored_from(actual: Actual, chosen: ChosenArchive) -> None:
     """Raise Conflict for an existing guest that was not restored from such an archive (pure)."""
     is_same = chosen.row is not None and actual.vmid == chosen.archive.vmid
     if not is_same and actual.marker.origin == chosen.archive.vmid:

@@ -22,7 +22,7 @@ from ..archive import Archive, archive_of, by_guest
 from ..read import CONTENT
 from ..select import label_of
 from .desired import DesiredBackup
-from .prune import NEW, REMOVE, Mark, mark_archives, offset_of
+from .prune import NEW, REMOVE, MarkedArchive, mark_archives, offset_of
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -34,7 +34,7 @@ _CLOCKS = 10
 
 
 @dataclass(frozen=True)
-class GuestPlan:
+class GuestBackupPlan:
     """The plan for a guest. `takes` is true if the guest is backed up. `known` are the volumes of
     its VMID on the storage. `marks` are the marks of its archives there, including the new one.
     """
@@ -42,7 +42,7 @@ class GuestPlan:
     row: VmRow
     takes: bool
     known: frozenset[str]
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[MarkedArchive, ...] = ()
 
     @property
     def removals(self) -> list[Archive]:
@@ -57,12 +57,12 @@ class GuestPlan:
 
 
 @dataclass
-class GuestOutcome:
+class BackupOutcome:
     """The result for one guest."""
 
     label: str
     row: VmRow | None = None
-    plan: GuestPlan | None = None
+    plan: GuestBackupPlan | None = None
     archive: Archive | None = None
     duration: int | None = None
     done: list[str] = field(default_factory=list)
@@ -86,7 +86,9 @@ class BackupContext:
     maximum: int = 0
 
 
-def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]) -> GuestPlan:
+def plan_guest(
+    context: BackupContext, row: VmRow, archives: Collection[Archive]
+) -> GuestBackupPlan:
     """Return the plan for a guest from the archives on the storage (pure)."""
     desired = context.desired
     own = by_guest(archives, [row], context.removals)[row.vmid]
@@ -96,11 +98,11 @@ def plan_guest(context: BackupContext, row: VmRow, archives: Collection[Archive]
     if not is_recent:
         known.append(_new_archive(desired, row, newest))
     volumes = frozenset(one.volume for one in archives if one.vmid == row.vmid)
-    return GuestPlan(row, not is_recent, volumes, tuple(_marks(context, row, known)))
+    return GuestBackupPlan(row, not is_recent, volumes, tuple(_marks(context, row, known)))
 
 
 def find_full(
-    context: BackupContext, plan: GuestPlan, archives: Collection[Archive]
+    context: BackupContext, plan: GuestBackupPlan, archives: Collection[Archive]
 ) -> FleetError | None:
     """Return an error if PVE would refuse another archive of the guest, or None (pure)."""
     row, storage = plan.row, context.desired.storage
@@ -134,7 +136,7 @@ def _new_archive(desired: DesiredBackup, row: VmRow, newest: int) -> Archive:
     )
 
 
-def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> list[Mark]:
+def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> list[MarkedArchive]:
     """Return the marks of the archives, or no marks without a retention.
 
     If an archive to remove may not belong to the task's tenant, it is kept, and the other archives
@@ -146,7 +148,7 @@ def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> l
     offset = context.offsets.get(row.node)
     if offset is None:
         offset = offset_of(archives)
-    rest, foreign = list(archives), list[Mark]()
+    rest, foreign = list(archives), list[MarkedArchive]()
     while True:
         marks = mark_archives(rest, keep, offset)
         refused: list[Archive] = []
@@ -154,7 +156,7 @@ def _marks(context: BackupContext, row: VmRow, archives: Sequence[Archive]) -> l
             if one.mark == REMOVE:
                 why = _foreign_reason(context, row, one.archive)
                 if why:
-                    foreign.append(Mark(one.archive, FOREIGN, why))
+                    foreign.append(MarkedArchive(one.archive, FOREIGN, why))
                     refused.append(one.archive)
         if not refused:
             return [*marks, *foreign]
@@ -193,9 +195,9 @@ def _value_of(config: str, name: str) -> str:
     return ""
 
 
-def execute(context: BackupContext, plan: GuestPlan) -> GuestOutcome:
+def execute(context: BackupContext, plan: GuestBackupPlan) -> BackupOutcome:
     """Back a guest up and remove old archives; the outcome has the error, if there is one."""
-    outcome = GuestOutcome(label_of(plan.row), plan.row, plan)
+    outcome = BackupOutcome(label_of(plan.row), plan.row, plan)
     try:
         row = _current(context, plan.row)
         if plan.takes:
@@ -207,7 +209,7 @@ def execute(context: BackupContext, plan: GuestPlan) -> GuestOutcome:
 
 
 def _take_where_it_is(
-    context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome
+    context: BackupContext, row: VmRow, plan: GuestBackupPlan, outcome: BackupOutcome
 ) -> VmRow:
     """Run the backup on the guest's node, following one move of the guest; return its new row.
 
@@ -256,7 +258,9 @@ def _require_listed(cluster: ClusterState, row: VmRow) -> VmRow:
     )
 
 
-def _take(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> bool:
+def _take(
+    context: BackupContext, row: VmRow, plan: GuestBackupPlan, outcome: BackupOutcome
+) -> bool:
     """Run the backup and find its archive; return False if the guest is on another node."""
     client, desired = context.client, context.desired
     attempted = f"Could not back up {label_of(row)}"
@@ -329,7 +333,9 @@ def _listed(context: BackupContext, row: VmRow) -> list[Archive]:
     return [archive_of(listed, volume) for volume in answer or ()]
 
 
-def _prune(context: BackupContext, row: VmRow, plan: GuestPlan, outcome: GuestOutcome) -> None:
+def _prune(
+    context: BackupContext, row: VmRow, plan: GuestBackupPlan, outcome: BackupOutcome
+) -> None:
     """Read the archives again, and remove each archive that the retention does not keep."""
     if context.desired.keep is None:
         return

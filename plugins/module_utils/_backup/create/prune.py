@@ -27,7 +27,7 @@ _SNAPSHOT = re.compile(r":backup/(?:vm|ct)/\d+/")
 
 
 @dataclass
-class Mark:
+class MarkedArchive:
     """An archive, its mark, and the rule that decided it."""
 
     archive: Archive
@@ -101,9 +101,9 @@ def offset_of(archives: Iterable[Archive]) -> float:
 
 def mark_archives(
     archives: Sequence[Archive], keep: Mapping[str, str], offset: float = 0.0
-) -> list[Mark]:
+) -> list[MarkedArchive]:
     """Return the marks of the archives of one guest on one storage, the newest first."""
-    marks = [Mark(one) for one in sorted(archives, key=lambda one: -one.time)]
+    marks = [MarkedArchive(one) for one in sorted(archives, key=lambda one: -one.time)]
     for one in marks:
         if one.archive.protected:
             one.mark, one.reason = PROTECTED, "the archive is protected"
@@ -125,7 +125,7 @@ def mark_archives(
     return marks
 
 
-def _apply(marks: Sequence[Mark], periods: Sequence[str], name: str, count: int) -> None:
+def _apply(marks: Sequence[MarkedArchive], periods: Sequence[str], name: str, count: int) -> None:
     """Keep the newest archive in each of the newest `count` periods without a kept archive."""
     if not count:
         return

@@ -25,7 +25,7 @@ from ..read import backup_storages, read_archives
 from ..run_info import KINDS
 from ..select import label_of, select
 from .desired import DesiredBackup, read_desired
-from .guest import BackupContext, GuestOutcome, execute, find_full, plan_guest
+from .guest import BackupContext, BackupOutcome, execute, find_full, plan_guest
 from .prune import needs_local_time
 
 if TYPE_CHECKING:
@@ -50,17 +50,17 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     held = Privileges(privileges or {})
     if _WITHOUT_RULE in held.on(f"/storage/{desired.storage}"):
         desired = replace(desired, data={**desired.data, "prune-backups": "keep-all=1"})
-    outcomes: list[GuestOutcome] = []
+    outcomes: list[BackupOutcome] = []
     rows: list[VmRow] = []
     for target in select(client, cluster, params, desired.owner):
         if target.row is None:
-            outcomes.append(GuestOutcome(f"guest '{target.label}'", error=target.error))
+            outcomes.append(BackupOutcome(f"guest '{target.label}'", error=target.error))
             continue
         error = _find_obstacle(target.row, cluster, desired, held)
         if error is None:
             rows.append(target.row)
         else:
-            outcomes.append(GuestOutcome(label_of(target.row), target.row, error=error))
+            outcomes.append(BackupOutcome(label_of(target.row), target.row, error=error))
     if rows:
         outcomes += _work(client, cluster, desired, storages, rows, check_mode)
     outcomes.sort(key=lambda one: one.row.vmid if one.row is not None else 0)
@@ -74,7 +74,7 @@ def _work(
     storages: Sequence[StorageRow],
     rows: Sequence[VmRow],
     check_mode: bool,
-) -> list[GuestOutcome]:
+) -> list[BackupOutcome]:
     """Return the outcomes of guests that can be backed up."""
     nodes = {row.node for row in rows}
     used = [row for row in storages if row.node in nodes]
@@ -89,12 +89,12 @@ def _work(
         maximum=_read_maximum(client, desired, rows[0].node),
     )
 
-    def work(row: VmRow) -> GuestOutcome:
+    def work(row: VmRow) -> BackupOutcome:
         on_node = [one for one in reading.archives if one.place in ("", row.node)]
         plan = plan_guest(context, row, on_node)
         full = find_full(context, plan, on_node)
         if check_mode or full is not None:
-            return GuestOutcome(label_of(row), row, plan, error=full)
+            return BackupOutcome(label_of(row), row, plan, error=full)
         return execute(context, plan)
 
     places = {row.node: row.place for row in used}
@@ -194,7 +194,7 @@ def _find_obstacle(
     return None
 
 
-def _report(desired: DesiredBackup, outcomes: Sequence[GuestOutcome], check_mode: bool) -> Result:
+def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mode: bool) -> Result:
     """Return the result of the module (pure)."""
     rows = [_describe(desired, one, check_mode) for one in outcomes]
     warnings: list[str] = []
@@ -219,7 +219,7 @@ def _report(desired: DesiredBackup, outcomes: Sequence[GuestOutcome], check_mode
     )
 
 
-def _describe(desired: DesiredBackup, one: GuestOutcome, check_mode: bool) -> dict[str, Any]:
+def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> dict[str, Any]:
     row, plan, archive = one.row, one.plan, one.archive
     steps = plan.summaries(desired.storage) if plan is not None else []
     described: dict[str, Any] = {

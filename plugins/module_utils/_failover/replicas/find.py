@@ -15,7 +15,7 @@ from ..._cluster.state import ClusterState
 from ..._core.errors import FleetError
 from ..._core.times import iso
 from ..._drill.isolate import find_obstacle
-from ..._restore.choose import KINDS, Chosen
+from ..._restore.choose import KINDS, ChosenArchive
 from .lines import FOLDERS, FoundConfig, Replicas
 from .mark import guest_of
 
@@ -41,7 +41,7 @@ class ReplicaFacts:
 class LostGuest:
     """A guest of a lost node with its replication job; `problem` is why it cannot come up."""
 
-    chosen: Chosen
+    chosen: ChosenArchive
     source: str
     target: str = ""
     job: str = ""
@@ -127,11 +127,13 @@ def _with_replica(
     return LostGuest(chosen, one.node, problem=problems[-1])
 
 
-def chosen_of(type: str, vmid: int, config: Mapping[str, str], job: str, synced: int) -> Chosen:
+def chosen_of(
+    type: str, vmid: int, config: Mapping[str, str], job: str, synced: int
+) -> ChosenArchive:
     """Return a guest with its replica in the form from which a failover chooses guests: an archive
     whose time is the time of the replica.
     """
-    return Chosen(Archive(f"replica {job}", "", "", "", "", type, vmid, synced, 0), config)
+    return ChosenArchive(Archive(f"replica {job}", "", "", "", "", type, vmid, synced, 0), config)
 
 
 def _times_of(

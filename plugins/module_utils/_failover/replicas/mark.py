@@ -27,7 +27,7 @@ _MARK = re.compile(r" ?\[pve\.fleet: failover of=([\w.-]+) synced=(\d+) nics=([0
 
 
 @dataclass(frozen=True)
-class Mark:
+class ReplicaMark:
     """The lost node of a guest, the time of the replica from which it comes up, and the fingerprint
     of its NICs after the tables are applied.
     """
@@ -43,13 +43,13 @@ def guest_of(job: Mapping[str, Any]) -> int:
     return int(vmid) if vmid.isdigit() else 0
 
 
-def mark_of(comment: object) -> Mark | None:
+def mark_of(comment: object) -> ReplicaMark | None:
     """Return the mark in the comment of a job, or None (pure)."""
     found = _MARK.search(str(comment or ""))
-    return None if found is None else Mark(found[1], int(found[2]), found[3])
+    return None if found is None else ReplicaMark(found[1], int(found[2]), found[3])
 
 
-def with_mark(comment: object, mark: Mark | None) -> str:
+def with_mark(comment: object, mark: ReplicaMark | None) -> str:
     """Return the comment of a job with this mark in place of any earlier one (pure)."""
     text = _MARK.sub("", str(comment or ""))
     if mark is None:
@@ -58,14 +58,14 @@ def with_mark(comment: object, mark: Mark | None) -> str:
     return f"{text} [pve.fleet: failover {values}]".lstrip()
 
 
-def write_mark(client: Client, job: str, comment: object, mark: Mark | None) -> list[str]:
+def write_mark(client: Client, job: str, comment: object, mark: ReplicaMark | None) -> list[str]:
     """Write or remove the mark of a job, and return the finished steps."""
     params = {"id": job, "comment": with_mark(comment, mark), "state": "present"}
     is_changed = run(_comments(), params, client).changed
     return [summary_of(job, mark)] if is_changed else []
 
 
-def summary_of(job: str, mark: Mark | None) -> str:
+def summary_of(job: str, mark: ReplicaMark | None) -> str:
     """Return the summary of the step that writes or removes a mark (pure)."""
     if mark is None:
         return f"Remove the mark of replication job {job}"

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..._core.errors import Conflict
 from ..._guest.kind import Kind
-from ..._restore.choose import Chosen
+from ..._restore.choose import ChosenArchive
 from ..desired import DesiredFailover
 from ..guest import nameserver_options
 from ..mapping import is_nic, mapped_nameservers, mapped_nics, nameservers_in, nic_options
@@ -37,7 +37,7 @@ class NicChange:
     after: str
 
 
-def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
+def change_of(desired: DesiredFailover, chosen: ChosenArchive) -> NicChange:
     """Return the change of the NICs. Raises Conflict for an address that is not in the table."""
     nics, problems = mapped_nics(chosen.kind, chosen.config, desired.nics)
     if problems:
@@ -60,7 +60,9 @@ def change_of(desired: DesiredFailover, chosen: Chosen) -> NicChange:
     return NicChange(options, tuple(words), _fingerprint(after))
 
 
-def remaining_options(desired: DesiredFailover, chosen: Chosen, expected: str) -> Mapping[str, Any]:
+def remaining_options(
+    desired: DesiredFailover, chosen: ChosenArchive, expected: str
+) -> Mapping[str, Any]:
     """Return the options that no earlier run has changed. `expected` is the fingerprint in the mark
     of the guest. Raises Conflict if its NICs or the tables have changed since the mark was written.
     """

@@ -26,16 +26,16 @@ from ..._guest.plan.capacity import Capacity
 from ..._guest.start_order import start_order
 from ..._ha.sids import KINDS as SID_KINDS
 from ..._kinds.registry import list_of
-from ..._restore.choose import Chosen
+from ..._restore.choose import ChosenArchive
 from ..._vm.kind import VM
 from ..choose import ChosenGuests, choose, tags_of
 from ..desired import DesiredFailover
-from ..guest import Incoming, homes_of, in_start_order, starts
+from ..guest import RecoveredGuest, homes_of, in_start_order, starts
 from ..mapping import bridges_after
-from ..plan import FailoverPlan, PlannedGuest, plan_present, require_none
+from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
 from .lines import Replicas
-from .mark import Mark, guest_of, mark_of, summary_of
+from .mark import ReplicaMark, guest_of, mark_of, summary_of
 from .nics import change_of, remaining_options
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ MOVE = "move"
 
 
 @dataclass(frozen=True)
-class Move:
+class ReplicaMove:
     """A guest whose configuration is moved, the mark of its job, and the changes of its NICs."""
 
     guest: LostGuest
-    mark: Mark
+    mark: ReplicaMark
     changes: tuple[str, ...]
 
 
@@ -60,7 +60,7 @@ class ReplicaPlan:
     """
 
     plan: FailoverPlan
-    moves: tuple[Move, ...]
+    moves: tuple[ReplicaMove, ...]
     jobs: Mapping[int, Mapping[str, Any]]
 
 
@@ -84,7 +84,7 @@ def plan_replicas(
     view, bridges = PlanningView(client, cluster), KnownBridges(client)
     round_ = _Round(desired, view, bridges, check_mode, marks)
     present = {actual.vmid: actual for _chosen, actual in moved}
-    planned: list[PlannedGuest] = []
+    planned: list[PlannedRecovery] = []
     for incoming in in_start_order([incoming_of(desired, one) for one in chosen.guests]):
         guest = lost.get(incoming.vmid)
         if guest is not None and guest.problem:
@@ -103,18 +103,18 @@ def plan_replicas(
     return ReplicaPlan(FailoverPlan(tuple(planned), chosen, tuple(steps)), moves, jobs)
 
 
-def incoming_of(desired: DesiredFailover, chosen: Chosen) -> Incoming:
+def incoming_of(desired: DesiredFailover, chosen: ChosenArchive) -> RecoveredGuest:
     """Return a guest with its place in the start order (pure)."""
     tenant, _why = tenant_of(tags_of(chosen), desired.choice.owner.prefix)
     order, wait = start_order(chosen.config)
-    return Incoming(chosen, tenant, order, wait, starts(desired, chosen))
+    return RecoveredGuest(chosen, tenant, order, wait, starts(desired, chosen))
 
 
 def _read_moved(
     client: Client, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
-) -> tuple[list[tuple[Chosen, Actual]], dict[int, Mapping[str, Any]]]:
+) -> tuple[list[tuple[ChosenArchive, Actual]], dict[int, Mapping[str, Any]]]:
     """Return the guests that were moved, and their jobs by VMID; up to two requests each."""
-    moved: list[tuple[Chosen, Actual]] = []
+    moved: list[tuple[ChosenArchive, Actual]] = []
     jobs: dict[int, Mapping[str, Any]] = {}
     for job in facts.jobs:
         mark, row = mark_of(job.get("comment")), cluster.guest(guest_of(job))
@@ -149,10 +149,10 @@ class _Round:
     view: PlanningView
     bridges: KnownBridges
     check_mode: bool
-    marks: Mapping[int, Mark | None]
-    moves: list[Move] = field(default_factory=list)
+    marks: Mapping[int, ReplicaMark | None]
+    moves: list[ReplicaMove] = field(default_factory=list)
 
-    def plan(self, incoming: Incoming, guest: LostGuest | Actual) -> PlannedGuest | str:
+    def plan(self, incoming: RecoveredGuest, guest: LostGuest | Actual) -> PlannedRecovery | str:
         """Return the plan of a guest, or the reason why it cannot come up."""
         try:
             if isinstance(guest, LostGuest):
@@ -163,7 +163,7 @@ class _Round:
                 return why_no_place(error, guest.target)
             return error.cause
 
-    def _start(self, incoming: Incoming, present: Actual) -> PlannedGuest:
+    def _start(self, incoming: RecoveredGuest, present: Actual) -> PlannedRecovery:
         """Return the plan of a guest that has been moved. Raises FleetError."""
         mark, changes = self.marks.get(incoming.vmid), None
         if mark is not None and not present.running:
@@ -171,7 +171,7 @@ class _Round:
         view, check_mode = self.view, self.check_mode
         return plan_present(view, self.desired, incoming, present, changes, check_mode=check_mode)
 
-    def _move(self, incoming: Incoming, guest: LostGuest) -> PlannedGuest:
+    def _move(self, incoming: RecoveredGuest, guest: LostGuest) -> PlannedRecovery:
         """Return the plan of a guest on a lost node. Raises FleetError if the node with its replica
         lacks a storage, a bridge, cores or memory.
         """
@@ -196,9 +196,9 @@ class _Round:
         if row is not None:
             self.view.put(replace(row, node=target, memory=figures.memory))
         self.view.take(Capacity(target, memory))
-        mark = Mark(guest.source, chosen.archive.time, change.after)
-        self.moves.append(Move(guest, mark, change.words))
+        mark = ReplicaMark(guest.source, chosen.archive.time, change.after)
+        self.moves.append(ReplicaMove(guest, mark, change.words))
         steps: tuple[str, ...] = ()
         if mark_of(guest.comment) != mark:
             steps = (summary_of(guest.job, mark),)
-        return PlannedGuest(incoming, MOVE, guest.vmid, target, chosen.name, steps)
+        return PlannedRecovery(incoming, MOVE, guest.vmid, target, chosen.name, steps)

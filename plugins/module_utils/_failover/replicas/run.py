@@ -19,13 +19,13 @@ from ..._core.errors import FleetError
 from ..._core.result import Result
 from ..._maintenance.read import read_members
 from ..._resource.execute import after_writes
-from ..carry_out import Failover, FailoverResult, carry_out, context_of
+from ..carry_out import FailoverContext, FailoverResult, carry_out, context_of
 from ..desired import DesiredFailover
 from ..report import preview, report
 from .find import ReplicaFacts, find_online
 from .lines import Replicas
 from .mark import write_mark
-from .plan import Move, ReplicaPlan, plan_replicas
+from .plan import ReplicaMove, ReplicaPlan, plan_replicas
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -53,7 +53,7 @@ def run_replicas(
     def find_running(_guests: object) -> list[str]:
         return find_online(replicas, read_members(client)[1])
 
-    outcome = carry_out(Failover(desired, (), context, find_running), found.plan)
+    outcome = carry_out(FailoverContext(desired, (), context, find_running), found.plan)
     _unmark(client, found, outcome)
     seconds = client.clock.time() - now
     return _with_moves(report(desired, found.plan, context, outcome, seconds), found)
@@ -74,7 +74,7 @@ def _read_facts(client: Client) -> ReplicaFacts:
     return ReplicaFacts(quorate, members, tuple(jobs or ()), pools, frozenset(managed))
 
 
-def _mark(client: Client, moves: tuple[Move, ...]) -> list[str]:
+def _mark(client: Client, moves: tuple[ReplicaMove, ...]) -> list[str]:
     """Mark the jobs of the guests to move, and return the finished steps."""
     done: list[str] = []
     for one in moves:

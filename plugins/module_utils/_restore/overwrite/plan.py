@@ -26,7 +26,7 @@ from ..._guest.plan.capacity import new_bytes
 from ..._guest.plan.planner import Creating, GuestPlanner
 from ..._kinds.words import CONTAINER, VM
 from ..._resource.plan import Plan, Step
-from ..choose import KEPT_NOTES, Chosen
+from ..choose import KEPT_NOTES, ChosenArchive
 from ..desired import KEEP_ARCHIVE, KEEP_COPY, DesiredRestore
 from .copy import summary_of
 
@@ -45,7 +45,7 @@ class Overwrite:
     """
 
     restore: DesiredRestore
-    chosen: Chosen
+    chosen: ChosenArchive
     desired: Any
     actual: Actual
     run: str

@@ -23,7 +23,7 @@ from ..._guest.flow.reads import GuestReads
 from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual
-from ..choose import Chosen
+from ..choose import ChosenArchive
 from ..desired import DesiredRestore
 from ..orphans import has_failed, restores_of
 from .copy import plan_copy, read_facts, require_copy
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 
 
 def overwrite(
-    flow: Flow[Any], context: Any, desired: DesiredRestore, chosen: Chosen, cluster: ClusterState
+    flow: Flow[Any],
+    context: Any,
+    desired: DesiredRestore,
+    chosen: ChosenArchive,
+    cluster: ClusterState,
 ) -> Result:
     """Restore the archive over its guest and return the result; in check mode write nothing."""
     client = context.client
@@ -63,7 +67,7 @@ def overwrite(
 
 
 def read_guest(
-    client: Client, desired: DesiredRestore, chosen: Chosen, cluster: ClusterState
+    client: Client, desired: DesiredRestore, chosen: ChosenArchive, cluster: ClusterState
 ) -> Actual:
     """Return the guest to overwrite. Raises NotFound if it is gone, and BeingRestored while a
     restore writes it.
@@ -84,7 +88,7 @@ def read_guest(
     return actual
 
 
-def _empty_row(chosen: Chosen, cluster: ClusterState) -> VmRow | None:
+def _empty_row(chosen: ChosenArchive, cluster: ClusterState) -> VmRow | None:
     """Return the row of the guest if a failed restore has left it empty (pure)."""
     row = cluster.vms.get(chosen.archive.vmid or 0)
     if row is not None and seems_bare(row) and row.type == chosen.archive.type:

@@ -30,7 +30,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.twins import (
     find_twin_problems,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.start_order import LAST, start_order
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import KEPT_NOTES, Chosen
+from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
+    KEPT_NOTES,
+    ChosenArchive,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import Owner
 
 EVERY = GuestSelection(Owner(None, "tenant_"), frozenset(), frozenset(), 0.0)
@@ -42,8 +45,8 @@ def archive(vmid: int, time: int, **more: Any) -> Archive:
     return one._replace(**more)
 
 
-def guest(vmid: int, name: str, tags: str = "tenant_acme", **config: str) -> Chosen:
-    return Chosen(archive(vmid, 100), {"name": name, "tags": tags, **config})
+def guest(vmid: int, name: str, tags: str = "tenant_acme", **config: str) -> ChosenArchive:
+    return ChosenArchive(archive(vmid, 100), {"name": name, "tags": tags, **config})
 
 
 def test_the_newest_archive_of_each_guest_is_chosen() -> None:

@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.desired import
     read_desired,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
-    Restoring,
+    RestoredGuest,
     SiteNames,
     find_missing,
     incoming_of,
@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.guest import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.read import find_conflict
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import Chosen
+from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import ChosenArchive
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover import (
     failover_spec,
 )
@@ -47,12 +47,12 @@ def desired(**options: Any) -> DesiredFailover:
     return read_desired({**defaults, "storages": ["nas"], **options}, 1000.0, "00ff00")
 
 
-def chosen(**config: str) -> Chosen:
+def chosen(**config: str) -> ChosenArchive:
     archive = Archive(VOLUME, "nas", "dir", "pve1", "", "qemu", 101, 900, 1)
-    return Chosen(archive, {**CONFIG, **config})
+    return ChosenArchive(archive, {**CONFIG, **config})
 
 
-def incoming(**options: Any) -> Restoring:
+def incoming(**options: Any) -> RestoredGuest:
     one, problems = incoming_of(desired(**options), chosen(), {"acme": "acme-pool"})
     assert problems == []
     return one

@@ -10,7 +10,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.lines
     parse_replicas,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.mark import (
-    Mark,
+    ReplicaMark,
     mark_of,
     with_mark,
 )
@@ -48,7 +48,7 @@ def test_the_newest_replica_of_each_dataset_and_job() -> None:
 
 
 def test_a_mark_keeps_the_comment_of_the_user() -> None:
-    mark = Mark("pve1", 1700000000, "0a1b")
+    mark = ReplicaMark("pve1", 1700000000, "0a1b")
     for comment in ("", "every night"):
         marked = with_mark(comment, mark)
         assert mark_of(marked) == mark

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.archive import Archive
-from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import Chosen
+from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import ChosenArchive
 from ansible_collections.pve.fleet.plugins.module_utils._restore.desired import read_desired
 from ansible_collections.pve.fleet.plugins.module_utils._restore.removed import (
     completion_of,
@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import FAILED
 
 VOLUME = "nas:backup/vzdump-lxc-300-2026_11_20-20_15_33.tar.zst"
 ARCHIVE = Archive(VOLUME, "nas", "dir", "pve1", "", "lxc", 300, time=1000, size=1)
-CHOSEN = Chosen(ARCHIVE, {"hostname": "box"})
+CHOSEN = ChosenArchive(ARCHIVE, {"hostname": "box"})
 DESIRED = read_desired(
     {"vmid": 300, "archive": "newest", "confirm": "box", "keep": "archive", "options": {"cores": 2}}
 )
