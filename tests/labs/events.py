@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
     Position,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._kinds.words import TYPES
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import Task, task_of
+from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import TaskRow, task_of
 
 NOW = 1_795_208_400
 NODES = ("pve1", "pve2")
@@ -101,14 +101,14 @@ class World:
         guest = self.guests.pop(vmid)
         self.run(guest["node"], "qmdestroy", vmid)
 
-    def tasks(self, node: str, since: int | None) -> list[Task]:
+    def tasks(self, node: str, since: int | None) -> list[TaskRow]:
         """Return the tasks of a node as it lists them: by their start."""
         rows = self.rows[node].values()
         return [task_of(row, node) for row in rows if row["starttime"] >= (since or 0)]
 
     def answers(self, position: Position, silent: Iterable[str] = ()) -> NodeAnswers:
         """Return the tasks of all nodes since a position; silent nodes have an error."""
-        found: dict[str, list[Task] | FleetError] = {}
+        found: dict[str, list[TaskRow] | FleetError] = {}
         for node in NODES:
             if node in self.offline:
                 continue

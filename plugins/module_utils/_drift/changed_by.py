@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .._tasks.row import Task, describe_task
+from .._tasks.row import TaskRow, describe_task
 
 # Types of the tasks that change resources, by section. Sources: pve-manager, API2/Network.pm, for
 # networks; pve-network, API2/Network/SDN.pm, for SDN; pve-storage, API2/Disks/*.pm, for storages;
@@ -37,7 +37,7 @@ _RELOAD = "networking"
 _OF_TASK = ("type", "user", "token", "status", "started", "upid")
 
 
-def last_task_of(section: str, name: str, tasks: Iterable[Task]) -> Task | None:
+def last_task_of(section: str, name: str, tasks: Iterable[TaskRow]) -> TaskRow | None:
     """Return the newest task that may have changed a resource; `tasks` are the newest first."""
     types = TYPES.get(section, frozenset())
     for task in tasks:
@@ -46,7 +46,7 @@ def last_task_of(section: str, name: str, tasks: Iterable[Task]) -> Task | None:
     return None
 
 
-def described(task: Task | None) -> dict[str, Any] | None:
+def described(task: TaskRow | None) -> dict[str, Any] | None:
     """Return the fields of a report about the last task of a guest or a resource."""
     if task is None:
         return None
@@ -54,7 +54,7 @@ def described(task: Task | None) -> dict[str, Any] | None:
     return {key: row[key] for key in _OF_TASK}
 
 
-def _concerns(task: Task, section: str, name: str) -> bool:
+def _concerns(task: TaskRow, section: str, name: str) -> bool:
     """Return whether a task is about a resource, by its node or its object."""
     if section == "networks":
         return task.node == name and task.id == _RELOAD

@@ -17,7 +17,7 @@ from .._cluster_file.read import SectionReading
 from .._cluster_file.run import PlannedItem, items_in_order, plan_item
 from .._core.errors import FleetError
 from .._core.times import iso
-from .._tasks.query import MAX_TASKS, Query
+from .._tasks.query import MAX_TASKS, TaskQuery
 from .._tasks.read import found_in, read_tasks
 from .changed_by import ALL_TYPES, TYPES, described, last_task_of, logins_in
 from .compare import BLIND
@@ -156,7 +156,7 @@ def _add_tasks(differing: list[ClusterResource], client: Client) -> None:
         return
     rows = client.get("nodes", attempted="Could not list the nodes") or []
     nodes = [str(row["node"]) for row in rows if row.get("status") == "online"]
-    answers = read_tasks(client, nodes, Query(limit=MAX_TASKS, types=ALL_TYPES))
+    answers = read_tasks(client, nodes, TaskQuery(limit=MAX_TASKS, types=ALL_TYPES))
     tasks = found_in(answers, MAX_TASKS)
     for one in differing:
         one.last_task = described(last_task_of(one.section, one.name, tasks))

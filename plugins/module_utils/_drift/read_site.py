@@ -24,9 +24,9 @@ from .._fleet.plan import PlannedGuest, Planner, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
 from .._kinds.registry import CONTAINERS, VMS, ListKind
-from .._tasks.query import MAX_TASKS, Query
+from .._tasks.query import MAX_TASKS, TaskQuery
 from .._tasks.read import found_in, read_removals, read_tasks
-from .._tasks.row import Task, is_of_earlier_guest
+from .._tasks.row import TaskRow, is_of_earlier_guest
 from .changed_by import described
 from .cluster_file import add_cluster
 from .compare import add_backup, compare, has_creation_marker, seems_gone, status_of
@@ -217,19 +217,19 @@ def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
         one.last_task = described(tasks.get(one.vmid or 0))
 
 
-def _last_tasks(client: Client, planner: Planner) -> dict[int, Task]:
+def _last_tasks(client: Client, planner: Planner) -> dict[int, TaskRow]:
     """Return the newest task that may have changed each VM, by VMID."""
     nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
     removals = read_removals(client, nodes)
-    answers = read_tasks(client, nodes, Query(limit=MAX_TASKS), _may_change)
-    found: dict[int, Task] = {}
+    answers = read_tasks(client, nodes, TaskQuery(limit=MAX_TASKS), _may_change)
+    found: dict[int, TaskRow] = {}
     for task in found_in(answers, MAX_TASKS):
         if task.vmid is not None and not is_of_earlier_guest(task, removals):
             found.setdefault(task.vmid, task)
     return found
 
 
-def _may_change(task: Task) -> bool:
+def _may_change(task: TaskRow) -> bool:
     return task.type not in _HARMLESS
 
 

@@ -24,7 +24,7 @@ from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import find_chosen
 from .._restore.run import restore_new
-from .._tasks.query import Query
+from .._tasks.query import TaskQuery
 from .._tasks.read import read_tasks
 from .._vm.live.guest import wait_for_guest
 from .desired import CopyOptions, CopyOrder
@@ -217,7 +217,9 @@ def _require_running(client: Client, actual: Actual) -> None:
 
 def _duration(client: Client, node: str, vmid: int, kind: str) -> int | None:
     """Return the seconds of the guest's last task of that type, or None if none is logged."""
-    tasks = read_tasks(client, [node], Query(limit=1, vmid=vmid, types=frozenset((kind,))))[node]
+    tasks = read_tasks(client, [node], TaskQuery(limit=1, vmid=vmid, types=frozenset((kind,))))[
+        node
+    ]
     if isinstance(tasks, FleetError) or not tasks or not tasks[0].ended:
         return None
     return max(0, tasks[0].ended - tasks[0].started)

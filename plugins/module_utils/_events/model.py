@@ -13,12 +13,12 @@ from typing import Any
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError
-from .._tasks.row import Task
+from .._tasks.row import TaskRow
 
 # Parts of a reading whose failure is an event of its own.
 TASKS, BACKUPS, DISKS, DRIFT = "tasks", "backups", "disks", "drift"
 
-NodeAnswers = Mapping[str, list[Task] | FleetError]
+NodeAnswers = Mapping[str, list[TaskRow] | FleetError]
 """The tasks of each node that was asked, or the error of the node."""
 
 

@@ -25,9 +25,9 @@ from .._kinds.words import TYPES
 from .._metrics import model as metrics
 from .._metrics.model import MetricsOptions, Site
 from .._metrics.read_site import read_site as read_measured
-from .._tasks.query import MAX_TASKS, Query
+from .._tasks.query import MAX_TASKS, TaskQuery
 from .._tasks.read import read_tasks
-from .._tasks.row import Task
+from .._tasks.row import TaskRow
 from .advance import is_slow_due
 from .guests import new_removals
 from .model import (
@@ -88,16 +88,16 @@ def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) 
     def of_node(node: str) -> NodeAnswers:
         known = position.tasks.get(node)
         since = known.since if known else None
-        return read_tasks(client, [node], Query(limit=MAX_TASKS, since=since))
+        return read_tasks(client, [node], TaskQuery(limit=MAX_TASKS, since=since))
 
     nodes = sorted(node for node, is_online in online.items() if is_online)
-    found: dict[str, list[Task] | FleetError] = {}
+    found: dict[str, list[TaskRow] | FleetError] = {}
     for answer in side_by_side(of_node, nodes, NODES_AT_ONCE):
         found.update(answer)
     return found
 
 
-def _failed_guests(client: Client, task: Task) -> tuple[int, ...]:
+def _failed_guests(client: Client, task: TaskRow) -> tuple[int, ...]:
     """Return the guests whose backup failed according to the log of the task."""
     matches = filter(None, map(_FAILED_GUEST.search, task_log(client, task.upid)))
     return tuple(dict.fromkeys(int(match[1]) for match in matches))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .._core.times import iso
-from .._tasks.row import FAILED, RUNNING, UNKNOWN, Task, describe_task
+from .._tasks.row import FAILED, RUNNING, UNKNOWN, TaskRow, describe_task
 from . import kinds
 from .event import Event, event_of
 from .model import EventReading, NodeAnswers, NodeTasks, Position
@@ -44,7 +44,7 @@ def task_events(
     return known, events
 
 
-def _known_tasks(before: NodeTasks | None, tasks: Iterable[Task], taken: float) -> NodeTasks:
+def _known_tasks(before: NodeTasks | None, tasks: Iterable[TaskRow], taken: float) -> NodeTasks:
     """Return the tasks that the next reading finds again."""
     running: dict[str, int] = {}
     ended: dict[str, int] = {}
@@ -72,7 +72,7 @@ def _vanished(before: NodeTasks, listed: Mapping[str, int]) -> dict[str, int]:
 
 
 def _events_of_node(
-    before: NodeTasks, node: str, tasks: list[Task], reading: EventReading
+    before: NodeTasks, node: str, tasks: list[TaskRow], reading: EventReading
 ) -> list[Event]:
     site = reading.site
     events: list[Event] = []
@@ -96,7 +96,7 @@ def _events_of_node(
     return events
 
 
-def _is_cut(before: NodeTasks, tasks: Iterable[Task]) -> bool:
+def _is_cut(before: NodeTasks, tasks: Iterable[TaskRow]) -> bool:
     """Return whether the list of the node no longer reaches back to the last reading.
 
     PVE writes a task to its list when it ends, and drops the first tasks of a full list
@@ -107,12 +107,12 @@ def _is_cut(before: NodeTasks, tasks: Iterable[Task]) -> bool:
     return bool(known) and known.isdisjoint(task.upid for task in tasks)
 
 
-def _started(site: str, task: Task) -> Event:
+def _started(site: str, task: TaskRow) -> Event:
     values = {**_values(task), "status": RUNNING}
     return event_of(kinds.TASK_STARTED, site, task.started, values)
 
 
-def _ended(site: str, task: Task, reading: EventReading) -> list[Event]:
+def _ended(site: str, task: TaskRow, reading: EventReading) -> list[Event]:
     when = task.ended or reading.taken
     events = [event_of(kinds.TASK_ENDED, site, when, _values(task))]
     if task.type == _BACKUP and task.status in (FAILED, UNKNOWN):
@@ -121,7 +121,7 @@ def _ended(site: str, task: Task, reading: EventReading) -> list[Event]:
     return events
 
 
-def _guests_of(task: Task, reading: EventReading) -> list[int]:
+def _guests_of(task: TaskRow, reading: EventReading) -> list[int]:
     """Return the guests of a failed backup: the guests in its log, or its only guest."""
     named = reading.failed_guests.get(task.upid, ())
     if named or task.vmid is None:
@@ -129,14 +129,14 @@ def _guests_of(task: Task, reading: EventReading) -> list[int]:
     return [task.vmid]
 
 
-def _values(task: Task) -> dict[str, object]:
+def _values(task: TaskRow) -> dict[str, object]:
     """Return a task in the form of module results, with its type under the key of events."""
     return {**describe_task(task), "task": task.type}
 
 
-def new_failed_backups(before: Position, tasks: NodeAnswers) -> list[Task]:
+def new_failed_backups(before: Position, tasks: NodeAnswers) -> list[TaskRow]:
     """Return the failed backups without an event so far; their logs name the guests."""
-    found: list[Task] = []
+    found: list[TaskRow] = []
     for node, answer in tasks.items():
         known = before.tasks.get(node)
         if known is None or not isinstance(answer, list):

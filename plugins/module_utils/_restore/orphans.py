@@ -21,9 +21,9 @@ from .._core.errors import FleetError
 from .._guest.create.orphan import is_orphan
 from .._kinds.words import VM
 from .._snapshot.select import Owner
-from .._tasks.query import Query
+from .._tasks.query import TaskQuery
 from .._tasks.read import read_tasks
-from .._tasks.row import FAILED, UNKNOWN, Task
+from .._tasks.row import FAILED, UNKNOWN, TaskRow
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -70,15 +70,15 @@ def candidates(
     return [row for row in rows if row.vmid not in archived]
 
 
-def has_failed(tasks: Sequence[Task]) -> bool:
+def has_failed(tasks: Sequence[TaskRow]) -> bool:
     """Return whether the newest of these restores has failed (pure)."""
     return bool(tasks) and bool(tasks[0].ended) and tasks[0].status in (FAILED, UNKNOWN)
 
 
-def restores_of(client: Client, row: VmRow) -> Sequence[Task]:
+def restores_of(client: Client, row: VmRow) -> Sequence[TaskRow]:
     """Return the last restore of a VMID, if this login started it."""
     types = frozenset((RESTORE_TASK,))
-    query = Query(limit=1, vmid=row.vmid, types=types)
+    query = TaskQuery(limit=1, vmid=row.vmid, types=types)
     tasks = read_tasks(client, [row.node], query)[row.node]
     if isinstance(tasks, FleetError):
         return ()

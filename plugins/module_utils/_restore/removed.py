@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError, ValidationFailed
 from .._kinds.words import CONTAINER
-from .._tasks.query import Query
+from .._tasks.query import TaskQuery
 from .._tasks.read import read_removals, read_tasks
-from .._tasks.row import Task, newest_first
+from .._tasks.row import TaskRow, newest_first
 from .choose import ChosenArchive
 from .desired import DesiredRestore
 from .orphans import has_failed
@@ -43,8 +43,8 @@ def find_completion(
     if chosen.kind is not CONTAINER or vmid is None or vmid in cluster.vms:
         return None
     nodes = [name for name, node in cluster.nodes.items() if node.online]
-    query = Query(limit=1, vmid=vmid, types=frozenset((_TASK,)))
-    restores: list[Task] = []
+    query = TaskQuery(limit=1, vmid=vmid, types=frozenset((_TASK,)))
+    restores: list[TaskRow] = []
     for answer in read_tasks(client, nodes, query).values():
         if not isinstance(answer, FleetError):
             restores += answer
@@ -56,7 +56,7 @@ def find_completion(
     return completion_of(desired, chosen, failed.node)
 
 
-def failed_restore(restores: Sequence[Task], removals: Mapping[int, int]) -> Task | None:
+def failed_restore(restores: Sequence[TaskRow], removals: Mapping[int, int]) -> TaskRow | None:
     """Return the newest restore if it failed and no guest was removed after it (pure)."""
     newest = newest_first(restores)[:1]
     if not has_failed(newest):

@@ -15,7 +15,7 @@ from .._api.upid import Upid, is_upid, parse_upid
 from .._core import validate
 from .._core.errors import FleetError
 from .._core.times import seconds
-from .row import FAILED, UNKNOWN, Task
+from .row import FAILED, UNKNOWN, TaskRow
 
 MAX_TASKS = 10000
 _AGE = re.compile(r"([0-9]{1,6})([smhdw])")
@@ -24,7 +24,7 @@ _USER = re.compile(r"[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+(?:![A-Za-z][A-Za-z0-9.\-_
 
 
 @dataclass(frozen=True)
-class Query:
+class TaskQuery:
     """The filters for tasks; a filter that is None or empty matches all tasks. Times are seconds
     since the epoch; `limit` is the maximum number of tasks.
     """
@@ -56,7 +56,7 @@ class Query:
             found["statusfilter"] = "error,unknown"
         return {name: value for name, value in found.items() if value is not None}
 
-    def matches(self, task: Task) -> bool:
+    def matches(self, task: TaskRow) -> bool:
         """Return whether a task passes every filter.
 
         PVE also matches parts of the names of users, and filters by one type only.
@@ -68,7 +68,7 @@ class Query:
         return self.user in (None, task.user, f"{task.user}!{task.token}")
 
 
-def read_query(params: Mapping[str, Any], now: float) -> Query:
+def read_query(params: Mapping[str, Any], now: float) -> TaskQuery:
     """Return the query that the options describe; `now` is in seconds since the epoch.
 
     Raises ValidationFailed.
@@ -90,7 +90,7 @@ def read_query(params: Mapping[str, Any], now: float) -> Query:
         validate.node(params["node"])
     if params.get("name") is not None:
         validate.dns_name(params["name"])
-    return Query(
+    return TaskQuery(
         limit=validate.number(params.get("limit") or 0, 1, MAX_TASKS, "limit"),
         vmid=None if vmid is None else validate.vmid(vmid),
         user=user,

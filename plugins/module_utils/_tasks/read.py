@@ -14,8 +14,8 @@ from .._api.protocols import Reader
 from .._api.upid import Upid
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .query import Query
-from .row import REMOVALS, Task, newest_first, removals_of, task_of
+from .query import TaskQuery
+from .row import REMOVALS, TaskRow, newest_first, removals_of, task_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -27,12 +27,12 @@ _WORKERS = 8
 # A node that does not answer must not hold up the others for long.
 _TRIES = 2
 
-TaskFilter = Callable[[Task], bool]
+TaskFilter = Callable[[TaskRow], bool]
 
 
 def read_tasks(
-    client: Client, nodes: Iterable[str], query: Query, wanted: TaskFilter | None = None
-) -> dict[str, list[Task] | FleetError]:
+    client: Client, nodes: Iterable[str], query: TaskQuery, wanted: TaskFilter | None = None
+) -> dict[str, list[TaskRow] | FleetError]:
     """Return the matching tasks of each node, the newest first, or the error of the node.
 
     At least one request a node, and one more for each further 500 tasks, until `query.limit` tasks
@@ -40,14 +40,14 @@ def read_tasks(
     """
     names = sorted(nodes)
 
-    def matches(task: Task) -> bool:
+    def matches(task: TaskRow) -> bool:
         return query.matches(task) and (wanted is None or wanted(task))
 
     read = partial(_tasks_of, client, query, matches)
     return dict(zip(names, side_by_side(read, names, _WORKERS), strict=True))
 
 
-def read_task(client: Reader, upid: Upid) -> Task:
+def read_task(client: Reader, upid: Upid) -> TaskRow:
     """Return a task by its ID, without its end time; one request. Raises FleetError."""
     path = ("nodes", upid.node, "tasks", upid.text, "status")
     row = client.get(*path, attempted=f"Could not read the task {upid.text}")
@@ -64,18 +64,18 @@ def read_removals(
 
     Two requests a node, for VMs and for containers. Times are seconds since the epoch.
     """
-    tasks: list[Task] = []
+    tasks: list[TaskRow] = []
     for kind in REMOVALS:
-        query = Query(limit=_PAGE * 10, vmid=vmid, types=frozenset((kind,)), since=since)
+        query = TaskQuery(limit=_PAGE * 10, vmid=vmid, types=frozenset((kind,)), since=since)
         for answer in read_tasks(client, nodes, query, lambda task: task.removes).values():
             if not isinstance(answer, FleetError):
                 tasks += answer
     return removals_of(tasks)
 
 
-def found_in(answers: dict[str, list[Task] | FleetError], limit: int) -> list[Task]:
+def found_in(answers: dict[str, list[TaskRow] | FleetError], limit: int) -> list[TaskRow]:
     """Return the newest tasks of all nodes, `limit` at most (pure)."""
-    tasks: list[Task] = []
+    tasks: list[TaskRow] = []
     for answer in answers.values():
         if not isinstance(answer, FleetError):
             tasks += answer
@@ -83,9 +83,9 @@ def found_in(answers: dict[str, list[Task] | FleetError], limit: int) -> list[Ta
 
 
 def _tasks_of(
-    client: Client, query: Query, matches: TaskFilter, node: str
-) -> list[Task] | FleetError:
-    found: list[Task] = []
+    client: Client, query: TaskQuery, matches: TaskFilter, node: str
+) -> list[TaskRow] | FleetError:
+    found: list[TaskRow] = []
     start = 0
     try:
         while len(found) < query.limit:

@@ -23,7 +23,7 @@ _STATUS = {"RUNNING": RUNNING, "OK": OK, "unexpected status": UNKNOWN, None: UNK
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskRow:
     """One task. Times are seconds since the epoch, by the clock of its node; 0 if unknown.
 
     `id` is the object of the task, often a VMID. `user` has the realm and no token.
@@ -51,7 +51,7 @@ class Task:
         return self.type in REMOVALS and self.status in (OK, WARNING)
 
 
-def task_of(row: Mapping[str, Any], node: str) -> Task:
+def task_of(row: Mapping[str, Any], node: str) -> TaskRow:
     """Return the task of a row that this node lists.
 
     The token is part of the user in a running task, and a separate field in a finished task
@@ -65,7 +65,7 @@ def task_of(row: Mapping[str, Any], node: str) -> Task:
     status = status_of(exitstatus)
     if status == RUNNING:
         exitstatus = None
-    return Task(
+    return TaskRow(
         upid=str(row["upid"]),
         node=node,
         type=str(row["type"]),
@@ -90,13 +90,13 @@ def status_of(exitstatus: str | None) -> str:
     return _STATUS.get(exitstatus, FAILED)
 
 
-def newest_first(tasks: Iterable[Task]) -> list[Task]:
+def newest_first(tasks: Iterable[TaskRow]) -> list[TaskRow]:
     """Return each task once, the latest start first."""
     by_upid = {task.upid: task for task in tasks}
     return sorted(by_upid.values(), key=lambda task: (task.started, task.upid), reverse=True)
 
 
-def removals_of(tasks: Iterable[Task]) -> dict[int, int]:
+def removals_of(tasks: Iterable[TaskRow]) -> dict[int, int]:
     """Return the time when the last guest of each VMID was removed, in seconds since the epoch."""
     found: dict[int, int] = {}
     for task in tasks:
@@ -105,7 +105,7 @@ def removals_of(tasks: Iterable[Task]) -> dict[int, int]:
     return found
 
 
-def is_of_earlier_guest(task: Task, removals: Mapping[int, int]) -> bool:
+def is_of_earlier_guest(task: TaskRow, removals: Mapping[int, int]) -> bool:
     """Return whether a task concerns a removed guest whose VMID may have been reused.
 
     Times are whole seconds: a task in the second of the removal counts as earlier.
@@ -115,7 +115,7 @@ def is_of_earlier_guest(task: Task, removals: Mapping[int, int]) -> bool:
     return task.vmid is not None and task.started <= removals.get(task.vmid, -1)
 
 
-def describe_task(task: Task) -> dict[str, Any]:
+def describe_task(task: TaskRow) -> dict[str, Any]:
     """Return a task as modules report it; a duration is in seconds."""
     duration = None
     if task.ended:

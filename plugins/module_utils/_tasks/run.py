@@ -27,7 +27,7 @@ from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from .query import read_upid
 from .read import read_task
-from .row import RUNNING, Task, describe_task
+from .row import RUNNING, TaskRow, describe_task
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -53,7 +53,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return _result(client, Plan(), read_task(client, upid))
 
 
-def plan_stop(task: Task) -> Plan:
+def plan_stop(task: TaskRow) -> Plan:
     """Return the step that stops a task, none if it has ended (pure)."""
     if task.status != RUNNING:
         return Plan()
@@ -103,7 +103,7 @@ class _TaskStop(Resource[Result]):
         return _result(self.client, self.plan, self.task, execution.done)
 
 
-def _result(client: Reader, plan: Plan, task: Task, done: Sequence[str] = ()) -> Result:
+def _result(client: Reader, plan: Plan, task: TaskRow, done: Sequence[str] = ()) -> Result:
     """Return a task with its warnings and the end of its log, as far as the log can be read."""
     log = task_log(client, task.upid)
     row = {name: value for name, value in describe_task(task).items() if name not in _UNKNOWN_YET}

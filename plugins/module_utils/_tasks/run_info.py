@@ -22,9 +22,9 @@ from .._core.result import Result
 from .._core.times import iso
 from .._facts.each_node import missing_nodes
 from .._kinds.words import VM, label_of
-from .query import Query, read_query, read_upid
+from .query import TaskQuery, read_query, read_upid
 from .read import found_in, read_removals, read_task, read_tasks
-from .row import Task, describe_task, is_of_earlier_guest
+from .row import TaskRow, describe_task, is_of_earlier_guest
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -45,13 +45,13 @@ class TaskGuests:
     prefix: str
     removals: Mapping[int, int] = field(default_factory=dict)
 
-    def vm_of(self, task: Task) -> VmRow | None:
+    def vm_of(self, task: TaskRow) -> VmRow | None:
         """Return the VM of a task, or None if the task does not concern an existing VM."""
         if task.vmid is None or is_of_earlier_guest(task, self.removals):
             return None
         return self.cluster.vms.get(task.vmid)
 
-    def includes(self, task: Task) -> bool:
+    def includes(self, task: TaskRow) -> bool:
         """Return whether a task may be shown to the tenant."""
         if self.tag is None:
             return True
@@ -77,7 +77,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     nodes = _nodes(params, cluster, upid)
     removals = read_removals(client, _online(cluster), query.since, query.vmid)
     guests = TaskGuests(cluster, tag, prefix, removals)
-    answers: dict[str, list[Task] | FleetError]
+    answers: dict[str, list[TaskRow] | FleetError]
     if upid is not None:
         answers = {upid.node: _read_one(client, query, upid, guests)}
     else:
@@ -96,8 +96,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _about_vm(
-    params: Mapping[str, Any], client: Client, query: Query, guests: TaskGuests
-) -> tuple[Query, ClusterState]:
+    params: Mapping[str, Any], client: Client, query: TaskQuery, guests: TaskGuests
+) -> tuple[TaskQuery, ClusterState]:
     """Return the query with the VMID of the named VM, and the cluster state that has its name.
 
     Raises FleetError for a VM of another tenant, and for a name that no VM has. If no tenant is
@@ -119,7 +119,7 @@ def _about_vm(
     return query, cluster
 
 
-def _require_removed(query: Query, tag: str | None, label: str) -> None:
+def _require_removed(query: TaskQuery, tag: str | None, label: str) -> None:
     """Raise UnknownVm for a VM that does not exist, unless it may be a removed one (pure)."""
     if query.vmid is not None and tag is None:
         return
@@ -153,8 +153,8 @@ def _online(cluster: ClusterState) -> list[str]:
 
 
 def _read_one(
-    client: Client, query: Query, upid: Upid, guests: TaskGuests
-) -> list[Task] | FleetError:
+    client: Client, query: TaskQuery, upid: Upid, guests: TaskGuests
+) -> list[TaskRow] | FleetError:
     """Return the task with an ID. Raises NotFound if the node does not know the task.
 
     The node's list has the end time of a task. A task that is too old for the list is read by its
@@ -173,7 +173,7 @@ def _read_one(
     return answer
 
 
-def _require_included(task: Task, guests: TaskGuests) -> None:
+def _require_included(task: TaskRow, guests: TaskGuests) -> None:
     """Raise NotFound for a task about a guest of another tenant (pure)."""
     if not guests.includes(task):
         raise NotFound(
@@ -184,7 +184,7 @@ def _require_included(task: Task, guests: TaskGuests) -> None:
         )
 
 
-def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
+def _log(client: Client, task: TaskRow, warnings: list[str]) -> list[str] | None:
     """Return the lines of a task's log, or None with a warning if it cannot be read."""
     try:
         return read_task_log(client, task.upid)
@@ -193,7 +193,7 @@ def _log(client: Client, task: Task, warnings: list[str]) -> list[str] | None:
         return None
 
 
-def _vm_of(task: Task, guests: TaskGuests) -> dict[str, Any]:
+def _vm_of(task: TaskRow, guests: TaskGuests) -> dict[str, Any]:
     """Return the name and the tenant of a task's VM, both None if the task concerns no VM."""
     row = guests.vm_of(task)
     if row is None:

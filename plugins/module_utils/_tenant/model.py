@@ -18,7 +18,7 @@ from .._core.errors import ValidationFailed
 from .._core.marks import with_mark
 from .._resource.values import expiry
 from .network.desired import read_networking
-from .network.model import Networking
+from .network.model import TenantNetworking
 from .rights import KINDS
 
 # A tenant's name is part of a tag, a role, a user and a file.
@@ -62,7 +62,7 @@ class Tenant:
     names_token: bool = False  # whether the task names the token
     adopt: bool = False
     allow_self: bool = False
-    networking: Networking | None = None  # None if the task describes no networks
+    networking: TenantNetworking | None = None  # None if the task describes no networks
 
     @property
     def vnets(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _CUSTOM = ("nodes", "{node}", "certificates", "custom")
 
 
 @dataclass(frozen=True)
-class Chain:
+class CertificateChain:
     """A certificate and its chain. Chains are equal if their first certificates are equal, because
     Proxmox VE returns only the first one.
     """
@@ -41,7 +41,7 @@ class Chain:
     text: str = field(default="", compare=False)
 
 
-def read_chain(value: Any) -> Chain:
+def read_chain(value: Any) -> CertificateChain:
     """Return the chain in a PEM text. Raises ValidationFailed."""
     text = str(value).strip()
     blocks = list(_BLOCK.finditer(text))
@@ -55,7 +55,7 @@ def read_chain(value: Any) -> Chain:
         raise _refused("its certificate cannot be read", "Check the file") from error
     digest = hashlib.sha256(binary).hexdigest().upper()
     pairs = [digest[index : index + 2] for index in range(0, len(digest), 2)]
-    return Chain(":".join(pairs), "\n".join(block[0] for block in blocks) + "\n")
+    return CertificateChain(":".join(pairs), "\n".join(block[0] for block in blocks) + "\n")
 
 
 def _refused(answer: str, next_step: str, option: str = "certificates") -> ValidationFailed:
@@ -87,11 +87,11 @@ def pick_own(answer: Any, keys: Mapping[str, str]) -> Mapping[str, Any] | None:
     return None
 
 
-def _read(row: Any) -> Chain:
+def _read(row: Any) -> CertificateChain:
     if not row:
-        return Chain()
+        return CertificateChain()
     text = str(row.get("pem") or "").strip()
-    return Chain(str(row.get("fingerprint") or "").upper(), f"{text}\n" if text else "")
+    return CertificateChain(str(row.get("fingerprint") or "").upper(), f"{text}\n" if text else "")
 
 
 def precheck(_client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:

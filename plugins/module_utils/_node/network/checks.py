@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..._core.errors import ConfigurationError, Conflict, FleetError
 from ..._core.shown import first_of
-from .model import Interfaces, Network, Settings, Task
+from .model import Interfaces, NetworkOptions, NodeInterfaces, Settings
 from .own_path import HARMLESS, addresses_of, networks_of
 from .pending import touched_by
 from .plan import changed_keys
@@ -22,7 +22,7 @@ _CARDS = ("eth", "OVSPort", "unknown")
 _PORTS_OF = {"slaves": ("eth", "bond"), "ovs_bonds": ("eth",)}
 
 
-def refusal(task: Task, answer: str, next_step: str, reason: str) -> FleetError:
+def refusal(task: NetworkOptions, answer: str, next_step: str, reason: str) -> FleetError:
     """Return the error for a network that a task declares."""
     return ConfigurationError(
         attempted=f"Refused to change the network of node {task.node}",
@@ -32,7 +32,7 @@ def refusal(task: Task, answer: str, next_step: str, reason: str) -> FleetError:
     )
 
 
-def require_declarable(task: Task, network: Network) -> None:
+def require_declarable(task: NetworkOptions, network: NodeInterfaces) -> None:
     """Raise ConfigurationError for a declaration that does not fit its interface."""
     for one in task.declared:
         existing = network.interfaces.get(one.name)
@@ -49,7 +49,7 @@ def require_declarable(task: Task, network: Network) -> None:
             raise refusal(task, answer, step, "other type")
 
 
-def _require_new(task: Task, name: str, kind: str, is_wanted: bool) -> None:
+def _require_new(task: NetworkOptions, name: str, kind: str, is_wanted: bool) -> None:
     if is_wanted and not kind:
         answer = f"there is no interface {name}"
         raise refusal(task, answer, "Set its type to create it, or correct the name", "no type")
@@ -58,7 +58,7 @@ def _require_new(task: Task, name: str, kind: str, is_wanted: bool) -> None:
         raise refusal(task, answer, "Correct the name", "unknown network card")
 
 
-def require_kept_methods(task: Task, network: Network, after: Interfaces) -> None:
+def require_kept_methods(task: NetworkOptions, network: NodeInterfaces, after: Interfaces) -> None:
     """Raise ConfigurationError if a request would drop DHCP: PVE sets an interface to static or
     manual with every request (pve-manager: API2/Network.pm).
     """
@@ -71,7 +71,7 @@ def require_kept_methods(task: Task, network: Network, after: Interfaces) -> Non
                 raise refusal(task, answer, step, "automatic address")
 
 
-def require_consistent(task: Task, before: Interfaces, after: Interfaces) -> None:
+def require_consistent(task: NetworkOptions, before: Interfaces, after: Interfaces) -> None:
     """Raise ConfigurationError for the first contradiction in the target."""
     users: dict[str, str] = {}
     for name, settings in after.items():
@@ -91,7 +91,7 @@ def require_consistent(task: Task, before: Interfaces, after: Interfaces) -> Non
     _require_distinct_addresses(task, after)
 
 
-def _require_port(task: Task, after: Interfaces, name: str, key: str, port: str) -> None:
+def _require_port(task: NetworkOptions, after: Interfaces, name: str, key: str, port: str) -> None:
     found = after.get(port)
     kind = after[name]["type"]
     if found is None:
@@ -117,7 +117,7 @@ def _require_port(task: Task, after: Interfaces, name: str, key: str, port: str)
         raise refusal(task, answer, f"Set mtu of {port} as well", "mtu")
 
 
-def _require_complete(task: Task, after: Interfaces, name: str) -> None:
+def _require_complete(task: NetworkOptions, after: Interfaces, name: str) -> None:
     """Raise ConfigurationError if the settings of a changed interface are incomplete or wrong."""
     settings = after[name]
     kind = settings["type"]
@@ -141,7 +141,7 @@ def _require_complete(task: Task, after: Interfaces, name: str) -> None:
             )
 
 
-def _require_parent(task: Task, after: Interfaces, name: str) -> None:
+def _require_parent(task: NetworkOptions, after: Interfaces, name: str) -> None:
     settings = after[name]
     parent = settings.get("vlan-raw-device", "")
     if parent not in after:
@@ -158,7 +158,7 @@ def _require_parent(task: Task, after: Interfaces, name: str) -> None:
         raise refusal(task, answer, f"Set mtu of {parent} as well", "mtu")
 
 
-def _require_one_gateway(task: Task, after: Interfaces) -> None:
+def _require_one_gateway(task: NetworkOptions, after: Interfaces) -> None:
     for key in ("gateway", "gateway6"):
         holders = [name for name, settings in after.items() if settings.get(key)]
         if len(holders) > 1:
@@ -167,7 +167,7 @@ def _require_one_gateway(task: Task, after: Interfaces) -> None:
             raise refusal(task, answer, step, "two gateways")
 
 
-def _require_distinct_addresses(task: Task, after: Interfaces) -> None:
+def _require_distinct_addresses(task: NetworkOptions, after: Interfaces) -> None:
     holders: dict[str, str] = {}
     for name, settings in after.items():
         for address in sorted(addresses_of(settings)):
@@ -178,7 +178,11 @@ def _require_distinct_addresses(task: Task, after: Interfaces) -> None:
 
 
 def require_own_path_kept(
-    task: Task, network: Network, after: Interfaces, path: frozenset[str], taken: Mapping[str, str]
+    task: NetworkOptions,
+    network: NodeInterfaces,
+    after: Interfaces,
+    path: frozenset[str],
+    taken: Mapping[str, str],
 ) -> None:
     """Raise ConfigurationError if the change may interrupt the API or corosync.
 
@@ -225,7 +229,9 @@ def _overlapping(after: Interfaces, name: str, path: frozenset[str]) -> str:
     return ""
 
 
-def require_unused(task: Task, removed: Iterable[str], users: Mapping[str, Sequence[str]]) -> None:
+def require_unused(
+    task: NetworkOptions, removed: Iterable[str], users: Mapping[str, Sequence[str]]
+) -> None:
     """Raise Conflict if the task removes a bridge that guests use."""
     for name in sorted(removed):
         found = users.get(name)
@@ -239,7 +245,9 @@ def require_unused(task: Task, removed: Iterable[str], users: Mapping[str, Seque
             )
 
 
-def require_no_foreign_change(task: Task, network: Network, after: Interfaces) -> str:
+def require_no_foreign_change(
+    task: NetworkOptions, network: NodeInterfaces, after: Interfaces
+) -> str:
     """Return the warning about a pending change that the task does not touch, or an empty text.
 
     Raises Conflict if the task would apply it.

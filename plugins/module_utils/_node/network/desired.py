@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core import validate
-from .model import Declared, Task
-from .settings import SETTINGS, Setting, vlan_of
+from .model import DeclaredInterface, NetworkOptions
+from .settings import SETTINGS, InterfaceSetting, vlan_of
 
 # pve-common: JSONSchema.pm, pve_verify_iface, and the maximum length in the API
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,19}(?:[:.]\d+)?", re.IGNORECASE)
@@ -25,16 +25,16 @@ _INTERFACES = ("bond_primary", "vlan_raw_device", "ovs_bridge")
 _LISTS_OF_INTERFACES = ("bridge_ports", "slaves", "ovs_ports", "ovs_bonds")
 
 
-def read_task(params: Mapping[str, Any]) -> Task:
+def read_task(params: Mapping[str, Any]) -> NetworkOptions:
     """Return the options of a task. Raises ValidationFailed."""
-    declared: list[Declared] = []
+    declared: list[DeclaredInterface] = []
     for number, item in enumerate(params.get("interfaces") or []):
         one = _declared(item, f"interfaces[{number}]")
         if any(one.name == other.name for other in declared):
             what = f"interfaces[{number}].name"
             raise validate.refused(what, one.name, "is declared twice", "Declare it once")
         declared.append(one)
-    return Task(
+    return NetworkOptions(
         node=validate.node(params["node"]),
         declared=tuple(declared),
         exact=bool(params.get("exact")),
@@ -45,7 +45,7 @@ def read_task(params: Mapping[str, Any]) -> Task:
     )
 
 
-def _declared(item: Mapping[str, Any], where: str) -> Declared:
+def _declared(item: Mapping[str, Any], where: str) -> DeclaredInterface:
     name = _interface(str(item["name"]), f"{where}.name")
     kind = str(item.get("type") or "")
     changes: dict[str, Any] = {}
@@ -60,10 +60,10 @@ def _declared(item: Mapping[str, Any], where: str) -> Declared:
             raise validate.refused(what, value, answer, "Remove it, or set another type")
         changes[one.key] = _value(one, value, what)
     _require_same_vlan(name, kind, changes, where)
-    return Declared(name, item.get("state") != "absent", kind, changes)
+    return DeclaredInterface(name, item.get("state") != "absent", kind, changes)
 
 
-def _value(setting: Setting, value: Any, what: str) -> Any:
+def _value(setting: InterfaceSetting, value: Any, what: str) -> Any:
     """Return a value in canonical form, or None if it removes the setting."""
     if value in ("", [], 0, False):
         return None

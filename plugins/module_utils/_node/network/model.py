@@ -18,7 +18,7 @@ Interfaces = Mapping[str, Settings]
 
 
 @dataclass(frozen=True)
-class Network:
+class NodeInterfaces:
     """The interfaces that a node will have after the next reload.
 
     `rows` are PVE's own rows. `pending` is the difference to the configuration in force, as PVE
@@ -31,7 +31,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredInterface:
     """An interface of a task. `changes` has a value for each set option, None to remove it."""
 
     name: str
@@ -41,11 +41,11 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Task:
+class NetworkOptions:
     """The options of a task."""
 
     node: str
-    declared: tuple[Declared, ...]
+    declared: tuple[DeclaredInterface, ...]
     exact: bool = False
     pending: str = "refuse"
     allow_own_path: bool = False

@@ -13,14 +13,14 @@ _STANZA = re.compile(r"(?:auto|iface|allow-\S+)\s+(\S+)")
 
 
 @dataclass(frozen=True)
-class Touched:
+class ChangedInterfaces:
     """The interfaces whose configuration differs, incomplete if a stanza is unknown."""
 
     names: frozenset[str] = frozenset()
     is_complete: bool = True
 
 
-def touched_by(difference: str) -> Touched:
+def touched_by(difference: str) -> ChangedInterfaces:
     """Return the interfaces of the changed lines in a unified difference of two configurations.
 
     A changed line belongs to the stanza above it. The stanza is unknown if its head is not in the
@@ -45,4 +45,4 @@ def touched_by(difference: str) -> Touched:
             names.add(current)
         else:
             is_complete = False
-    return Touched(frozenset(names), is_complete)
+    return ChangedInterfaces(frozenset(names), is_complete)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._resource.plan import Step
-from .model import Declared, Interfaces, Settings
+from .model import DeclaredInterface, Interfaces, Settings
 from .own_path import below
 from .settings import PORT_KEYS, completed, creation, update
 
@@ -24,7 +24,9 @@ _HARDWARE = ("eth", "OVSPort", "unknown")  # never removed: PVE lists them as lo
 _WORDS = {"vlan": "VLAN", "unknown": "interface", "eth": "network card"}
 
 
-def merged(interfaces: Interfaces, declared: Iterable[Declared], exact: bool) -> Interfaces:
+def merged(
+    interfaces: Interfaces, declared: Iterable[DeclaredInterface], exact: bool
+) -> Interfaces:
     """Return the interfaces with the changes that a task declares."""
     result = {name: dict(one) for name, one in interfaces.items()}
     listed = set()

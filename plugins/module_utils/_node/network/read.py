@@ -16,7 +16,7 @@ from ..._core.errors import FleetError, NotFound, PermissionDenied
 from ..._core.parallel import side_by_side
 from ..._core.validate import is_address
 from ..._kinds.words import GUESTS, TYPES, word_of
-from .model import Network
+from .model import NodeInterfaces
 from .settings import settings_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _WORKERS = 8
 _RINGS = tuple(f"ring{number}_addr" for number in range(8))
 
 
-def read_network(client: Client, node: str, *, tries: int | None = None) -> Network:
+def read_network(client: Client, node: str, *, tries: int | None = None) -> NodeInterfaces:
     """Return the network of a node as it will be after the next reload. Raises FleetError."""
     rows, pending = client.get_beside(
         "changes",
@@ -38,7 +38,7 @@ def read_network(client: Client, node: str, *, tries: int | None = None) -> Netw
     )
     by_name = {row["iface"]: row for row in sorted(rows or [], key=lambda one: str(one["iface"]))}
     interfaces = {name: settings_of(row) for name, row in by_name.items()}
-    return Network(interfaces, by_name, str(pending or ""))
+    return NodeInterfaces(interfaces, by_name, str(pending or ""))
 
 
 def read_addresses(client: Client, node: str) -> tuple[frozenset[str], dict[str, str]]:

@@ -25,7 +25,7 @@ from ..._resource.execute import Execution, Sent, attempted
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from .checks import changed_names
-from .model import Interfaces, Network, Settings, Task
+from .model import Interfaces, NetworkOptions, NodeInterfaces, Settings
 from .plan import APPLY, CREATE, DISCARD, REMOVE, discard_step, plan_steps
 from .read import read_network
 from .settings import as_options
@@ -33,7 +33,7 @@ from .settings import as_options
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-Replan = Callable[[Network], "tuple[Plan, Interfaces]"]
+Replan = Callable[[NodeInterfaces], "tuple[Plan, Interfaces]"]
 """Returns the plan and the target from a new reading of the network."""
 
 # Settings that PVE derives from other interfaces.
@@ -46,7 +46,9 @@ class NodeNetwork(Resource[Result]):
 
     client: Client
 
-    def __init__(self, client: Client, task: Task, network: Network, replan: Replan) -> None:
+    def __init__(
+        self, client: Client, task: NetworkOptions, network: NodeInterfaces, replan: Replan
+    ) -> None:
         self.client = client
         self.task = task
         self.timeout = task.task_timeout
@@ -55,7 +57,7 @@ class NodeNetwork(Resource[Result]):
         self.plan, self.after = replan(network)
         self._is_dirty = False  # whether this run has written something that is not in force yet
         self._undone = False
-        self._answered: Network | None = None
+        self._answered: NodeInterfaces | None = None
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Plan again after the pending changes were discarded."""
@@ -168,7 +170,7 @@ class NodeNetwork(Resource[Result]):
         own = changed_names(self.network.interfaces, self.after)
         return set(changed_names(self.network.interfaces, found)).issubset(own)
 
-    def _restored(self, error: FleetError, found: Network) -> FleetError:
+    def _restored(self, error: FleetError, found: NodeInterfaces) -> FleetError:
         """Restore the former configuration after a failed reload, and return the error."""
         if self.network.pending:
             return self._with_former(error)
@@ -192,7 +194,7 @@ class NodeNetwork(Resource[Result]):
         details = {**error.details, "former": _described(self.network.interfaces)}
         return error.on(next_step=_CONSOLE, details=details)
 
-    def _await_answer(self, step: Step) -> Network:
+    def _await_answer(self, step: Step) -> NodeInterfaces:
         """Return the network as soon as the node answers. Raises NodeUnreachable."""
         last: FleetError = NetworkError()
         for _remaining in poll(self.client.clock, self.task.answer_timeout):

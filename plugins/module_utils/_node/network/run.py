@@ -25,7 +25,7 @@ from .checks import (
     require_unused,
 )
 from .desired import read_task
-from .model import Interfaces, Network, Task
+from .model import Interfaces, NetworkOptions, NodeInterfaces
 from .own_path import own_path
 from .plan import apply_step, discard_step, merged, plan_steps
 from .read import read_addresses, read_bridge_users, read_network
@@ -41,13 +41,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     task = read_task(params)
     network = read_network(client, task.node)
 
-    def plan(found: Network) -> tuple[Plan, Interfaces]:
+    def plan(found: NodeInterfaces) -> tuple[Plan, Interfaces]:
         return _plan(client, task, found)
 
     return apply_plan(NodeNetwork(client, task, network, plan), check_mode)
 
 
-def _plan(client: Client, task: Task, network: Network) -> tuple[Plan, Interfaces]:
+def _plan(client: Client, task: NetworkOptions, network: NodeInterfaces) -> tuple[Plan, Interfaces]:
     """Return the plan of a task and its target. Raises FleetError for a refused network."""
     require_declarable(task, network)
     before = network.interfaces
@@ -75,7 +75,9 @@ _AFTER_DISCARD = (
 )
 
 
-def _require_safe(client: Client, task: Task, network: Network, after: Interfaces) -> None:
+def _require_safe(
+    client: Client, task: NetworkOptions, network: NodeInterfaces, after: Interfaces
+) -> None:
     """Raise FleetError if the target cannot work, or would interrupt a connection."""
     before = network.interfaces
     require_consistent(task, before, after)

@@ -21,7 +21,7 @@ _SEPARATORS = re.compile(r"[,;\s]+")
 
 
 @dataclass(frozen=True)
-class Setting:
+class InterfaceSetting:
     """One setting: the option of a task, PVE's key, and how its value is read and sent.
 
     `types` are the types of interfaces with this setting; an empty tuple means all types.
@@ -74,27 +74,27 @@ _joined = " ".join
 _BRIDGE, _BOND, _VLAN = ("bridge",), ("bond",), ("vlan",)
 _OVS_PORTS = ("OVSBond", "OVSPort", "OVSIntPort")
 SETTINGS = (
-    Setting("cidr", "cidr", _cidr),
-    Setting("gateway", "gateway", _address),
-    Setting("cidr6", "cidr6", _cidr),
-    Setting("gateway6", "gateway6", _address),
-    Setting("autostart", "autostart", _flag, int),
-    Setting("mtu", "mtu", int, int),
-    Setting("bridge_ports", "bridge_ports", _names, _joined, _BRIDGE),
-    Setting("bridge_vlan_aware", "bridge_vlan_aware", _flag, int, _BRIDGE),
-    Setting("bridge_vids", "bridge_vids", _vids, _joined, _BRIDGE),
-    Setting("slaves", "slaves", _names, _joined, _BOND),
-    Setting("bond_mode", "bond_mode", _text, types=("bond", "OVSBond")),
-    Setting("bond_primary", "bond-primary", _text, types=_BOND),
-    Setting("bond_xmit_hash_policy", "bond_xmit_hash_policy", _text, types=_BOND),
-    Setting("vlan_raw_device", "vlan-raw-device", _text, types=_VLAN),
-    Setting("vlan_id", "vlan-id", int, int, _VLAN),
-    Setting("ovs_bridge", "ovs_bridge", _text, types=_OVS_PORTS),
-    Setting("ovs_ports", "ovs_ports", _names, _joined, ("OVSBridge",)),
-    Setting("ovs_bonds", "ovs_bonds", _names, _joined, ("OVSBond",)),
-    Setting("ovs_tag", "ovs_tag", int, int, _OVS_PORTS),
-    Setting("ovs_options", "ovs_options", _text, types=("OVSBridge", *_OVS_PORTS)),
-    Setting("comments", "comments", _comment),
+    InterfaceSetting("cidr", "cidr", _cidr),
+    InterfaceSetting("gateway", "gateway", _address),
+    InterfaceSetting("cidr6", "cidr6", _cidr),
+    InterfaceSetting("gateway6", "gateway6", _address),
+    InterfaceSetting("autostart", "autostart", _flag, int),
+    InterfaceSetting("mtu", "mtu", int, int),
+    InterfaceSetting("bridge_ports", "bridge_ports", _names, _joined, _BRIDGE),
+    InterfaceSetting("bridge_vlan_aware", "bridge_vlan_aware", _flag, int, _BRIDGE),
+    InterfaceSetting("bridge_vids", "bridge_vids", _vids, _joined, _BRIDGE),
+    InterfaceSetting("slaves", "slaves", _names, _joined, _BOND),
+    InterfaceSetting("bond_mode", "bond_mode", _text, types=("bond", "OVSBond")),
+    InterfaceSetting("bond_primary", "bond-primary", _text, types=_BOND),
+    InterfaceSetting("bond_xmit_hash_policy", "bond_xmit_hash_policy", _text, types=_BOND),
+    InterfaceSetting("vlan_raw_device", "vlan-raw-device", _text, types=_VLAN),
+    InterfaceSetting("vlan_id", "vlan-id", int, int, _VLAN),
+    InterfaceSetting("ovs_bridge", "ovs_bridge", _text, types=_OVS_PORTS),
+    InterfaceSetting("ovs_ports", "ovs_ports", _names, _joined, ("OVSBridge",)),
+    InterfaceSetting("ovs_bonds", "ovs_bonds", _names, _joined, ("OVSBond",)),
+    InterfaceSetting("ovs_tag", "ovs_tag", int, int, _OVS_PORTS),
+    InterfaceSetting("ovs_options", "ovs_options", _text, types=("OVSBridge", *_OVS_PORTS)),
+    InterfaceSetting("comments", "comments", _comment),
 )
 BY_OPTION = {one.option: one for one in SETTINGS}
 BY_KEY = {one.key: one for one in SETTINGS}

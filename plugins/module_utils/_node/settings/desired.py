@@ -29,7 +29,7 @@ _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class WantedSettings:
+class DesiredSettings:
     """The settings of a task. A part that the task does not set is None.
 
     `config` has texts by PVE's key; an empty text removes the key. `wakeonlan`, `location` and
@@ -63,7 +63,7 @@ class WantedSettings:
         return bool(self.config) or any(one is not None for one in parts)
 
 
-def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
+def read_wanted(params: Mapping[str, Any]) -> DesiredSettings:
     """Return the settings of a task. Raises ValidationFailed."""
     config: dict[str, str] = {}
     description, location = params.get("description"), params.get("location")
@@ -76,7 +76,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedSettings:
         if params.get(option) is not None:
             number = validate.number(params[option], *limits, option)
             config[key] = str(number)
-    return WantedSettings(
+    return DesiredSettings(
         node=validate.node(params["node"]),
         config=config,
         wakeonlan=_wakeonlan(params.get("wakeonlan")),

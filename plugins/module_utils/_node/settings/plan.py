@@ -17,7 +17,7 @@ from ..._datacenter.general import LOCATION
 from ..._resource.plan import Plan, Step
 from ..record import comment_in, without_comment
 from .acme import acme_of, with_acme
-from .desired import CONFIG, DNS, HOSTS, TIME, WantedSettings
+from .desired import CONFIG, DNS, HOSTS, TIME, DesiredSettings
 from .location import location_after
 
 Names = Mapping[str, tuple[str, ...]]
@@ -26,7 +26,7 @@ _WAKEONLAN = {"mac": {"default_key": True}, "bind-interface": {}, "broadcast-add
 
 
 @dataclass(frozen=True)
-class Actual:
+class SettingsReading:
     """The answers of PVE for the parts that were read; None for the others."""
 
     config: Mapping[str, Any] | None = None
@@ -72,7 +72,7 @@ class NodeSettings:
         return found
 
 
-def settings_of(actual: Actual) -> NodeSettings:
+def settings_of(actual: SettingsReading) -> NodeSettings:
     """Return PVE's answers in canonical form."""
     config: dict[str, Any] | None = None
     if actual.config is not None:
@@ -139,7 +139,7 @@ def _line(address: str, names: tuple[str, ...]) -> str:
     return " ".join((address, *names))
 
 
-def plan_settings(wanted: WantedSettings, actual: Actual) -> tuple[Plan, NodeSettings]:
+def plan_settings(wanted: DesiredSettings, actual: SettingsReading) -> tuple[Plan, NodeSettings]:
     """Return the plan of a task, and the settings after it. Raises ConfigurationError."""
     before = settings_of(actual)
     steps: list[Step] = []
@@ -172,7 +172,7 @@ def plan_settings(wanted: WantedSettings, actual: Actual) -> tuple[Plan, NodeSet
     return plan, after
 
 
-def _config_after(wanted: WantedSettings, before: Mapping[str, Any]) -> dict[str, Any]:
+def _config_after(wanted: DesiredSettings, before: Mapping[str, Any]) -> dict[str, Any]:
     after = with_acme(before, wanted.acme)
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
     for key, value in wanted.config.items():
@@ -244,7 +244,7 @@ def _dns_step(node: str, dns: Mapping[str, Any]) -> Step:
     return Step(DNS, summary, "PUT", ("nodes", node, "dns"), data, is_task=False)
 
 
-def _hosts_step(wanted: WantedSettings, text: str, read: Mapping[str, Any]) -> Step:
+def _hosts_step(wanted: DesiredSettings, text: str, read: Mapping[str, Any]) -> Step:
     data = {"data": with_hosts(text, wanted.hosts or {})}
     if read.get("digest"):
         data["digest"] = str(read["digest"])

@@ -19,14 +19,14 @@ from ..._resource.protocols import Api
 from ..._resource.result import result_of
 from ..identity.acme_plugin import ACME_PLUGIN
 from .acme import STANDALONE, AcmeSettings, require_plugins
-from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, WantedSettings, read_wanted
+from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, DesiredSettings, read_wanted
 from .location import require_version
-from .plan import Actual, NodeSettings, plan_settings, settings_of
+from .plan import NodeSettings, SettingsReading, plan_settings, settings_of
 
 
 def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Apply the declared settings of a node; check mode writes nothing."""
-    return apply_plan(Node(client, read_wanted(params)), check_mode)
+    return apply_plan(NodeSettingsResource(client, read_wanted(params)), check_mode)
 
 
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -36,13 +36,13 @@ def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     return Result(False, {"node": node, "settings": found.shown()})
 
 
-def read_actual(client: Api, node: str, parts: Iterable[str]) -> Actual:
+def read_actual(client: Api, node: str, parts: Iterable[str]) -> SettingsReading:
     """Return the settings of a node, one request for each part. Raises FleetError."""
     found: dict[str, Any] = {}
     for part in parts:
         attempted = f"Could not read {_WORDS[part]} of node {node}"
         found[part] = client.get("nodes", node, part, attempted=attempted) or {}
-    return Actual(found.get(CONFIG), found.get(DNS), found.get(HOSTS), found.get(TIME))
+    return SettingsReading(found.get(CONFIG), found.get(DNS), found.get(HOSTS), found.get(TIME))
 
 
 _WORDS = {
@@ -53,12 +53,12 @@ _WORDS = {
 }
 
 
-class Node(Resource[Result]):
+class NodeSettingsResource(Resource[Result]):
     """The settings of a node."""
 
     stale_errors = (DigestChanged,)
 
-    def __init__(self, client: Api, wanted: WantedSettings) -> None:
+    def __init__(self, client: Api, wanted: DesiredSettings) -> None:
         self.client = client
         self.wanted = wanted
         self.plan, self.after = self._planned()

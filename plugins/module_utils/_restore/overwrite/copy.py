@@ -19,7 +19,7 @@ from ..._guest.model import Actual, Guest
 from ..._kinds.registry import list_of
 from ..._spec.clone import clone_spec
 from ..._spec.fleet import with_defaults
-from ..._tasks.query import Query
+from ..._tasks.query import TaskQuery
 from ..._tasks.read import read_tasks
 from ..._tasks.row import newest_first
 from ..desired import DesiredRestore
@@ -116,7 +116,7 @@ def _is_present(client: Client, actual: Actual, copy: Actual) -> bool:
     """
     if actual.running or copy.running:
         return False
-    query = Query(limit=_TASKS, vmid=actual.vmid)
+    query = TaskQuery(limit=_TASKS, vmid=actual.vmid)
     tasks = read_tasks(client, [actual.node], query)[actual.node]
     if isinstance(tasks, FleetError):
         return False

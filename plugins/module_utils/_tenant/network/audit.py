@@ -23,7 +23,7 @@ from ..._firewall.evaluate.model import (
 )
 from ..._firewall.model import IpSet
 from ..audit import Finding
-from .model import OWN, Networking
+from .model import OWN, TenantNetworking
 from .overlap import member_network
 
 _BUILT_IN = ("built-in", "policy_in")
@@ -53,7 +53,7 @@ class NetworkView:
     groups: Mapping[str, str]
     guests: tuple[TenantGuest, ...]
     prefix: str
-    described: Mapping[str, Networking] = field(default_factory=dict)
+    described: Mapping[str, TenantNetworking] = field(default_factory=dict)
 
     def name(self, tag: str) -> str:
         return tag.removeprefix(self.prefix)
@@ -170,7 +170,7 @@ def _counts(link: EvaluatedRule) -> bool:
 
 
 def _is_declared(
-    link: EvaluatedRule, tag: str, view: NetworkView, described: Networking | None
+    link: EvaluatedRule, tag: str, view: NetworkView, described: TenantNetworking | None
 ) -> bool:
     """Return whether a rule accepts packets in the tenant's own group, and the estate declares it.
 

@@ -17,7 +17,7 @@ from ..._core.arguments.options import check_options
 from ..._core.errors import ValidationFailed
 from ..._guest.desired.isolation import OF_VNET
 from ..._guest.desired.presets import NETWORKS
-from .model import NONE, OWN, Network, Networking
+from .model import NONE, OWN, TenantNetwork, TenantNetworking
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,31}")
 _RANGE = {
@@ -39,7 +39,7 @@ OF_SUBNET = ("gateway", "snat", "dhcp_ranges", "dhcp_dns_server")
 _LARGEST_TAG = 16777215
 
 
-def read_networking(params: Mapping[str, Any], tag: str, prefix: str) -> Networking | None:
+def read_networking(params: Mapping[str, Any], tag: str, prefix: str) -> TenantNetworking | None:
     """Return the networks of a task, None if it describes none. Raises ValidationFailed."""
     given = params.get("networks") or {}
     own = {name: content for name, content in given.items() if _is_own(content)}
@@ -48,7 +48,7 @@ def read_networking(params: Mapping[str, Any], tag: str, prefix: str) -> Network
         _require_no_isolation(isolation, peers)
         return None
     networks = tuple(_network(str(name), content, tag) for name, content in sorted(own.items()))
-    found = Networking(networks, isolation or OWN, _peers(peers, tag, prefix))
+    found = TenantNetworking(networks, isolation or OWN, _peers(peers, tag, prefix))
     _require_subnets(found)
     return found
 
@@ -71,7 +71,7 @@ def _refused(what: str, answer: str, step: str) -> ValidationFailed:
     )
 
 
-def _network(name: str, content: Mapping[str, Any], tag: str) -> Network:
+def _network(name: str, content: Mapping[str, Any], tag: str) -> TenantNetwork:
     what = f"networks.{name}"
     if not _NAME.fullmatch(name):
         raise _refused(what, "it has other characters", "Use letters, digits, _ and -")
@@ -79,7 +79,7 @@ def _network(name: str, content: Mapping[str, Any], tag: str) -> Network:
         raise _refused(what, "the name means a bridge", "Use another name, such as front")
     described = {key: value for key, value in content.items() if key in OF_VNET}
     options = check_options(_SPEC, described, what)
-    return Network(
+    return TenantNetwork(
         name=name,
         vnet=vnet_id(tag, name),
         zone=str(options["zone"]),
@@ -116,7 +116,7 @@ def _peers(given: Iterable[str], tag: str, prefix: str) -> tuple[str, ...]:
     return tags
 
 
-def _require_subnets(networking: Networking) -> None:
+def _require_subnets(networking: TenantNetworking) -> None:
     """Raise ValidationFailed for an isolated network without a subnet: rules need addresses."""
     if networking.isolation == NONE:
         return

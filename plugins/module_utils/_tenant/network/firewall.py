@@ -19,13 +19,13 @@ from ..._core.marks import marked_tag, with_mark
 from ..._firewall.desired import clean_cidr
 from ..._firewall.model import DesiredFirewall, Firewall, IpSet
 from ..._firewall.rules.model import Rule
-from .model import NONE, OWN, Networking
+from .model import NONE, OWN, TenantNetworking
 from .overlap import require_no_overlap
 
 _EVERY_COMMENT = "subnets of all tenants"
 
 
-def sets_of(networking: Networking, tag: str) -> frozenset[str]:
+def sets_of(networking: TenantNetworking, tag: str) -> frozenset[str]:
     """Return the IP sets that the isolation of a tenant uses."""
     peers = (group_name(peer) for peer in networking.peers)
     return frozenset((EVERY_TENANT, group_name(tag), *peers))
@@ -36,7 +36,7 @@ def parts_to_read(sets: frozenset[str]) -> DesiredFirewall:
     return DesiredFirewall({}, None, {}, {}, only_sets=sets)
 
 
-def names_goal(networking: Networking, tag: str, actual: Firewall) -> DesiredFirewall:
+def names_goal(networking: TenantNetworking, tag: str, actual: Firewall) -> DesiredFirewall:
     """Return the desired aliases and IP sets of a tenant. Raises Conflict if others own a name."""
     mark, group = with_mark("", tag), group_name(tag)
     aliases: dict[str, tuple[str, str]] = {}
@@ -112,7 +112,7 @@ def aliases_of_tenant(tag: str, actual: Firewall) -> frozenset[str]:
     return frozenset(name for name, (_cidr, comment) in found if marked_tag(comment) == tag)
 
 
-def group_goal(networking: Networking, tag: str) -> DesiredFirewall:
+def group_goal(networking: TenantNetworking, tag: str) -> DesiredFirewall:
     """Return the desired security group of a tenant."""
     comment = with_mark("", tag)
     if networking.isolation == NONE:
@@ -127,7 +127,7 @@ def group_goal(networking: Networking, tag: str) -> DesiredFirewall:
     return DesiredFirewall({}, rules, comment=comment)
 
 
-def unknown_peers(networking: Networking, actual: Firewall) -> list[str]:
+def unknown_peers(networking: TenantNetworking, actual: Firewall) -> list[str]:
     """Return the tags of peers that have no networks yet: they get no access."""
     return [peer for peer in networking.peers if group_name(peer) not in actual.ip_sets]
 
@@ -139,7 +139,7 @@ def require_own_group(tag: str, comments: Mapping[str, str]) -> None:
         _require_own(f"security group '{group}'", comments[group], tag)
 
 
-def require_on(options: Mapping[str, str], networking: Networking, label: str) -> None:
+def require_on(options: Mapping[str, str], networking: TenantNetworking, label: str) -> None:
     """Raise Conflict if the firewall of the cluster is off: then no rule is in force."""
     if networking.isolation == NONE or options.get("enable", "0") != "0":
         return

@@ -15,7 +15,7 @@ OWN, SHARED, NONE = "own", "shared", "none"
 
 
 @dataclass(frozen=True)
-class Network:
+class TenantNetwork:
     """A network of a tenant: a VNet and its subnet.
 
     `tag` is None if it is chosen from `tag_range`. `subnet` is empty if there is none. `settings`
@@ -38,15 +38,15 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Networking:
+class TenantNetworking:
     """The networks of a tenant that a task describes; `peers` are tags of other tenants."""
 
-    networks: tuple[Network, ...]
+    networks: tuple[TenantNetwork, ...]
     isolation: str
     peers: tuple[str, ...] = ()
 
     @property
-    def wanted(self) -> tuple[Network, ...]:
+    def wanted(self) -> tuple[TenantNetwork, ...]:
         return tuple(one for one in self.networks if one.is_wanted)
 
     @property

@@ -13,7 +13,7 @@ from ..._core.errors import Conflict
 from ..._firewall.evaluate.model import Network
 from ..._sdn.model import SUBNETS, VNETS, Sections
 from ..._sdn.preconditions import network_of
-from .model import NONE, Networking
+from .model import NONE, TenantNetworking
 from .sdn import owners_of
 
 
@@ -40,7 +40,7 @@ def require_no_overlap(subnets: Iterable[str], others: Iterable[str]) -> None:
                 )
 
 
-def require_distinct(networking: Networking, tag: str, running: Sections) -> None:
+def require_distinct(networking: TenantNetworking, tag: str, running: Sections) -> None:
     """Raise Conflict for a subnet that overlaps a subnet on a VNet of another tenant.
 
     A run that holds the SDN lock sees the subnets of all earlier runs here. The IP sets of the

@@ -25,7 +25,7 @@ from ..._sdn.read import read_sdn
 from ..audit import UNKNOWN, Finding
 from ..facts import TenantFacts
 from .audit import NetworkView, TenantGuest, find_network_faults
-from .model import Networking
+from .model import TenantNetworking
 from .sdn import owners_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _READS_AT_ONCE = 8
 
 
 def audit_networks(
-    client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, Networking]
+    client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, TenantNetworking]
 ) -> list[Finding]:
     """Return the findings about networks; guests are read only if a tenant has VNets or groups.
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..._core.errors import ConfigurationError, Conflict, ValidationFailed
 from ..._core.marks import marked_tag, with_mark, without_mark
 from ..._sdn.model import SUBNETS, VNETS, ZONES, Entry, Section, Sections
-from .model import Network
+from .model import TenantNetwork
 
 _ONE_SPACE = ("vxlan", "evpn")
 
@@ -35,7 +35,7 @@ def name_of(entry: Entry) -> str:
     return without_mark(entry.get("alias"))
 
 
-def params_of(networks: Iterable[Network], tag: str, running: Sections) -> dict[str, Any]:
+def params_of(networks: Iterable[TenantNetwork], tag: str, running: Sections) -> dict[str, Any]:
     """Return the options of module sdn. Raises FleetError for an unusable VNet, zone or tag."""
     vnets: list[dict[str, Any]] = []
     subnets: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def absent_subnets(vnet: str, running: Sections, but: str = "") -> list[dict[str
     return rows
 
 
-def _require_own(network: Network, tag: str, running: Sections) -> None:
+def _require_own(network: TenantNetwork, tag: str, running: Sections) -> None:
     """Raise Conflict if a VNet without the tenant's mark has the ID of the network."""
     entry = running[VNETS].get(network.vnet)
     if entry is not None and marked_tag(entry.get("alias")) != tag:
@@ -89,7 +89,7 @@ def _require_own(network: Network, tag: str, running: Sections) -> None:
 
 
 def _vnet(
-    network: Network, tag: str, running: Sections, taken: Mapping[str, Entry]
+    network: TenantNetwork, tag: str, running: Sections, taken: Mapping[str, Entry]
 ) -> dict[str, Any]:
     zone = running[ZONES].get(network.zone)
     if zone is None:
@@ -107,7 +107,7 @@ def _vnet(
     return row
 
 
-def _tag(network: Network, running: Sections, taken: Mapping[str, Entry]) -> int:
+def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, Entry]) -> int:
     """Return the tag of the network, or the first free tag in its range."""
     present = running[VNETS].get(network.vnet, {})
     if network.tag is not None:

@@ -29,7 +29,7 @@ from ..._sdn.run import SdnWork, apply_work, prepare
 from ..model import Tenant
 from ..work import Report
 from . import firewall, sdn
-from .model import NONE, Networking
+from .model import NONE, TenantNetworking
 from .overlap import require_distinct
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _shown(name: str, path: str, subnet: str, after: Sections) -> dict[str, Any]
     }
 
 
-def _params_of(networking: Networking, tag: str, running: Sections) -> dict[str, Any]:
+def _params_of(networking: TenantNetworking, tag: str, running: Sections) -> dict[str, Any]:
     """Return the options of module sdn. Raises FleetError for each refusal (pure)."""
     require_distinct(networking, tag, running)
     return sdn.params_of(networking.networks, tag, running)

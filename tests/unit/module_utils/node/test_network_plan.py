@@ -14,9 +14,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._node.network.checks imp
     require_kept_methods,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.model import (
-    Declared,
-    Network,
-    Task,
+    DeclaredInterface,
+    NetworkOptions,
+    NodeInterfaces,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.own_path import own_path
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.pending import touched_by
@@ -80,7 +80,9 @@ def test_without_a_known_address_the_default_gateway_counts() -> None:
     assert own_path(INTERFACES, ["10.9.9.9"]) == {"vmbr1", "eno2"}
 
 
-def planned(before: dict[str, Any], *declared: Declared) -> list[tuple[str, str, dict[str, Any]]]:
+def planned(
+    before: dict[str, Any], *declared: DeclaredInterface
+) -> list[tuple[str, str, dict[str, Any]]]:
     steps = plan_steps("pve1", before, merged(before, declared, False))
     return [(step.method, str(step.path[-1]), dict(step.data)) for step in steps]
 
@@ -90,8 +92,8 @@ def test_a_gateway_moves() -> None:
         "vmbr0": {"type": "bridge", "cidr": "10.0.0.1/24", "gateway": "10.0.0.254"},
         "vmbr1": {"type": "bridge", "cidr": "10.1.0.1/24"},
     }
-    first = Declared("vmbr1", True, "", {"gateway": "10.1.0.254"})
-    second = Declared("vmbr0", True, "", {"gateway": None})
+    first = DeclaredInterface("vmbr1", True, "", {"gateway": "10.1.0.254"})
+    second = DeclaredInterface("vmbr0", True, "", {"gateway": None})
     assert planned(before, first, second) == [
         ("PUT", "vmbr0", {"type": "bridge", "cidr": "10.0.0.1/24", "delete": "gateway"}),
         ("PUT", "vmbr1", {"type": "bridge", "cidr": "10.1.0.1/24", "gateway": "10.1.0.254"}),
@@ -100,8 +102,8 @@ def test_a_gateway_moves() -> None:
 
 def test_ports_of_open_vswitch_add_themselves_to_their_bridge() -> None:
     before = {"eno1": {"type": "eth"}}
-    bridge = Declared("vmbr9", True, "OVSBridge", {"ovs_ports": ("eno1", "mgmt")})
-    port = Declared("mgmt", True, "OVSIntPort", {"ovs_bridge": "vmbr9", "ovs_tag": 5})
+    bridge = DeclaredInterface("vmbr9", True, "OVSBridge", {"ovs_ports": ("eno1", "mgmt")})
+    port = DeclaredInterface("mgmt", True, "OVSIntPort", {"ovs_bridge": "vmbr9", "ovs_tag": 5})
     assert planned(before, port, bridge) == [
         (
             "POST",
@@ -127,12 +129,21 @@ def test_the_marks_of_ports_need_no_request() -> None:
         "eno1": {"type": "OVSPort", "ovs_bridge": "vmbr9"},
         "vmbr9": {"type": "OVSBridge", "ovs_ports": ("eno1",)},
     }
-    assert planned(before, Declared("eno1", True, "", {}), Declared("vmbr9", True, "", {})) == []
+    assert (
+        planned(
+            before,
+            DeclaredInterface("eno1", True, "", {}),
+            DeclaredInterface("vmbr9", True, "", {}),
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("method", ["dhcp", "auto"])
 def test_an_automatic_address_is_not_dropped(method: str) -> None:
     rows = {"eno1": {"type": "eth", "method": method}}
-    network = Network({"eno1": {"type": "eth"}}, rows)
+    network = NodeInterfaces({"eno1": {"type": "eth"}}, rows)
     with pytest.raises(ConfigurationError, match=method):
-        require_kept_methods(Task("pve1", ()), network, {"eno1": {"type": "eth", "mtu": 9000}})
+        require_kept_methods(
+            NetworkOptions("pve1", ()), network, {"eno1": {"type": "eth", "mtu": 9000}}
+        )

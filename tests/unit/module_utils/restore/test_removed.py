@@ -17,7 +17,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._restore.removed import 
     failed_restore,
     is_of_removed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import FAILED, OK, RUNNING, Task
+from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import (
+    FAILED,
+    OK,
+    RUNNING,
+    TaskRow,
+)
 
 VOLUME = "nas:backup/vzdump-lxc-300-2026_11_20-20_15_33.tar.zst"
 ARCHIVE = Archive(VOLUME, "nas", "dir", "pve1", "", "lxc", 300, time=1000, size=1)
@@ -27,9 +32,9 @@ DESIRED = read_desired(
 )
 
 
-def restore(started: int, status: str = FAILED) -> Task:
+def restore(started: int, status: str = FAILED) -> TaskRow:
     ended = 0 if status == RUNNING else started + 5
-    return Task(
+    return TaskRow(
         f"u{started}", "pve2", "vzrestore", "300", "a@pve", None, started, ended, status, ""
     )
 
@@ -48,7 +53,7 @@ def restore(started: int, status: str = FAILED) -> Task:
     ],
 )
 def test_the_last_restore_has_failed_and_nothing_was_removed_since(
-    restores: list[Task], removed: int | None, started: int | None
+    restores: list[TaskRow], removed: int | None, started: int | None
 ) -> None:
     found = failed_restore(restores, {} if removed is None else {300: removed})
     assert (found.started if found else None) == started

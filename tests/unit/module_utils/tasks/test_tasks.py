@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.query import read_query
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import (
-    Task,
+    TaskRow,
     describe_task,
     is_of_earlier_guest,
     newest_first,
@@ -64,7 +64,7 @@ def row(**changes: Any) -> dict[str, Any]:
     }
 
 
-def task(**changes: Any) -> Task:
+def task(**changes: Any) -> TaskRow:
     return task_of(row(**changes), "pve1")
 
 

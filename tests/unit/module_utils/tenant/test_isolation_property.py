@@ -30,8 +30,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.firewall
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.network.model import (
     OWN,
     SHARED,
-    Network,
-    Networking,
+    TenantNetwork,
+    TenantNetworking,
 )
 from tests.cases import cases
 from tests.iptables_oracle import Config, Oracle, Packet, Tap
@@ -48,11 +48,11 @@ RULES = st.builds(
 )
 
 
-def of_tenant(tag: str) -> st.SearchStrategy[Networking]:
-    network = Network("front", tag[-5:], "teams", subnet=f"{TAGS[tag]}.0/24")
+def of_tenant(tag: str) -> st.SearchStrategy[TenantNetworking]:
+    network = TenantNetwork("front", tag[-5:], "teams", subnet=f"{TAGS[tag]}.0/24")
     others = [one for one in TAGS if one != tag]
     return st.builds(
-        Networking,
+        TenantNetworking,
         networks=st.just((network,)),
         isolation=st.sampled_from([OWN, OWN, SHARED]),
         peers=st.lists(st.sampled_from(others), unique=True).map(tuple),
@@ -71,7 +71,7 @@ def members_of(sets: Mapping[str, IpSet]) -> dict[str, list[dict[str, Any]]]:
     return {name: [{"cidr": cidr} for cidr in one.members] for name, one in sets.items()}
 
 
-def cluster_of(tenants: Mapping[str, Networking], order: list[str]) -> Config:
+def cluster_of(tenants: Mapping[str, TenantNetworking], order: list[str]) -> Config:
     """Return the firewall of the cluster after a run of module tenant for each tenant."""
     firewall, groups = Firewall(), {}
     for tag in order:
@@ -92,14 +92,14 @@ def tap_of(tag: str, rules: list[Rule]) -> Tap:
     return Tap("net0", f"BC:24:11:00:00:0{number}", True, config)
 
 
-def is_declared(source: str, dest: str, tenants: Mapping[str, Networking]) -> bool:
+def is_declared(source: str, dest: str, tenants: Mapping[str, TenantNetworking]) -> bool:
     return tenants[dest].isolation == SHARED or source in tenants[dest].peers
 
 
 @settings(max_examples=EXAMPLES)
 @given(TENANTS, GUESTS, st.permutations(list(TAGS)))
 def test_a_guest_reaches_other_tenants_as_declared_and_not_otherwise(
-    tenants: dict[str, Networking], guests: dict[str, list[Rule]], order: list[str]
+    tenants: dict[str, TenantNetworking], guests: dict[str, list[Rule]], order: list[str]
 ) -> None:
     oracle = Oracle(cluster_of(tenants, order))
     taps = {tag: tap_of(tag, guests[tag]) for tag in TAGS}
