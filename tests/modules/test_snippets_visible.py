@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets import seen
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import Directory
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
+    LocalDirectory,
+)
 from tests.modules.estate_lab import Lab
 
 CONTENT = "#cloud-config\npackages: [vim]\n"
@@ -41,15 +43,15 @@ def forget_snippets(lab: Lab) -> None:
 @pytest.fixture
 def mounted(quiet: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the storage's snippets: what is written there is seen by every node."""
-    write: Callable[[Directory, str, bytes], None] = Directory.write
+    write: Callable[[LocalDirectory, str, bytes], None] = LocalDirectory.write
 
-    def write_and_show(files: Directory, name: str, data: bytes) -> None:
+    def write_and_show(files: LocalDirectory, name: str, data: bytes) -> None:
         write(files, name, data)
         for node in NODES:
             volume = f"local:snippets/{name}"
             quiet.simulator.steer(f"volumes/{node}", {"volid": volume, "new": True})
 
-    monkeypatch.setattr(Directory, "write", write_and_show)
+    monkeypatch.setattr(LocalDirectory, "write", write_and_show)
     (tmp_path / "user.yml").write_text("seed")  # as the demo cluster's storage
     return tmp_path
 

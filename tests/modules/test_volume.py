@@ -18,7 +18,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.client import conne
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import Directory
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
+    LocalDirectory,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import NodeDirectory
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
 from tests.modules.estate_lab import Lab, open_lab
@@ -355,14 +357,14 @@ SECRET = "password: s3cr3t\n"
 @pytest.fixture
 def mounted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of the snippets of a node, with the snippets that the node has."""
-    write: Callable[[Directory, str, bytes], None] = Directory.write
+    write: Callable[[LocalDirectory, str, bytes], None] = LocalDirectory.write
 
-    def write_and_show(files: Directory, name: str, data: bytes) -> None:
+    def write_and_show(files: LocalDirectory, name: str, data: bytes) -> None:
         write(files, name, data)
         volid = f"local:snippets/{name}"
         lab.simulator.steer("volumes/pve1", {"volid": volid, "new": True})
 
-    monkeypatch.setattr(Directory, "write", write_and_show)
+    monkeypatch.setattr(LocalDirectory, "write", write_and_show)
     for volid in listed(lab, content="snippets"):
         (tmp_path / volid.rpartition("/")[2]).touch()
     return tmp_path

@@ -12,21 +12,21 @@ from typing import Any
 from .._firewall.desired import read_desired
 from .._firewall.rules.model import Rule
 from .._firewall.scope import CLUSTER, GROUP, GUEST, ROOT, VNET, Path, plain_scope
-from .planned import Edit
+from .planned import RowEdit
 
 Options = Mapping[str, Any]
 _NAMES = "names"
 _BESIDE_NAMES = ("options", "rules", "exact")
 
 
-def edits_of_sdn(item: Options) -> list[Edit]:
+def edits_of_sdn(item: Options) -> list[RowEdit]:
     """Return the edits for the firewalls of the VNets, which can be new."""
-    found: list[Edit] = []
+    found: list[RowEdit] = []
     for vnet in item.get("vnets") or ():
         if vnet.get("state") != "absent":
             path = tuple(map(str, plain_scope(VNET, vnet["name"]).path))
-            found.append(Edit((*path, "rules"), {"pos": ""}, None, is_new=True))
-            found.append(Edit((*path, "options"), {}, None, is_new=True, empty={}))
+            found.append(RowEdit((*path, "rules"), {"pos": ""}, None, is_new=True))
+            found.append(RowEdit((*path, "options"), {}, None, is_new=True, empty={}))
     return found
 
 
@@ -55,7 +55,7 @@ def _has_names_beside(item: Options) -> bool:
     return item["scope"] == CLUSTER and bool(has_names and item.get("rules"))
 
 
-def edits_of_firewall(item: Options) -> list[Edit]:
+def edits_of_firewall(item: Options) -> list[RowEdit]:
     """Return the edits for the names of a scope to which rules of other scopes can refer."""
     scope = str(item["scope"])
     if scope == GROUP:
@@ -71,49 +71,49 @@ def edits_of_firewall(item: Options) -> list[Edit]:
     for name, one in (desired.ip_sets or {}).items():
         found += _named("ipset", "ipset", name, {"comment": one.comment})
         path = (*ROOT, "ipset", name)
-        found.append(Edit(path, {"cidr": ""}, None, is_new=True))
+        found.append(RowEdit(path, {"cidr": ""}, None, is_new=True))
         for cidr, (is_excluded, comment) in one.members.items():
             values = {"nomatch": int(is_excluded), "comment": comment}
-            found.append(Edit(path, {"cidr": cidr}, values))
+            found.append(RowEdit(path, {"cidr": cidr}, values))
     return found
 
 
-def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[Edit]:
+def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[RowEdit]:
     """Return the edits of both listings that contain a name."""
     return [
-        Edit((*ROOT, listing), {"name": name}, row),
-        Edit((*ROOT, "refs"), {"type": kind, "name": name}, {}),
+        RowEdit((*ROOT, listing), {"name": name}, row),
+        RowEdit((*ROOT, "refs"), {"type": kind, "name": name}, {}),
     ]
 
 
-def _edits_of_group(item: Options) -> list[Edit]:
+def _edits_of_group(item: Options) -> list[RowEdit]:
     listing = (*ROOT, "groups")
     identity = {"group": str(item["group"])}
     if item.get("state") == "absent":
-        return [Edit(listing, identity, None)]
+        return [RowEdit(listing, identity, None)]
     desired = read_desired(item, plain_scope(GROUP, item["group"]))
-    found = [Edit(listing, identity, {"comment": item.get("comment") or ""})]
+    found = [RowEdit(listing, identity, {"comment": item.get("comment") or ""})]
     return [*found, *edits_of_rules((*listing, str(item["group"])), desired.rules)]
 
 
-def edits_of_rules(path: Path, rules: Sequence[Rule] | None) -> list[Edit]:
+def edits_of_rules(path: Path, rules: Sequence[Rule] | None) -> list[RowEdit]:
     """Return the edits for a list of rules, which is replaced; none if it is not declared."""
     if rules is None:
         return []
     names = tuple(map(str, path))
-    found = [Edit(names, {}, None, is_new=True)]
+    found = [RowEdit(names, {}, None, is_new=True)]
     for place, rule in enumerate(rules):
-        found.append(Edit(names, {"pos": str(place)}, rule.as_data()))
+        found.append(RowEdit(names, {"pos": str(place)}, rule.as_data()))
     return found
 
 
-def edits_of_interfaces(item: Options) -> list[Edit]:
+def edits_of_interfaces(item: Options) -> list[RowEdit]:
     """Return the edits for the interfaces of a node, which zones of SDN can use."""
     listing = ("nodes", str(item["node"]), "network")
-    found: list[Edit] = []
+    found: list[RowEdit] = []
     for one in item.get("interfaces") or ():
         row = None if one.get("state") == "absent" else _typed(one)
-        found.append(Edit(listing, {"iface": str(one["name"])}, row))
+        found.append(RowEdit(listing, {"iface": str(one["name"])}, row))
     return found
 
 

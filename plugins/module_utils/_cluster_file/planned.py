@@ -31,7 +31,7 @@ _TARGETS = ("cluster", "notifications", "targets")
 
 
 @dataclass(frozen=True)
-class Edit:
+class RowEdit:
     """A row of a listing that will be added, changed or, without `row`, removed.
 
     `identity` contains the properties by which the row is found; an empty identity finds all rows.
@@ -47,7 +47,7 @@ class Edit:
     empty: Any = field(default_factory=list)
 
 
-def edited(answer: Any, edits: Iterable[Edit]) -> Any:
+def edited(answer: Any, edits: Iterable[RowEdit]) -> Any:
     """Return the answer with the edits (pure); an answer that is not a listing is unchanged."""
     if not isinstance(answer, list):
         return answer
@@ -56,7 +56,7 @@ def edited(answer: Any, edits: Iterable[Edit]) -> Any:
     return answer
 
 
-def _edited(rows: list[Any], edit: Edit) -> Iterator[Any]:
+def _edited(rows: list[Any], edit: RowEdit) -> Iterator[Any]:
     is_found = False
     for row in rows:
         if not edit.identity.items() <= dict(row).items():
@@ -76,7 +76,7 @@ def _edited(rows: list[Any], edit: Edit) -> Iterator[Any]:
             yield {**new, "node": row["node"]}
 
 
-def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> list[Edit]:
+def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> list[RowEdit]:
     """Return the edits of the listings for a resource with new values, None if it is removed."""
     if table is ACL:
         return _edits_of_rights(keys["path"], values or {})
@@ -84,28 +84,28 @@ def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> li
         return []
     row = None if values is None else _row(table, keys, values)
     identity = {key.property: keys[key.option] for key in table.keys}
-    found = [Edit(table.list_call.path_for(keys), identity, row)]
+    found = [RowEdit(table.list_call.path_for(keys), identity, row)]
     if table.kind == "storage":
         shown = None if row is None else {"status": "available", "content": row.get("content", "")}
         of_nodes = {"type": "storage", "storage": keys["name"]}
-        found.append(Edit(_RESOURCES, of_nodes, shown, each_node=True))
+        found.append(RowEdit(_RESOURCES, of_nodes, shown, each_node=True))
         content = ("nodes", ANY, "storage", keys["name"], "content")
-        found.append(Edit(content, {"volid": ""}, None, is_new=row is not None))
+        found.append(RowEdit(content, {"volid": ""}, None, is_new=row is not None))
     if table.kind == "pool":
         shown = None if row is None else {}
-        found.append(Edit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, shown))
+        found.append(RowEdit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, shown))
     if table.kind == "notification_endpoint":
-        found.append(Edit(_TARGETS, {"name": keys["name"]}, row))
+        found.append(RowEdit(_TARGETS, {"name": keys["name"]}, row))
     return found
 
 
-def _edits_of_rights(path: str, values: Values) -> list[Edit]:
+def _edits_of_rights(path: str, values: Values) -> list[RowEdit]:
     """Return the edits of the listing of rights: the rows of a path are replaced."""
     listing = ACL.list_call.path
-    found = [Edit(listing, {"path": path}, None)]
+    found = [RowEdit(listing, {"path": path}, None)]
     for grant in values.get("grants", ()):
         row = {"path": path, "type": grant.kind, "ugid": grant.who, "roleid": grant.role}
-        found.append(Edit(listing, row, {"propagate": int(grant.propagate)}))
+        found.append(RowEdit(listing, row, {"propagate": int(grant.propagate)}))
     return found
 
 
@@ -125,7 +125,7 @@ def _row(table: Table, keys: Mapping[str, str], values: Values) -> dict[str, Any
 class _PlannedLayer(Caching):
     """A layer that caches answers, and applies the planned changes to them."""
 
-    def __init__(self, edits: list[Edit], below: Sender) -> None:
+    def __init__(self, edits: list[RowEdit], below: Sender) -> None:
         super().__init__(below)
         self._edits = edits
 
@@ -149,7 +149,7 @@ def _is_same_path(pattern: Sequence[str], path: Sequence[str]) -> bool:
     return all(one in (ANY, other) for one, other in pairs)
 
 
-def _concerns(edit: Edit, request: Request) -> bool:
+def _concerns(edit: RowEdit, request: Request) -> bool:
     """Return whether the answer to a request has the row of an edit; a query can exclude it."""
     if not _is_same_path(edit.path, request.path):
         return False
@@ -161,10 +161,10 @@ class PlannedReader(CachingReader):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._edits: list[Edit] = []
+        self._edits: list[RowEdit] = []
         layer = partial(_PlannedLayer, self._edits)
         self._assemble(replace(client._layers, above=layer))
 
-    def plan(self, edits: Iterable[Edit]) -> None:
+    def plan(self, edits: Iterable[RowEdit]) -> None:
         """Add edits that apply to all later answers."""
         self._edits.extend(edits)

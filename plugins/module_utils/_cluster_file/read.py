@@ -75,7 +75,7 @@ def _is_listed(section: Section, item: DeclaredItem) -> bool:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ResourceDifference:
     """A resource that differs, with its new `values` (None if it is removed).
 
     `exists`: the cluster has the resource now.
@@ -87,7 +87,9 @@ class Difference:
     exists: bool
 
 
-def find_difference(item: DeclaredItem, known: SectionReading, client: Client) -> Difference | None:
+def find_difference(
+    item: DeclaredItem, known: SectionReading, client: Client
+) -> ResourceDifference | None:
     """Return the difference of a resource, None if it equals its declaration. Raises FleetError."""
     table = item.section.table
     if table is None:
@@ -101,7 +103,7 @@ def find_difference(item: DeclaredItem, known: SectionReading, client: Client) -
         return None
     is_left = desired.present or table.permanent
     values = after(table, desired, actual) if is_left else None
-    return Difference(table, desired.keys, values, exists)
+    return ResourceDifference(table, desired.keys, values, exists)
 
 
 def undeclared(

@@ -82,7 +82,7 @@ from .._storage.ceph.run import run_pool
 from .._storage.table import STORAGE
 from .._storage.volume.run import run_volume
 from .networks import arrange_firewall, edits_of_firewall, edits_of_interfaces, edits_of_sdn
-from .planned import Edit
+from .planned import RowEdit
 
 Run = Callable[[dict[str, Any], Client, bool], Result]
 Keys = Mapping[str, str]
@@ -94,7 +94,7 @@ def as_declared(items: Iterable[Options]) -> list[tuple[str, Options]]:
     return [("", item) for item in items]
 
 
-def no_edits(_item: Options) -> list[Edit]:
+def no_edits(_item: Options) -> list[RowEdit]:
     """Return no edits: the item changes nothing that the checks of other items read."""
     return []
 
@@ -122,7 +122,7 @@ class Section:
     elsewhere: Callable[[Values], bool] = lambda _values: False
     secret: str = ""
     arranged: Callable[[Iterable[Options]], list[tuple[str, Options]]] = as_declared
-    edits: Callable[[Options], list[Edit]] = no_edits
+    edits: Callable[[Options], list[RowEdit]] = no_edits
 
     @property
     def can_be_exact(self) -> bool:

@@ -21,7 +21,7 @@ from .._tasks.query import MAX_TASKS, TaskQuery
 from .._tasks.read import found_in, read_tasks
 from .changed_by import ALL_TYPES, TYPES, described, last_task_of, logins_in
 from .compare import BLIND
-from .ignore import Ignored
+from .ignore import IgnorePatterns
 from .model import (
     DRIFTED,
     IN_SYNC,
@@ -29,9 +29,9 @@ from .model import (
     UNKNOWN,
     UNWANTED,
     ClusterResource,
-    Difference,
     DriftReading,
-    Login,
+    LastLogin,
+    OptionDifference,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def require_valid(params: Mapping[str, Any]) -> None:
 
 
 def add_cluster(
-    reading: DriftReading, client: Client, params: Mapping[str, Any], ignored: Ignored
+    reading: DriftReading, client: Client, params: Mapping[str, Any], ignored: IgnorePatterns
 ) -> None:
     """Add the resources of a cluster file to the reading of a site.
 
@@ -97,14 +97,14 @@ def _status_of(planned: PlannedItem) -> str:
     return DRIFTED if planned.exists else MISSING
 
 
-def differences(diff: Any) -> list[Difference]:
+def differences(diff: Any) -> list[OptionDifference]:
     """Return the options of a resource that a run would change, sorted by option (pure).
 
     Lists of named objects, such as VNets and IP sets, are compared object by object.
     """
     before, after = _by_object(diff["before"]), _by_object(diff["after"])
     return [
-        Difference(option, after.get(option), before.get(option), None)
+        OptionDifference(option, after.get(option), before.get(option), None)
         for option in sorted({*before, *after})
         if after.get(option) != before.get(option)
     ]
@@ -133,7 +133,7 @@ def _name_in(row: Any) -> str | None:
     return None if name is None else str(name)
 
 
-def add_resource(reading: DriftReading, resource: ClusterResource, ignored: Ignored) -> None:
+def add_resource(reading: DriftReading, resource: ClusterResource, ignored: IgnorePatterns) -> None:
     """Add a resource without its ignored differences."""
     names = (f"{resource.section}/{resource.name}".lower(),)
     if resource.status != IN_SYNC and ignored.vm(names):
@@ -168,4 +168,4 @@ def _add_logins(reading: DriftReading, client: Client) -> None:
         "cluster", "log", params={"max": _LINES}, attempted="Could not read the cluster log"
     )
     for user, time in sorted(logins_in(rows or []).items()):
-        reading.logins.append(Login(reading.site, user, iso(time)))
+        reading.logins.append(LastLogin(reading.site, user, iso(time)))

@@ -36,8 +36,8 @@ from .model import (
     SOURCE,
     UNKNOWN,
     UNWANTED,
-    Compared,
-    Difference,
+    ComparedGuest,
+    OptionDifference,
 )
 
 # Errors that leave the state of a VM or a resource unknown.
@@ -57,7 +57,7 @@ _COMPARED = frozenset((DRIFTED, PENDING, IN_SYNC))
 _BESIDE = frozenset(("node", "pool", "status", "cloud_init_drive", "vmid"))
 
 
-def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compared:
+def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> ComparedGuest:
     """Return the differences of a VM. `cluster` contains the templates that sources name."""
     found = _identity(planned)
     vm_plan = planned.vm_plan
@@ -75,7 +75,7 @@ def compare(planned: PlannedGuest, cluster: ClusterState | None = None) -> Compa
 
 
 def _add_refused(
-    found: Compared, planned: PlannedGuest, error: FleetError, cluster: ClusterState
+    found: ComparedGuest, planned: PlannedGuest, error: FleetError, cluster: ClusterState
 ) -> None:
     """Add the differences of a VM that a run would refuse to change, for the reason in `error`.
 
@@ -95,7 +95,7 @@ def _add_refused(
         found.status = DRIFTED
 
 
-def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) -> None:
+def _add_image(found: ComparedGuest, planned: PlannedGuest, cluster: ClusterState) -> None:
     """Add the template of a VM if its source now names another template."""
     actual = planned.actual or planned.refused
     if actual is None:
@@ -103,7 +103,7 @@ def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) ->
     older = find_older_image(planned.item.desired.guest.source, actual, cluster)
     if older is None:
         return
-    difference = Difference(SOURCE, wanted=older.wanted, actual=older.actual, pending=None)
+    difference = OptionDifference(SOURCE, wanted=older.wanted, actual=older.actual, pending=None)
     is_only_image = found.status == IN_SYNC
     found.options.append(difference)
     found.options.sort(key=lambda option: option.option)
@@ -111,7 +111,7 @@ def _add_image(found: Compared, planned: PlannedGuest, cluster: ClusterState) ->
         found.status = OUTDATED
 
 
-def add_backup(found: Compared, planned: PlannedGuest, jobs: Jobs | FleetError) -> None:
+def add_backup(found: ComparedGuest, planned: PlannedGuest, jobs: Jobs | FleetError) -> None:
     """Add the difference between the declared and the actual backup jobs of an existing guest.
 
     `jobs` is an error if they cannot be read; the status is then C(unknown).
@@ -124,12 +124,12 @@ def add_backup(found: Compared, planned: PlannedGuest, jobs: Jobs | FleetError) 
         return
     values = difference(guest, jobs)
     if values is not None:
-        found.options.append(Difference("backup", *values, None))
+        found.options.append(OptionDifference("backup", *values, None))
         found.options.sort(key=lambda option: option.option)
         found.status = DRIFTED
 
 
-def seems_gone(planned: PlannedGuest, found: Compared) -> bool:
+def seems_gone(planned: PlannedGuest, found: ComparedGuest) -> bool:
     """Return whether a VM was not found: it is missing, or it is absent as desired."""
     if found.status == MISSING:
         return True
@@ -137,10 +137,10 @@ def seems_gone(planned: PlannedGuest, found: Compared) -> bool:
     return is_absent and found.status == IN_SYNC
 
 
-def _identity(planned: PlannedGuest) -> Compared:
+def _identity(planned: PlannedGuest) -> ComparedGuest:
     """Return the identity of the VM, with its VMID and node if it exists."""
     desired = planned.item.desired
-    found = Compared(
+    found = ComparedGuest(
         name=desired.guest.name or "",
         tenant=desired.guest.tenant or "",
         site=planned.item.site,
@@ -165,7 +165,7 @@ def _status_of_error(planned: PlannedGuest, error: FleetError) -> str:
     return MISSING
 
 
-def _add_plan(found: Compared, desired: DesiredGuest, vm_plan: GuestPlan[Any]) -> None:
+def _add_plan(found: ComparedGuest, desired: DesiredGuest, vm_plan: GuestPlan[Any]) -> None:
     """Add status and options of a VM that has a plan."""
     actual = vm_plan.actual
     if vm_plan.draft is not None:
@@ -187,7 +187,7 @@ def _add_plan(found: Compared, desired: DesiredGuest, vm_plan: GuestPlan[Any]) -
         found.status = DRIFTED
 
 
-def status_of(options: list[Difference]) -> str:
+def status_of(options: list[OptionDifference]) -> str:
     """Return the status of a VM with these differences."""
     own = [option for option in options if option.option != SOURCE]
     if not options:
@@ -209,7 +209,7 @@ def has_creation_marker(planned: PlannedGuest) -> bool:
 
 def _differences(
     desired: DesiredGuest, actual: Actual, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> list[Difference]:
+) -> list[OptionDifference]:
     """Return wanted, actual and pending value of each option that differs, sorted by option.
 
     `before` and `after` are the values that a run would change.
@@ -221,7 +221,7 @@ def _differences(
         live = actual.kind.formatted(actual.live)
     keys = live.keys() | target.keys()
     waiting = {key for key in keys if live.get(key) != target.get(key)}
-    found: list[Difference] = []
+    found: list[OptionDifference] = []
     for key in sorted(changed | (waiting & _named(desired))):
         wanted = target.get(key)
         if key in changed:
@@ -232,7 +232,7 @@ def _differences(
         pending = None
         if key in waiting:
             pending = {"value": target.get(key)}
-        found.append(Difference(key, wanted, actually, pending))
+        found.append(OptionDifference(key, wanted, actually, pending))
     return found
 
 

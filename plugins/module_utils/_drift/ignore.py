@@ -17,7 +17,7 @@ Names = Sequence[str]
 
 
 @dataclass(frozen=True)
-class Pattern:
+class IgnorePattern:
     """One pattern. An empty option means the whole VM."""
 
     vm: str
@@ -31,10 +31,10 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnorePatterns:
     """All patterns of a task."""
 
-    patterns: tuple[Pattern, ...] = ()
+    patterns: tuple[IgnorePattern, ...] = ()
 
     def vm(self, names: Names) -> bool:
         """Return whether everything about a VM is ignored."""
@@ -45,13 +45,13 @@ class Ignored:
         return any(one.matches(names, option) for one in self.patterns)
 
 
-def read_ignored(given: Iterable[str]) -> Ignored:
+def read_ignored(given: Iterable[str]) -> IgnorePatterns:
     """Return the patterns of C(VM) and C(VM:OPTION). Raises ValidationFailed for an empty part.
 
     A name may contain a colon, such as C(ha_resources/vm:100), so each text gives one pattern for
     each of its colons as the separator, and one for the whole text.
     """
-    return Ignored(tuple(pattern for text in given for pattern in _patterns(text)))
+    return IgnorePatterns(tuple(pattern for text in given for pattern in _patterns(text)))
 
 
 def names_of(name: str, tenant: str, vmid: int | None) -> Names:
@@ -62,7 +62,7 @@ def names_of(name: str, tenant: str, vmid: int | None) -> Names:
     return (str(vmid), *names)
 
 
-def _patterns(text: str) -> list[Pattern]:
+def _patterns(text: str) -> list[IgnorePattern]:
     parts = text.split(":")
     if not all(parts):
         raise validate.refused(
@@ -71,8 +71,8 @@ def _patterns(text: str) -> list[Pattern]:
             "is not a pattern",
             "Write it as VM or VM:OPTION, such as acme/web*:description",
         )
-    found: list[Pattern] = []
+    found: list[IgnorePattern] = []
     for place in range(1, len(parts) + 1):
         name, option = ":".join(parts[:place]), ":".join(parts[place:])
-        found.append(Pattern(name.lower(), option))
+        found.append(IgnorePattern(name.lower(), option))
     return found

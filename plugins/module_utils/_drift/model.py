@@ -12,7 +12,7 @@ from typing import Any
 
 from .._kinds.words import VIRTUAL_MACHINE
 from .._tenant.model import Tenant
-from .ignore import Ignored
+from .ignore import IgnorePatterns
 
 IN_SYNC = "in_sync"
 DRIFTED = "drifted"
@@ -28,7 +28,7 @@ SOURCE = "source"
 
 
 @dataclass(frozen=True)
-class Difference:
+class OptionDifference:
     """One option of a VM that is not in sync, with values as modules show them, or C(source).
 
     `pending` is None, or a dictionary with the C(value) that applies after the next stop.
@@ -46,7 +46,7 @@ class Difference:
 
 
 @dataclass
-class Compared:
+class ComparedGuest:
     """One guest of the estate, compared with the real one. Site and tenant are empty if not set."""
 
     name: str
@@ -57,13 +57,13 @@ class Compared:
     node: str | None = None
     status: str = UNKNOWN
     reason: str | None = None
-    options: list[Difference] = field(default_factory=list)
+    options: list[OptionDifference] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     last_task: dict[str, Any] | None = None
 
 
 @dataclass
-class Unlisted:
+class UnlistedGuest:
     """One guest that the estate does not describe."""
 
     name: str
@@ -87,13 +87,13 @@ class ClusterResource:
     name: str
     status: str
     reason: str | None = None
-    options: list[Difference] = field(default_factory=list)
+    options: list[OptionDifference] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     last_task: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class Login:
+class LastLogin:
     """The last login of a user in the log of a cluster, in ISO 8601 format."""
 
     site: str
@@ -128,12 +128,12 @@ class DriftReading:
 
     site: str
     reason: str | None = None
-    vms: list[Compared] = field(default_factory=list)
-    unlisted: list[Unlisted] = field(default_factory=list)
+    vms: list[ComparedGuest] = field(default_factory=list)
+    unlisted: list[UnlistedGuest] = field(default_factory=list)
     nodes: list[OfflineNode] = field(default_factory=list)
     quotas: list[QuotaUse] = field(default_factory=list)
     cluster: list[ClusterResource] = field(default_factory=list)
-    logins: list[Login] = field(default_factory=list)
+    logins: list[LastLogin] = field(default_factory=list)
     ignored: int = 0
     warnings: list[str] = field(default_factory=list)
 
@@ -148,6 +148,6 @@ class DriftScope:
 
     tenants: Collection[str] | None
     unlisted: bool
-    ignored: Ignored
+    ignored: IgnorePatterns
     cluster: Mapping[str, Any] | None = None
     networked: Mapping[str, Sequence[Tenant]] = field(default_factory=dict)

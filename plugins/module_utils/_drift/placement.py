@@ -14,14 +14,14 @@ from .._ha.rule import HA_RULE
 from .._resource.run import TableResource
 from .cluster_file import add_resource, differences
 from .compare import BLIND
-from .ignore import Ignored
+from .ignore import IgnorePatterns
 from .model import DRIFTED, MISSING, UNKNOWN, UNWANTED, ClusterResource, DriftReading
 
 RULES, RESOURCES = "ha_rules", "ha_resources"
 _WHOLE = "placement"
 
 
-def add_placement(reading: DriftReading, keeper: PlacementKeeper, ignored: Ignored) -> None:
+def add_placement(reading: DriftReading, keeper: PlacementKeeper, ignored: IgnorePatterns) -> None:
     """Add each rule and resource that differs, under the sections of a cluster file.
 
     Two requests if a guest of the estate sets C(keep). Without the privilege to read HA rules, only

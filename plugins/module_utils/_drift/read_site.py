@@ -30,7 +30,7 @@ from .._tasks.row import TaskRow, is_of_earlier_guest
 from .changed_by import described
 from .cluster_file import add_cluster
 from .compare import add_backup, compare, has_creation_marker, seems_gone, status_of
-from .ignore import Ignored, names_of
+from .ignore import IgnorePatterns, names_of
 from .model import (
     DRIFTED,
     IN_SYNC,
@@ -38,11 +38,11 @@ from .model import (
     PENDING,
     UNKNOWN,
     UNWANTED,
-    Compared,
+    ComparedGuest,
     DriftReading,
     DriftScope,
     QuotaUse,
-    Unlisted,
+    UnlistedGuest,
 )
 from .placement import add_placement
 from .tenants import add_tenants
@@ -119,7 +119,7 @@ def _lists_of(estate: Estate) -> list[ListKind]:
 
 
 def _find_hidden(
-    client: Client, planner: Planner, plans: list[PlannedGuest], vms: list[Compared]
+    client: Client, planner: Planner, plans: list[PlannedGuest], vms: list[ComparedGuest]
 ) -> None:
     """Mark VMs that were not found as unknown if a hidden VM has their VMID.
 
@@ -127,7 +127,7 @@ def _find_hidden(
     One request for each VM that was not found.
     """
 
-    def ask_for(pair: tuple[PlannedGuest, Compared]) -> None:
+    def ask_for(pair: tuple[PlannedGuest, ComparedGuest]) -> None:
         planned, vm = pair
         desired = planned.item.desired
         try:
@@ -138,7 +138,7 @@ def _find_hidden(
             vm.status = UNKNOWN
             vm.reason = error.message
 
-    gone: list[tuple[PlannedGuest, Compared]] = []
+    gone: list[tuple[PlannedGuest, ComparedGuest]] = []
     for planned, vm in zip(plans, vms, strict=True):
         if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
@@ -146,7 +146,7 @@ def _find_hidden(
 
 
 def _add_backups(
-    client: Client, estate: Estate, plans: list[PlannedGuest], vms: list[Compared]
+    client: Client, estate: Estate, plans: list[PlannedGuest], vms: list[ComparedGuest]
 ) -> None:
     """Compare the backup jobs of the guests; one request if one of them declares a backup."""
     is_declared = any(planned.item.backup is not None for planned in plans)
@@ -160,7 +160,9 @@ def _add_backups(
         add_backup(vm, planned, jobs)
 
 
-def _add(reading: DriftReading, vm: Compared, ignored: Ignored, in_creation: bool) -> None:
+def _add(
+    reading: DriftReading, vm: ComparedGuest, ignored: IgnorePatterns, in_creation: bool
+) -> None:
     """Add a VM without its ignored differences. A VM `in_creation` is never in sync."""
     names = names_of(vm.name, vm.tenant, vm.vmid)
     if vm.status != IN_SYNC and ignored.vm(names):
@@ -209,7 +211,7 @@ def _add_unlisted(
 def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
     """Add the last task of each VM that differs; `last_task` stays None if no task is known."""
     existing = [vm for vm in reading.vms if vm.status in _EXISTING]
-    differing: list[Compared | Unlisted] = [*reading.unlisted, *existing]
+    differing: list[ComparedGuest | UnlistedGuest] = [*reading.unlisted, *existing]
     if not differing:
         return
     tasks = _last_tasks(client, planner)

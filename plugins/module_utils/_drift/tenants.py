@@ -19,7 +19,7 @@ from .._tenant.model import Tenant, described_tenant
 from .._tenant.network.work import plan_networks
 from .cluster_file import add_resource, differences
 from .compare import BLIND
-from .ignore import Ignored
+from .ignore import IgnorePatterns
 from .model import DRIFTED, IN_SYNC, UNKNOWN, ClusterResource, DriftReading, DriftScope
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def add_tenants(
             _add_tenant(reading, reader, tenant, scope.ignored)
 
 
-def _add_tenant(reading: DriftReading, reader: Client, tenant: Tenant, ignored: Ignored) -> None:
+def _add_tenant(
+    reading: DriftReading, reader: Client, tenant: Tenant, ignored: IgnorePatterns
+) -> None:
     found = ClusterResource(reading.site, SECTION, tenant.name, UNKNOWN)
     try:
         planned = plan_networks(tenant, reader)

@@ -12,7 +12,7 @@ from .._cluster.drill.copies import is_marked
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
 from .._kinds.words import word_of
-from .model import OfflineNode, Unlisted
+from .model import OfflineNode, UnlistedGuest
 
 
 def unlisted(
@@ -34,10 +34,10 @@ def _is_of(row: VmRow, tenants: Collection[str], prefix: str) -> bool:
     return any(owns(tag, row.tags, prefix) for tag in tags)
 
 
-def describe_unlisted(row: VmRow, site: str, prefix: str) -> Unlisted:
+def describe_unlisted(row: VmRow, site: str, prefix: str) -> UnlistedGuest:
     """Return a VM that is not in the estate, for the report."""
     tenant, _why = tenant_of(row.tags, prefix)
-    return Unlisted(
+    return UnlistedGuest(
         name=row.own_name,
         tenant=tenant or "",
         site=site,

@@ -23,7 +23,7 @@ from .._facts.nodes import CapacityRules
 from .._facts.partial_read import standing
 from .._kinds.words import TYPES
 from .._metrics import model as metrics
-from .._metrics.model import MetricsOptions, Site
+from .._metrics.model import MetricsOptions, SiteFacts
 from .._metrics.read_site import read_site as read_measured
 from .._tasks.query import MAX_TASKS, TaskQuery
 from .._tasks.read import read_tasks
@@ -149,7 +149,7 @@ def _measured(wanted: EventOptions) -> MetricsOptions:
     )
 
 
-def _failures(site: Site, wanted: EventOptions) -> dict[str, Failure]:
+def _failures(site: SiteFacts, wanted: EventOptions) -> dict[str, Failure]:
     """Return why backups or disks are not known.
 
     If only the backups of single guests are not known, these guests are left out of the figures; a

@@ -17,14 +17,14 @@ from .._kinds.words import GUESTS, word_of
 from .._protection.model import Copies
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
-from .model import MetricsOptions, Site
+from .model import MetricsOptions, SiteFacts
 from .samples import Samples
 
 _RUNNING, _STOPPED, _TEMPLATE, _UNKNOWN = "running", "stopped", "template", "unknown"
 _IN_BYTES = ("memory", "disk")
 
 
-def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
+def add_site(samples: Samples, site: SiteFacts, wanted: MetricsOptions) -> None:
     """Add the gauges of a site; for a site that does not answer, these are only a few."""
     label = {"site": site.name}
     samples.put(CONNECTION, site.cluster is not None, **label)
@@ -46,7 +46,7 @@ def add_site(samples: Samples, site: Site, wanted: MetricsOptions) -> None:
     _add_proofs(samples, site.cluster, wanted, label)
 
 
-def _add_nodes(samples: Samples, site: Site, label: Mapping[str, str]) -> None:
+def _add_nodes(samples: Samples, site: SiteFacts, label: Mapping[str, str]) -> None:
     if not site.nodes:
         return
     online = [node for node in site.nodes if node["status"] == "online"]
@@ -138,7 +138,7 @@ def _is_online(row: VmRow, cluster: ClusterState) -> bool:
 
 
 def _add_tenants(
-    samples: Samples, site: Site, cluster: ClusterState, wanted: MetricsOptions
+    samples: Samples, site: SiteFacts, cluster: ClusterState, wanted: MetricsOptions
 ) -> None:
     """Add use and quota of each tenant that has guests or a quota."""
     names = {tenant.lower() for tenant in wanted.quotas}
@@ -164,7 +164,7 @@ def _in_base_units(kind: str) -> str:
 
 
 def _use_of(
-    tenant: str, site: Site, cluster: ClusterState, wanted: MetricsOptions
+    tenant: str, site: SiteFacts, cluster: ClusterState, wanted: MetricsOptions
 ) -> dict[str, int]:
     """Return the usage of a tenant by kind, without unknown figures.
 
@@ -184,7 +184,11 @@ def _use_of(
 
 
 def _add_copies(
-    samples: Samples, site: Site, wanted: MetricsOptions, kind: str, copies: Mapping[int, Copies]
+    samples: Samples,
+    site: SiteFacts,
+    wanted: MetricsOptions,
+    kind: str,
+    copies: Mapping[int, Copies],
 ) -> None:
     """Add number and newest time of the snapshots or backups of each guest if they are known."""
     if site.cluster is None:

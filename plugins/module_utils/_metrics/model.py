@@ -50,7 +50,7 @@ class UnreadPart:
 
 
 @dataclass
-class Site:
+class SiteFacts:
     """The facts of a site; `cluster` is None if it could not be read. Times are in seconds.
 
     `disks` are bytes by VMID. If a guest is missing in `snapshots` or `backups`, its copies are not

@@ -24,7 +24,7 @@ from .._protection.model import Copies
 from .._protection.privileges import Privileges
 from .._protection.snapshots import read_snapshots
 from . import model
-from .model import MetricsOptions, Site
+from .model import MetricsOptions, SiteFacts
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -34,10 +34,10 @@ _READERS = 8
 _VMS, _STORAGES, _DISKS = "VM.Audit", "Datastore.Audit", "VM.Config.Disk"
 
 
-def read_site(client: Client, wanted: MetricsOptions, name: str) -> Site:
+def read_site(client: Client, wanted: MetricsOptions, name: str) -> SiteFacts:
     """Return a site. If it cannot be read, it has no cluster, and C(missing) has the reason."""
     started = client.clock.monotonic()
-    site = Site(name, client.clock.time())
+    site = SiteFacts(name, client.clock.time())
     try:
         _read_cluster(client, wanted, site)
     except FleetError as error:
@@ -49,7 +49,7 @@ def read_site(client: Client, wanted: MetricsOptions, name: str) -> Site:
     return site
 
 
-def _read_cluster(client: Client, wanted: MetricsOptions, site: Site) -> None:
+def _read_cluster(client: Client, wanted: MetricsOptions, site: SiteFacts) -> None:
     """Read the listing and related parts. Raises FleetError if the site does not answer."""
     answer = client.get("version", attempted="Could not read the version") or {}
     site.version = answer.get("version")
@@ -70,7 +70,7 @@ def _read_cluster(client: Client, wanted: MetricsOptions, site: Site) -> None:
 
 
 def _read_nodes(
-    client: Client, wanted: MetricsOptions, site: Site, rows: list[Mapping[str, Any]]
+    client: Client, wanted: MetricsOptions, site: SiteFacts, rows: list[Mapping[str, Any]]
 ) -> None:
     """Read name and quorum of the cluster, and note the nodes that are offline."""
     head = standing(None)
@@ -94,7 +94,7 @@ def _read_nodes(
 
 
 def _read_versions(
-    client: Client, site: Site, rows: Sequence[Mapping[str, Any]]
+    client: Client, site: SiteFacts, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, str | None]:
     """Return the version of each online node: one request each, as no listing contains it."""
 
@@ -116,7 +116,7 @@ def _read_versions(
     return versions
 
 
-def _read_privileges(client: Client, site: Site) -> Privileges | None:
+def _read_privileges(client: Client, site: SiteFacts) -> Privileges | None:
     """Return the privileges of the caller, None if they are not known."""
     attempted = "Could not read the privileges of the caller"
     try:
@@ -130,7 +130,7 @@ def _read_privileges(client: Client, site: Site) -> Privileges | None:
 
 
 def _read_disks(
-    client: Client, wanted: MetricsOptions, site: Site, held: Privileges | None
+    client: Client, wanted: MetricsOptions, site: SiteFacts, held: Privileges | None
 ) -> None:
     """Read the sizes of all disks, and note the tenants for whom they are not complete."""
     if site.cluster is None:
@@ -170,7 +170,9 @@ def _disk_use(tenant: str) -> str:
     return f"Could not read the disk use of tenant {tenant}"
 
 
-def _known(site: Site, part: str, found: Mapping[int, Copies | FleetError]) -> dict[int, Copies]:
+def _known(
+    site: SiteFacts, part: str, found: Mapping[int, Copies | FleetError]
+) -> dict[int, Copies]:
     """Return the known copies by VMID, and note the guests whose copies are unknown.
 
     If there may be more copies, neither their number nor the newest time is known.

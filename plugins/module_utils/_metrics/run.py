@@ -21,7 +21,7 @@ from .drift import add_drift, read_report
 from .exposition import data_of, text_of
 from .families import FAMILIES, family_of
 from .gauges import add_site
-from .model import MetricsOptions, Site
+from .model import MetricsOptions, SiteFacts
 from .read_site import read_site
 from .samples import SampleKey, Samples, is_of_a_playbook
 from .text_file import require_path, write_samples
@@ -128,7 +128,7 @@ def read_wanted(params: Mapping[str, Any]) -> MetricsOptions:
     )
 
 
-def samples_of(sites: Sequence[Site], wanted: MetricsOptions, action: str) -> Samples:
+def samples_of(sites: Sequence[SiteFacts], wanted: MetricsOptions, action: str) -> Samples:
     """Return all samples of the sites, with the duration and requests of reading them (pure)."""
     samples = Samples()
     for site in sites:
@@ -142,8 +142,8 @@ def samples_of(sites: Sequence[Site], wanted: MetricsOptions, action: str) -> Sa
     return samples
 
 
-def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[Site]:
-    def one(part: SiteClient) -> Site:
+def _read_all(clients: Sequence[SiteClient], wanted: MetricsOptions) -> list[SiteFacts]:
+    def one(part: SiteClient) -> SiteFacts:
         _names, client = part
         return read_site(client, wanted, client.site)
 
@@ -157,7 +157,7 @@ def _shape(samples: Samples) -> dict[str, Any]:
     return {"families": [name for name in FAMILIES if name in present], "series": len(samples)}
 
 
-def _findings(sites: Sequence[Site]) -> dict[str, Any]:
+def _findings(sites: Sequence[SiteFacts]) -> dict[str, Any]:
     """Return the parts that are missing, and when the sites were read."""
     missing: list[dict[str, Any]] = []
     for site in sites:
@@ -166,7 +166,7 @@ def _findings(sites: Sequence[Site]) -> dict[str, Any]:
     return {"complete": not missing, "missing": missing, "checked": iso(checked)}
 
 
-def _warnings(sites: Sequence[Site]) -> tuple[str, ...]:
+def _warnings(sites: Sequence[SiteFacts]) -> tuple[str, ...]:
     """Return one line for each part of a site with missing data and each category of errors."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for site in sites:

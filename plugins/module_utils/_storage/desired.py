@@ -33,7 +33,7 @@ _DIGITS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha
 
 
 @dataclass(frozen=True)
-class File:
+class DesiredFile:
     """One desired file on a storage."""
 
     storage: str
@@ -63,7 +63,7 @@ class File:
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def read_desired_file(params: Mapping[str, Any]) -> File:
+def read_desired_file(params: Mapping[str, Any]) -> DesiredFile:
     """Return the file that the options describe. Raises ValidationFailed."""
     url = params.get("source_url") or None
     compression = params.get("compression") or None
@@ -91,7 +91,7 @@ def read_desired_file(params: Mapping[str, Any]) -> File:
     node = params.get("node") or None
     if node:
         validate.node(node)
-    return File(
+    return DesiredFile(
         storage=validate.storage(params["storage"]),
         content=content,
         name=name,

@@ -27,7 +27,7 @@ from .._resource.engine import Resource, apply_plan
 from .._resource.execute import Execution, Sent, Verdict, attempted
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
-from .desired import File, read_desired_file
+from .desired import DesiredFile, read_desired_file
 from .volume.read import find_volume
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class StoredFile(Resource[Result]):
 
     client: Client
 
-    def __init__(self, client: Client, file: File, timeout: int, *, is_wanted: bool) -> None:
+    def __init__(self, client: Client, file: DesiredFile, timeout: int, *, is_wanted: bool) -> None:
         self.client = client
         self.file = file
         self.timeout = timeout
@@ -116,7 +116,7 @@ class StoredFile(Resource[Result]):
         return result_of(plan, {"volume": volume}, execution)
 
 
-def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
+def choose_node(file: DesiredFile, cluster: ClusterState, preferred: Sequence[str] = ()) -> str:
     """Return the node that downloads: the given node, or else a node with the storage (pure).
 
     Of several nodes, the first one in `preferred` is used, else the first by name. Raises
@@ -143,7 +143,9 @@ def choose_node(file: File, cluster: ClusterState, preferred: Sequence[str] = ()
     return min(able)
 
 
-def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> ConfigurationError:
+def _unusable(
+    file: DesiredFile, cluster: ClusterState, rows: Sequence[StorageRow]
+) -> ConfigurationError:
     """Return the error for a storage that no node can use; `rows` are the rows of the storage."""
     attempted = f"Storage '{file.storage}' could not be used for {file.name}"
     if not rows:
@@ -160,7 +162,7 @@ def _unusable(file: File, cluster: ClusterState, rows: Sequence[StorageRow]) -> 
     )
 
 
-def plan_present(file: File, found: Mapping[str, Any] | None) -> Plan:
+def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
     """Return the steps that download the file (pure). An existing file of that name is kept.
 
     Raises NotFound if the file does not exist and has no URL.
@@ -193,7 +195,7 @@ def plan_present(file: File, found: Mapping[str, Any] | None) -> Plan:
     return Plan((step,), {}, after, warnings=warnings)
 
 
-def _without_checksum(file: File) -> str:
+def _without_checksum(file: DesiredFile) -> str:
     return (
         f"{file.shown_url} is downloaded without a checksum, "
         "so damage or manipulation of the file goes unnoticed: "
@@ -201,7 +203,7 @@ def _without_checksum(file: File) -> str:
     )
 
 
-def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
+def plan_absent(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
     """Return the plan that removes the file (pure)."""
     if found is None:
         return Plan()
@@ -210,7 +212,7 @@ def plan_absent(file: File, found: Mapping[str, Any] | None) -> Plan:
     return Plan((step,), {"volid": file.volume, "node": file.node, "size": found.get("size")}, {})
 
 
-def require_version(file: File, version: tuple[int, int]) -> None:
+def require_version(file: DesiredFile, version: tuple[int, int]) -> None:
     """Raise NotSupported if PVE has no content type for images to import."""
     if version >= _IMPORT_SINCE:
         return
@@ -224,7 +226,7 @@ def require_version(file: File, version: tuple[int, int]) -> None:
     )
 
 
-def find_running(client: Client, file: File) -> str | None:
+def find_running(client: Client, file: DesiredFile) -> str | None:
     """Return the UPID of a running download of this file; PVE names the task after the file."""
     path = ("nodes", str(file.node), "tasks")
     rows = client.get(*path, source="active", typefilter="download") or []
@@ -234,7 +236,7 @@ def find_running(client: Client, file: File) -> str | None:
     return None
 
 
-def _described(file: File, found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _described(file: DesiredFile, found: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the file as the module reports it."""
     known = found or {}
     return {

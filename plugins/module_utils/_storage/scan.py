@@ -29,7 +29,7 @@ _PARAMETERS = {"vgname": "vg", "server_password": "password", "server_port": "po
 
 
 @dataclass(frozen=True)
-class Scan:
+class StorageScan:
     """A scan for storages of one type.
 
     In a row of the answer, the key `field` has the value for option `option` of module storage, and
@@ -45,7 +45,7 @@ class Scan:
 
 
 SCANS = {
-    "cifs": Scan(
+    "cifs": StorageScan(
         "cifs",
         "share",
         "share",
@@ -53,11 +53,11 @@ SCANS = {
         ("username", "server_password", "domain"),
         "description",
     ),
-    "iscsi": Scan("iscsi", "target", "target", ("portal",), text="portal"),
-    "lvm": Scan("lvm", "vgname", "vg"),
-    "lvmthin": Scan("lvmthin", "thinpool", "lv", ("vgname",)),
-    "nfs": Scan("nfs", "export", "path", ("server",), text="options"),
-    "pbs": Scan(
+    "iscsi": StorageScan("iscsi", "target", "target", ("portal",), text="portal"),
+    "lvm": StorageScan("lvm", "vgname", "vg"),
+    "lvmthin": StorageScan("lvmthin", "thinpool", "lv", ("vgname",)),
+    "nfs": StorageScan("nfs", "export", "path", ("server",), text="options"),
+    "pbs": StorageScan(
         "pbs",
         "datastore",
         "store",
@@ -65,7 +65,7 @@ SCANS = {
         ("server_port", "fingerprint"),
         "comment",
     ),
-    "zfspool": Scan("zfs", "pool", "pool"),
+    "zfspool": StorageScan("zfs", "pool", "pool"),
 }
 
 

@@ -19,7 +19,7 @@ _SET_DIRECTORY = (
 _EXECUTABLE, _READABLE = 0o750, 0o640
 
 
-class Files(Protocol):
+class SnippetDirectory(Protocol):
     """The directory of a storage's snippets. `path` is for messages. Methods raise FleetError."""
 
     path: str
@@ -42,7 +42,7 @@ def mode_of(data: bytes) -> int:
     return _EXECUTABLE if data.startswith(b"#!") else _READABLE
 
 
-class Directory:
+class LocalDirectory:
     """A local directory."""
 
     def __init__(self, path: str) -> None:

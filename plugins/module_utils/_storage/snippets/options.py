@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._core import validate
 from ..._core.errors import ValidationFailed
-from ..desired import File
+from ..desired import DesiredFile
 
 SNIPPETS = "snippets"
 
@@ -20,7 +20,7 @@ _OWN = ("text", "snippet_directory", "ssh")
 _NAME = re.compile(r"[A-Za-z0-9_][^/\x00-\x1f]{0,254}")
 
 
-def require_snippet_options(params: Mapping[str, Any], file: File) -> None:
+def require_snippet_options(params: Mapping[str, Any], file: DesiredFile) -> None:
     """Raise ValidationFailed for snippet options with other content, and for a snippet that the
     options do not allow to write.
     """
@@ -38,7 +38,7 @@ def require_snippet_options(params: Mapping[str, Any], file: File) -> None:
         _require_place(params, file)
 
 
-def _require_place(params: Mapping[str, Any], file: File) -> None:
+def _require_place(params: Mapping[str, Any], file: DesiredFile) -> None:
     if params.get("source_url"):
         raise validate.refused(
             "source_url",

@@ -11,7 +11,7 @@ from typing import NoReturn
 from ..._api.client import Client
 from ..._core.errors import ConfigurationError, PermissionDenied
 from ..._core.poll import poll
-from .files import Files
+from .files import SnippetDirectory
 from .place import SET_DIRECTORY
 
 # Seconds until a node sees a new file on a network storage (nfs: acdirmin is 30).
@@ -38,7 +38,7 @@ def list_snippets(client: Client, node: str, storage: str) -> frozenset[str] | N
 
 
 def put_snippet(
-    client: Client, files: Files, volume: str, node: str, data: bytes, *, is_new: bool
+    client: Client, files: SnippetDirectory, volume: str, node: str, data: bytes, *, is_new: bool
 ) -> None:
     """Write the file of a snippet.
 

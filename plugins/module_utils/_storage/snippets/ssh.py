@@ -31,7 +31,7 @@ Run = Callable[[list[str], bytes], "tuple[int, bytes, bytes]"]
 
 
 @dataclass(frozen=True)
-class Login:
+class SshLogin:
     """The login to a node."""
 
     address: str
@@ -55,9 +55,9 @@ class Login:
         return [*words, *shlex.split(self.args), self.address, shlex.join(remote)]
 
 
-def read_login(options: Mapping[str, Any], address: str) -> Login:
+def read_login(options: Mapping[str, Any], address: str) -> SshLogin:
     """Return the login that option C(ssh) describes (pure). Raises ValidationFailed."""
-    login = Login(
+    login = SshLogin(
         address=options.get("address") or address,
         user=options.get("user") or "root",
         port=options.get("port"),
@@ -96,7 +96,7 @@ def run_program(words: list[str], data: bytes) -> tuple[int, bytes, bytes]:
 class NodeDirectory:
     """A directory of a node."""
 
-    def __init__(self, login: Login, path: str, run: Run = run_program) -> None:
+    def __init__(self, login: SshLogin, path: str, run: Run = run_program) -> None:
         self.path = f"{login.user}@{login.address}:{path}"
         self._login = login
         self._enter = f"cd {shlex.quote(path)} || exit {_NO_DIRECTORY}"

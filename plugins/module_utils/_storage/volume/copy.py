@@ -16,7 +16,7 @@ from ..._api.settings import Connection
 from ..._cluster.state import StorageRow
 from ..._core.errors import NotFound, NotSupported
 from ..._resource.plan import Step
-from .desired import Volume
+from .desired import DesiredVolume
 
 COPY = "copy"
 
@@ -24,7 +24,7 @@ _TYPES = ("btrfs", "dir", "lvm", "lvmthin", "zfspool")
 _CONVERTED = (".qcow2", ".vmdk")  # PVE sends them as raw data
 
 
-def copy_step(volume: Volume) -> Step:
+def copy_step(volume: DesiredVolume) -> Step:
     """Return the step that copies the source. Raises NotFound if the source does not exist."""
     file = volume.file
     if volume.size is None:
@@ -41,7 +41,7 @@ def copy_step(volume: Volume) -> Step:
     return Step(COPY, summary, "POST", path, {"target": volume.volid, "target_node": file.node})
 
 
-def require_copy(volume: Volume, place: StorageRow | None, connection: Connection) -> None:
+def require_copy(volume: DesiredVolume, place: StorageRow | None, connection: Connection) -> None:
     """Raise PermissionDenied for a caller other than root@pam, and NotSupported for a volume that
     PVE cannot copy unchanged.
     """
@@ -59,7 +59,7 @@ def require_copy(volume: Volume, place: StorageRow | None, connection: Connectio
         )
 
 
-def _find_obstacle(volume: Volume, place: StorageRow | None) -> str | None:
+def _find_obstacle(volume: DesiredVolume, place: StorageRow | None) -> str | None:
     """Return the reason why PVE cannot copy the volume unchanged, or None if it can."""
     if place is None:
         return None

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from ..._core import validate
 from ..._core.errors import ConfigurationError, ValidationFailed
 from ..._core.quantities import MIB, parse_disk_size
-from ..desired import File, name_of_path, read_desired_file
+from ..desired import DesiredFile, name_of_path, read_desired_file
 from ..snippets.options import SNIPPETS, require_snippet_options
 
 _FILES = ("backup", "import", "iso", "snippets", "vztmpl")
@@ -27,14 +27,14 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Volume:
+class DesiredVolume:
     """The desired volume of a task.
 
     `size` is the size of the local file `src`, of the copied volume `source`, or of a new disk of
     guest `vmid`, in bytes. Notes and protection are not changed if they are None.
     """
 
-    file: File
+    file: DesiredFile
     present: bool = True
     src: str = ""
     source: str = ""  # the volume ID of the volume that is copied from node `source_node`
@@ -59,11 +59,11 @@ class Volume:
         return self.volid.partition(":")[2]
 
 
-def read_desired_volume(params: Mapping[str, Any]) -> Volume:
+def read_desired_volume(params: Mapping[str, Any]) -> DesiredVolume:
     """Return the volume that the options describe. Raises ValidationFailed."""
     file = _file_of(params)
     text = params.get("text")
-    volume = Volume(
+    volume = DesiredVolume(
         file,
         present=params.get("state") != "absent",
         src=params.get("src") or "",
@@ -93,7 +93,7 @@ def read_desired_volume(params: Mapping[str, Any]) -> Volume:
     return volume
 
 
-def _file_of(params: Mapping[str, Any]) -> File:
+def _file_of(params: Mapping[str, Any]) -> DesiredFile:
     """Return the file of the volume: by its ID, or by the name that follows from its source."""
     src = params.get("src") or ""
     if params.get("volume") or params.get("source_volume"):
@@ -112,7 +112,7 @@ def _file_of(params: Mapping[str, Any]) -> File:
     return read_desired_file({**params, "filename": name, "content": content})
 
 
-def _file_of_volume(params: Mapping[str, Any]) -> File:
+def _file_of_volume(params: Mapping[str, Any]) -> DesiredFile:
     volid = validate.volume(params.get("volume") or params["source_volume"])
     storage, _colon, name = volid.partition(":")
     if params.get("storage") not in (None, storage):
@@ -122,10 +122,10 @@ def _file_of_volume(params: Mapping[str, Any]) -> File:
     _storage, content = split_content(volid)
     if content != "images":
         name = name.removeprefix(f"{content}/")
-    return File(storage=storage, content=content, name=name, node=params.get("node") or None)
+    return DesiredFile(storage=storage, content=content, name=name, node=params.get("node") or None)
 
 
-def _require_copy(volume: Volume) -> None:
+def _require_copy(volume: DesiredVolume) -> None:
     """Raise ValidationFailed for a copy to the source itself, or to another storage or content."""
     source = validate.volume(volume.source, "source_volume")
     own, kind = split_content(volume.volid), split_content(source)
@@ -153,7 +153,7 @@ def split_content(volid: str) -> tuple[str, str]:
     return storage, content if slash and content in _FILES else "images"
 
 
-def _file_of_image(params: Mapping[str, Any]) -> File:
+def _file_of_image(params: Mapping[str, Any]) -> DesiredFile:
     reference = str(params["image"]).strip()
     if not _REFERENCE.fullmatch(reference):
         raise validate.refused(
@@ -168,7 +168,7 @@ def _file_of_image(params: Mapping[str, Any]) -> File:
     return read_desired_file({**params, "filename": name, "content": "vztmpl"})
 
 
-def _new_disk(volume: Volume, text: str) -> Volume:
+def _new_disk(volume: DesiredVolume, text: str) -> DesiredVolume:
     found = _IMAGE_NAME.fullmatch(volume.name)
     if volume.vmid is None or found is None or int(found.group(1)) != volume.vmid:
         raise validate.refused(
@@ -180,7 +180,7 @@ def _new_disk(volume: Volume, text: str) -> Volume:
     return replace(volume, size=parse_disk_size(text, minimum=MIB))
 
 
-def with_local_file(volume: Volume) -> Volume:
+def with_local_file(volume: DesiredVolume) -> DesiredVolume:
     """Return the volume with the size of its local file, and with the content if it is a snippet.
 
     Verifies the checksum. Raises ConfigurationError for a file that cannot be read, and
@@ -220,7 +220,7 @@ def with_local_file(volume: Volume) -> Volume:
     return replace(volume, src=path, size=size, data=data)
 
 
-def _require_checksum(stream: BinaryIO, file: File, attempted: str) -> None:
+def _require_checksum(stream: BinaryIO, file: DesiredFile, attempted: str) -> None:
     if not file.checksum:
         return
     digest = hashlib.new(str(file.algorithm), usedforsecurity=False)

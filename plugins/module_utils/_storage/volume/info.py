@@ -14,14 +14,14 @@ from ..._api.client import Client
 from ..._cluster.state import fetch_cluster_state
 from ..._core import validate
 from ..._core.result import Result
-from ..desired import File
+from ..desired import DesiredFile
 from ..download import choose_node
 from .plan import show_row
 
 
 def run_volume_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the volumes of a storage, sorted by volume ID; two requests, nothing is written."""
-    file = File(
+    file = DesiredFile(
         storage=validate.storage(params["storage"]),
         content=params.get("content") or "",
         name="its volumes",

@@ -15,7 +15,7 @@ from ..._core.quantities import readable_sizes
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
 from .copy import copy_step
-from .desired import Volume
+from .desired import DesiredVolume
 
 UPLOAD, ALLOCATE, DESCRIBE, DELETE = "upload", "allocate", "describe", "delete"
 PULL, FETCH = "pull an image", "fetch a template"
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 """A volume in PVE's listing."""
 
 
-def plan_volume(volume: Volume, found: Row | None) -> Plan:
+def plan_volume(volume: DesiredVolume, found: Row | None) -> Plan:
     """Return the steps that the volume needs. Raises Conflict and NotFound."""
     if not volume.present:
         return _plan_delete(volume, found)
@@ -49,7 +49,7 @@ def plan_volume(volume: Volume, found: Row | None) -> Plan:
     return _plan_attributes(volume, found)
 
 
-def _plan_new(volume: Volume) -> Plan:
+def _plan_new(volume: DesiredVolume) -> Plan:
     if volume.src:
         return Plan((_upload(volume),), {}, _uploaded(volume))
     if volume.source:
@@ -77,11 +77,11 @@ def _plan_new(volume: Volume) -> Plan:
     )
 
 
-def _content(volume: Volume) -> tuple[str | int, ...]:
+def _content(volume: DesiredVolume) -> tuple[str | int, ...]:
     return ("nodes", str(volume.file.node), "storage", volume.file.storage, "content")
 
 
-def _upload(volume: Volume) -> Step:
+def _upload(volume: DesiredVolume) -> Step:
     file = volume.file
     data: dict[str, Any] = {"content": file.content}
     if file.checksum:  # Proxmox VE accepts the fields of an upload only in this order
@@ -92,7 +92,7 @@ def _upload(volume: Volume) -> Step:
     return Step(UPLOAD, summary, "POST", path, data)
 
 
-def _fetch(volume: Volume) -> Step:
+def _fetch(volume: DesiredVolume) -> Step:
     file = volume.file
     node = ("nodes", str(file.node))
     if volume.template:
@@ -105,7 +105,7 @@ def _fetch(volume: Volume) -> Step:
     return Step(PULL, summary, "POST", path, data)
 
 
-def require_images(volume: Volume, version: tuple[int, int]) -> None:
+def require_images(volume: DesiredVolume, version: tuple[int, int]) -> None:
     """Raise NotSupported if PVE does not pull images from registries."""
     if volume.image and version < _IMAGES_SINCE:
         raise NotSupported(
@@ -141,11 +141,11 @@ def _version(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in _PARTS.findall(text)]
 
 
-def _uploaded(volume: Volume) -> dict[str, Any]:
+def _uploaded(volume: DesiredVolume) -> dict[str, Any]:
     return {"volid": volume.volid, "size": volume.size}
 
 
-def _plan_attributes(volume: Volume, found: Row) -> Plan:
+def _plan_attributes(volume: DesiredVolume, found: Row) -> Plan:
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     data: dict[str, Any] = {}
@@ -168,7 +168,7 @@ def _attributes(found: Row) -> tuple[str, bool]:
     return str(found.get("notes") or "").rstrip("\n"), bool(int(found.get("protected") or 0))
 
 
-def _plan_delete(volume: Volume, found: Row | None) -> Plan:
+def _plan_delete(volume: DesiredVolume, found: Row | None) -> Plan:
     if found is None:
         return Plan()
     if _attributes(found)[1]:
@@ -183,7 +183,7 @@ def _plan_delete(volume: Volume, found: Row | None) -> Plan:
     return Plan((step,), {"volid": volume.volid, "size": found.get("size")}, {})
 
 
-def require_unused(volume: Volume, config: Row) -> None:
+def require_unused(volume: DesiredVolume, config: Row) -> None:
     """Raise Conflict if the configuration of the guest uses the volume."""
     for key, value in config.items():
         if str(value).partition(",")[0] == volume.volid:
@@ -195,7 +195,7 @@ def require_unused(volume: Volume, config: Row) -> None:
             )
 
 
-def require_space(volume: Volume, free: int | None) -> None:
+def require_space(volume: DesiredVolume, free: int | None) -> None:
     """Raise QuotaExceeded if the storage has fewer free bytes than the volume needs."""
     if free is None or volume.size is None or volume.size <= free:
         return
@@ -208,7 +208,7 @@ def require_space(volume: Volume, free: int | None) -> None:
     )
 
 
-def describe(volume: Volume, found: Row | None) -> dict[str, Any]:
+def describe(volume: DesiredVolume, found: Row | None) -> dict[str, Any]:
     """Return a volume as the modules report it."""
     known = found or {"volid": volume.volid, "content": volume.file.content, "size": volume.size}
     return {"storage": volume.file.storage, "node": volume.file.node, **show_row(known)}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._resource.protocols import Api
-from ..desired import File
+from ..desired import DesiredFile
 
 
-def find_volume(client: Api, file: File) -> dict[str, Any] | None:
+def find_volume(client: Api, file: DesiredFile) -> dict[str, Any] | None:
     """Return PVE's row of the volume, or None."""
     query = {} if file.content == "images" else {"content": file.content}
     path = ("nodes", str(file.node), "storage", file.storage, "content")

@@ -24,12 +24,12 @@ from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..download import DOWNLOAD, choose_node, find_running, require_version
 from ..precheck import require_unused as require_users_gone
-from ..snippets.files import Directory, Files
+from ..snippets.files import LocalDirectory, SnippetDirectory
 from ..snippets.options import SNIPPETS
 from ..snippets.ssh import NodeDirectory, directory_of, read_login
 from ..usage import read_users_of_file
 from .copy import COPY, require_copy
-from .desired import Volume, read_desired_volume, with_local_file
+from .desired import DesiredVolume, read_desired_volume, with_local_file
 from .plan import (
     ALLOCATE,
     DELETE,
@@ -70,17 +70,17 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     return apply_plan(StoredVolume(client, volume, timeout, cluster), check_mode)
 
 
-def _files_of(client: Client, volume: Volume, params: Mapping[str, Any]) -> Files:
+def _files_of(client: Client, volume: DesiredVolume, params: Mapping[str, Any]) -> SnippetDirectory:
     """Return the directory for snippets: mounted on this machine, or on the node over SSH."""
     if params.get("snippet_directory"):
-        return Directory(str(params["snippet_directory"]))
+        return LocalDirectory(str(params["snippet_directory"]))
     options, node = params["ssh"], str(volume.file.node)
     rows = [] if options.get("address") else client.get("cluster", "status")
     login = read_login(options, address_of(node, {}, rows))
     return NodeDirectory(login, directory_of(client.get("storage", volume.file.storage)))
 
 
-def _with_template(client: Client, volume: Volume) -> Volume:
+def _with_template(client: Client, volume: DesiredVolume) -> DesiredVolume:
     """Return the volume of the newest version of its template."""
     rows = client.get(
         "nodes",
@@ -92,7 +92,7 @@ def _with_template(client: Client, volume: Volume) -> Volume:
     return replace(volume, file=replace(volume.file, name=name), template=name)
 
 
-def _with_source(client: Client, volume: Volume, cluster: ClusterState) -> Volume:
+def _with_source(client: Client, volume: DesiredVolume, cluster: ClusterState) -> DesiredVolume:
     """Return the volume with the size of its source, or with None if the source is missing."""
     name = volume.source.partition(":")[2].removeprefix(f"{volume.file.content}/")
     file = replace(volume.file, node=volume.source_node, name=name)
@@ -106,7 +106,9 @@ class StoredVolume(Resource[Result]):
 
     client: Client
 
-    def __init__(self, client: Client, volume: Volume, timeout: int, cluster: ClusterState) -> None:
+    def __init__(
+        self, client: Client, volume: DesiredVolume, timeout: int, cluster: ClusterState
+    ) -> None:
         self.client = client
         self.volume = volume
         self.timeout = timeout

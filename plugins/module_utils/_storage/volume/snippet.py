@@ -18,10 +18,10 @@ from ..._resource.engine import Resource
 from ..._resource.execute import Execution, Sent
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
-from ..snippets.files import Files
+from ..snippets.files import SnippetDirectory
 from ..snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
 from ..snippets.seen import list_snippets, put_snippet
-from .desired import Volume
+from .desired import DesiredVolume
 from .plan import describe
 from .read import find_volume
 
@@ -31,7 +31,9 @@ class StoredSnippet(Resource[Result]):
 
     client: Client
 
-    def __init__(self, client: Client, volume: Volume, data: bytes, files: Files) -> None:
+    def __init__(
+        self, client: Client, volume: DesiredVolume, data: bytes, files: SnippetDirectory
+    ) -> None:
         self.client = client
         self.volume = replace(volume, size=len(data))
         self.data = data
@@ -84,7 +86,7 @@ class StoredSnippet(Resource[Result]):
         return {**describe(self.volume, self.found), "size": self.volume.size}
 
 
-def plan_snippet(volume: Volume, now: bytes | None, data: bytes, place: str) -> Plan:
+def plan_snippet(volume: DesiredVolume, now: bytes | None, data: bytes, place: str) -> Plan:
     """Return the plan of a snippet (pure). `now` is its present content, None if it is missing.
 
     A diff shows checksums, because user data may contain secrets.
@@ -97,5 +99,5 @@ def plan_snippet(volume: Volume, now: bytes | None, data: bytes, place: str) -> 
     return Plan((step,), before, _checksum(volume, data))
 
 
-def _checksum(volume: Volume, data: bytes) -> dict[str, str]:
+def _checksum(volume: DesiredVolume, data: bytes) -> dict[str, str]:
     return {"volid": volume.volid, "sha256": hashlib.sha256(data).hexdigest()}

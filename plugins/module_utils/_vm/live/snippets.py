@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..._core.errors import ConfigurationError
 from ..._resource.plan import Step
 from ..._storage.snippets import seen
-from ..._storage.snippets.files import Directory
+from ..._storage.snippets.files import LocalDirectory
 from ..model import Snippet
 from ..plan.snippets import write_step
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-def _directory(snippet: Snippet) -> Directory:
-    return Directory(os.path.dirname(snippet.file))
+def _directory(snippet: Snippet) -> LocalDirectory:
+    return LocalDirectory(os.path.dirname(snippet.file))
 
 
 def current_content(snippet: Snippet | None) -> str | None:
@@ -63,7 +63,7 @@ def put_snippet(client: Client, step: Step) -> None:
     """Write the file of a step, which the node must see. Raises ConfigurationError."""
     seen.put_snippet(
         client,
-        Directory(os.path.dirname(str(step.path[0]))),
+        LocalDirectory(os.path.dirname(str(step.path[0]))),
         str(step.data["volume"]),
         str(step.data["node"]),
         str(step.data["content"]).encode(),

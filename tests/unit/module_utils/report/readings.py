@@ -11,10 +11,10 @@ from typing import Any
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cluster_state_of
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
 from ansible_collections.pve.fleet.plugins.module_utils._drift.model import (
-    Compared,
-    Difference,
+    ComparedGuest,
     DriftReading,
-    Unlisted,
+    OptionDifference,
+    UnlistedGuest,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import CapacityRules, NodeFacts
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import report as node_report
@@ -159,9 +159,9 @@ def _task(pick: Any) -> dict[str, Any]:
 
 
 def _drift(pick: Any, name: str) -> DriftReading:
-    difference = Difference(pick(0), pick(1), [pick(2)], {"value": {pick(3): pick(0)}})
+    difference = OptionDifference(pick(0), pick(1), [pick(2)], {"value": {pick(3): pick(0)}})
     task = {"type": pick(0), "user": pick(1), "started": "2026-09-21T14:13:00Z"}
-    compared = Compared(
+    compared = ComparedGuest(
         name=pick(1),
         tenant=pick(2),
         site=name,
@@ -171,7 +171,7 @@ def _drift(pick: Any, name: str) -> DriftReading:
         options=[difference],
         last_task=task,
     )
-    unlisted = Unlisted(pick(2), pick(3), name, 101, pick(0), "running")
+    unlisted = UnlistedGuest(pick(2), pick(3), name, 101, pick(0), "running")
     return DriftReading(name, vms=[compared], unlisted=[unlisted])
 
 

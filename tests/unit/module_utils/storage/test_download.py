@@ -13,7 +13,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     NotSupported,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import (
-    File,
+    DesiredFile,
     read_desired_file,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import (
@@ -27,7 +27,7 @@ from tests.fake_api import FakeApi
 SHA = "a" * 64
 
 
-def file_of(**options: Any) -> File:
+def file_of(**options: Any) -> DesiredFile:
     return read_desired_file({"storage": "local", **options})
 
 

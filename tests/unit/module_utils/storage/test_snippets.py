@@ -17,8 +17,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ValidationFailed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
-    Directory,
-    Files,
+    LocalDirectory,
+    SnippetDirectory,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import (
     NodeDirectory,
@@ -47,13 +47,13 @@ def cut(words: list[str], data: bytes) -> tuple[int, bytes, bytes]:
 
 
 @pytest.fixture(params=["mounted", "ssh"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> SnippetDirectory:
     if request.param == "mounted":
-        return Directory(str(tmp_path))
+        return LocalDirectory(str(tmp_path))
     return NodeDirectory(LOGIN, str(tmp_path), here)
 
 
-def test_a_file_is_written_read_listed_and_removed(files: Files, tmp_path: Path) -> None:
+def test_a_file_is_written_read_listed_and_removed(files: SnippetDirectory, tmp_path: Path) -> None:
     assert files.read("it's.yml") is None
     for data in (b"\x00one\n", b"two"):
         files.write("it's.yml", data)
@@ -65,7 +65,7 @@ def test_a_file_is_written_read_listed_and_removed(files: Files, tmp_path: Path)
     assert sorted(os.listdir(tmp_path)) == [".hidden"]
 
 
-def test_only_scripts_are_executable(files: Files, tmp_path: Path) -> None:
+def test_only_scripts_are_executable(files: SnippetDirectory, tmp_path: Path) -> None:
     """PVE refuses a hook script that is not executable (pve-guest-common, GuestHelpers.pm)."""
     files.write("hook.sh", b"#!/bin/sh\n")
     files.write("user.yml", b"#cloud-config\n")
@@ -76,7 +76,7 @@ def test_only_scripts_are_executable(files: Files, tmp_path: Path) -> None:
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     with pytest.raises(ConfigurationError, match="there is no directory"):
-        Directory(missing).read("a")
+        LocalDirectory(missing).read("a")
     with pytest.raises(ConfigurationError, match="does not have that directory"):
         NodeDirectory(LOGIN, missing, here).read("a")
 

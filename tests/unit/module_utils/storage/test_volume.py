@@ -24,10 +24,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     QuotaExceeded,
     ValidationFailed,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import File
+from ansible_collections.pve.fleet.plugins.module_utils._storage.desired import DesiredFile
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume import copy, plan
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
-    Volume,
+    DesiredVolume,
     read_desired_volume,
 )
 from tests.fake_clock import FakeClock
@@ -35,7 +35,7 @@ from tests.fake_clock import FakeClock
 _PVE = parse_endpoint("https://pve:8006", None)
 ROOT = Connection(_PVE, user="root@pam", password="x")
 TOKEN = Connection(_PVE, user="root@pam", token_id="root@pam!a", token_secret="x")
-FILE = File("local", "iso", "a.iso", node="pve1")
+FILE = DesiredFile("local", "iso", "a.iso", node="pve1")
 
 
 def row(version: str, package: str = "debian-13-standard") -> dict[str, str]:
@@ -52,10 +52,10 @@ def test_versions_of_a_template_are_compared_by_number() -> None:
 
 def test_space_and_versions_are_checked() -> None:
     with pytest.raises(QuotaExceeded, match="needs 2 GiB, and 1 GiB are free"):
-        plan.require_space(Volume(FILE, size=2 << 30), 1 << 30)
-    plan.require_space(Volume(FILE, size=2 << 30), None)
+        plan.require_space(DesiredVolume(FILE, size=2 << 30), 1 << 30)
+    plan.require_space(DesiredVolume(FILE, size=2 << 30), None)
     with pytest.raises(NotSupported, match=r"came with 9\.1"):
-        plan.require_images(Volume(FILE, image="nginx:1"), (9, 0))
+        plan.require_images(DesiredVolume(FILE, image="nginx:1"), (9, 0))
 
 
 def test_the_body_of_an_upload(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
         MultipartBody({}, Upload(str(tmp_path / "none"), "a.iso"), FakeClock())
 
 
-def a_copy(storage: str, name: str, content: str = "images", **values: Any) -> Volume:
-    file = File(storage, content, name, node="pve2")
-    return Volume(file, source=file.volume, source_node="pve1", size=1, **values)
+def a_copy(storage: str, name: str, content: str = "images", **values: Any) -> DesiredVolume:
+    file = DesiredFile(storage, content, name, node="pve2")
+    return DesiredVolume(file, source=file.volume, source_node="pve1", size=1, **values)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def a_copy(storage: str, name: str, content: str = "images", **values: Any) -> V
     ],
 )
 def test_volumes_that_proxmox_ve_does_not_copy(
-    kind: str, copied: Volume, message: str | None
+    kind: str, copied: DesiredVolume, message: str | None
 ) -> None:
     """Sources: volume_export_formats and volume_import of pve-storage, Storage/Plugin.pm."""
     content = frozenset({copied.file.content})
