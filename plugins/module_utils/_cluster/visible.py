@@ -82,24 +82,24 @@ def taken(attempted: str, answer: str) -> VmidTaken:
 
 
 @dataclass(frozen=True)
-class Sight:
+class VmidVisibility:
     """PVE's answer about a VMID that the listing lacks."""
 
     in_use: bool = False
     created: bool = False  # whether a VM or container got the VMID after the listing was read
 
 
-def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> Sight:
+def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> VmidVisibility:
     """Return PVE's answer about a VMID.
 
     One request if the listing lacks the VMID, and a second one if the VMID is in use.
     """
     if vmid is None or vmid in cluster.taken | cluster.freed or not is_in_use(client, vmid):
-        return Sight()
-    return Sight(in_use=True, created=node_of(client, vmid) is not None)
+        return VmidVisibility()
+    return VmidVisibility(in_use=True, created=node_of(client, vmid) is not None)
 
 
-def require_visible(sight: Sight, vmid: int | None, attempted: str) -> None:
+def require_visible(sight: VmidVisibility, vmid: int | None, attempted: str) -> None:
     """Raise PermissionDenied for a VMID that is in use, but hidden from the caller (pure).
 
     Raises Conflict for a VM that was created after the listing was read.

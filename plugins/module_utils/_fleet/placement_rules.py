@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._core.result import Result
-from .._ha.keep import KeptPlacement, KeptPlan, carry_out, plan_kept, read_state, require_allowed
+from .._ha.keep import HaPlan, KeptPlacement, carry_out, plan_kept, read_state, require_allowed
 from .._ha.placement import PlacedGuest, derive_rules, scope_of
 from .._ha.sids import sid_of
 from .execute import VmOutcome
@@ -54,13 +54,13 @@ class PlacementKeeper:
             self._leaving |= vmids_of(one)
         require_allowed(self.plan(), self._client)
 
-    def plan(self) -> KeptPlan:
+    def plan(self) -> HaPlan:
         """Return the plan of the HA rules for the guests as planned; empty if none sets C(keep).
 
         Two requests. Raises FleetError.
         """
         if not is_asked(self._plans):
-            return KeptPlan()
+            return HaPlan()
         return self._plan(kept_of(self._plans, self._others(), {}))
 
     def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> RulesOutcome:
@@ -76,7 +76,7 @@ class PlacementKeeper:
         except FleetError as error:  # the outcomes of the guests must not be lost
             return RulesOutcome(error=error)
 
-    def _plan(self, kept: KeptPlacement) -> KeptPlan:
+    def _plan(self, kept: KeptPlacement) -> HaPlan:
         kept = replace(kept, node_count=len(self._cluster.nodes))
         state = read_state(self._client, is_required=bool(kept.rules))
         return plan_kept(kept, state, self._client)
@@ -87,7 +87,7 @@ class PlacementKeeper:
         omitted = listed | self._leaving
         return [row for row in self._cluster.guests if row.vmid not in omitted]
 
-    def _local(self, plan: KeptPlan) -> list[str]:
+    def _local(self, plan: HaPlan) -> list[str]:
         """Return a warning for each new HA resource that cannot start on another node."""
         found: list[str] = []
         for one in self._plans:

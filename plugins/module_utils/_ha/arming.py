@@ -34,13 +34,13 @@ _NOT_CHANGED = "The HA manager was not {}"
 
 
 @dataclass(frozen=True)
-class Arming:
+class HaArmingState:
     """Whether the HA manager is armed; `mode` is the resource mode of a disarmed one."""
 
     state: str
     mode: str = ""
 
-    def reaches(self, wanted: Arming) -> bool:
+    def reaches(self, wanted: HaArmingState) -> bool:
         """Return whether this state is the desired one; an armed manager may be in standby."""
         return self.state in _REACHED[wanted.state] and self.mode == wanted.mode
 
@@ -61,7 +61,7 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
     return apply_plan(arming, check_mode)
 
 
-def read_desired(params: Mapping[str, Any]) -> Arming:
+def read_desired(params: Mapping[str, Any]) -> HaArmingState:
     """Return the desired state (pure). Raises ValidationFailed for a mode of an armed manager."""
     state, mode = params["armed_state"], params.get("resource_mode") or ""
     if state == ARMED and mode:
@@ -71,10 +71,10 @@ def read_desired(params: Mapping[str, Any]) -> Arming:
             next_step="Leave out resource_mode, or set armed_state=disarmed",
             reason="resource_mode",
         )
-    return Arming(state, mode)
+    return HaArmingState(state, mode)
 
 
-def require_version(desired: Arming, version: tuple[int, int]) -> None:
+def require_version(desired: HaArmingState, version: tuple[int, int]) -> None:
     """Raise NotSupported for a version without these calls (pure)."""
     if version < _SINCE:
         raise NotSupported(
@@ -85,17 +85,17 @@ def require_version(desired: Arming, version: tuple[int, int]) -> None:
         )
 
 
-def read_arming(client: Api) -> Arming:
+def read_arming(client: Api) -> HaArmingState:
     """Return the present state; one request."""
     rows = client.get(*_STATUS, "current", attempted="Could not read the state of the HA manager")
     return arming_of(rows or [])
 
 
-def arming_of(rows: Iterable[Mapping[str, Any]]) -> Arming:
+def arming_of(rows: Iterable[Mapping[str, Any]]) -> HaArmingState:
     """Return the state from the rows of `status/current` (pure). Raises ApiError if none has it."""
     for row in rows:
         if row.get("type") == "fencing" and row.get("armed-state"):
-            return Arming(row["armed-state"], row.get("resource_mode") or "")
+            return HaArmingState(row["armed-state"], row.get("resource_mode") or "")
     raise ApiError(
         attempted="Could not read the state of the HA manager",
         answer="Proxmox VE does not return whether it is armed",
@@ -104,7 +104,7 @@ def arming_of(rows: Iterable[Mapping[str, Any]]) -> Arming:
     )
 
 
-def build_plan(desired: Arming, actual: Arming) -> Plan:
+def build_plan(desired: HaArmingState, actual: HaArmingState) -> Plan:
     """Return the command that is needed (pure).
 
     Raises Conflict if the HA manager is disarmed with another mode: it would ignore the command.
@@ -127,7 +127,7 @@ def _step(summary: str, call: str, data: Mapping[str, Any] | None = None) -> Ste
     return Step(call, summary, "POST", (*_STATUS, call), data or {}, is_task=False)
 
 
-def _require_mode(desired: Arming, actual: Arming) -> None:
+def _require_mode(desired: HaArmingState, actual: HaArmingState) -> None:
     if actual.mode != desired.mode:
         raise Conflict(
             attempted="The resource mode of the HA manager was not changed",
@@ -141,7 +141,7 @@ def _require_mode(desired: Arming, actual: Arming) -> None:
 class _HaArming(Resource[Result]):
     """The HA manager, which is armed or disarmed."""
 
-    def __init__(self, desired: Arming, client: Api, timeout: int) -> None:
+    def __init__(self, desired: HaArmingState, client: Api, timeout: int) -> None:
         self.desired = desired
         self.client = client
         self.timeout = timeout

@@ -31,7 +31,7 @@ _ATTEMPTED = "The placement of the guests was not kept"
 
 
 @dataclass(frozen=True)
-class HaState:
+class HaConfiguration:
     """The rules and the resources of the HA manager, by their names."""
 
     rules: Mapping[str, Values] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class KeptPlacement:
 
 
 @dataclass(frozen=True)
-class KeptPlan:
+class HaPlan:
     """The resources that differ, in the order of the writes, and warnings."""
 
     resources: Sequence[TableResource] = ()
@@ -71,7 +71,7 @@ class KeptPlan:
         )
 
 
-def read_state(client: Api, is_required: bool) -> HaState:
+def read_state(client: Api, is_required: bool) -> HaConfiguration:
     """Return the state of the HA manager; two requests.
 
     Raises NotSupported for a version without rules if the placement has any (`is_required`).
@@ -81,13 +81,13 @@ def read_state(client: Api, is_required: bool) -> HaState:
     except NotSupported:
         if is_required:
             raise
-        return HaState()
+        return HaConfiguration()
     rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
     resources = {str(row["sid"]): HA_RESOURCE.values(row) for row in rows or []}
-    return HaState(rules, resources)
+    return HaConfiguration(rules, resources)
 
 
-def plan_kept(kept: KeptPlacement, state: HaState, client: Api) -> KeptPlan:
+def plan_kept(kept: KeptPlacement, state: HaConfiguration, client: Api) -> HaPlan:
     """Return the plan. Raises Conflict for contradicting rules."""
     obsolete = obsolete_rules(state.rules, kept.rules, kept.scope)
     foreign = [name for name in obsolete if not _is_covered(state.rules[name], kept)]
@@ -105,7 +105,7 @@ def plan_kept(kept: KeptPlacement, state: HaState, client: Api) -> KeptPlan:
     warnings = tuple(
         f"HA rule '{name}' stays: it has guests that the list does not have" for name in foreign
     )
-    return KeptPlan([one for one in found if one.plan.changed], warnings)
+    return HaPlan([one for one in found if one.plan.changed], warnings)
 
 
 def _is_covered(values: Values, kept: KeptPlacement) -> bool:
@@ -126,7 +126,9 @@ def _rule_options(rule: DerivedRule) -> dict[str, Any]:
     }
 
 
-def _new_resources(kept: KeptPlacement, state: HaState) -> list[tuple[Table, dict[str, Any]]]:
+def _new_resources(
+    kept: KeptPlacement, state: HaConfiguration
+) -> list[tuple[Table, dict[str, Any]]]:
     """Return the guests that become HA resources. Each keeps its power state."""
     tenants = {sid: rule.tenant for rule in kept.rules for sid in rule.resources}
     found: list[tuple[Table, dict[str, Any]]] = []
@@ -138,7 +140,7 @@ def _new_resources(kept: KeptPlacement, state: HaState) -> list[tuple[Table, dic
 
 
 def _unused_resources(
-    kept: KeptPlacement, state: HaState, rules: Mapping[str, Values]
+    kept: KeptPlacement, state: HaConfiguration, rules: Mapping[str, Values]
 ) -> list[tuple[Table, dict[str, Any]]]:
     """Return the removals of HA resources that the placement created and no rule needs any more.
 
@@ -154,7 +156,7 @@ def _unused_resources(
 
 
 def _resource(
-    table: Table, options: Mapping[str, Any], state: HaState, client: Api
+    table: Table, options: Mapping[str, Any], state: HaConfiguration, client: Api
 ) -> TableResource:
     known = state.rules if table is HA_RULE else state.resources
     desired = read_desired(table, options)
@@ -182,7 +184,7 @@ def _require_feasible(names: Iterable[str], values: Mapping[str, Values], node_c
         )
 
 
-def require_allowed(plan: KeptPlan, client: Api) -> None:
+def require_allowed(plan: HaPlan, client: Api) -> None:
     """Raise PermissionDenied if the login may not write the plan; one request if it has steps."""
     if not plan.resources:
         return
@@ -199,7 +201,7 @@ def _require_console(held: Mapping[str, Any]) -> None:
         )
 
 
-def carry_out(plan: KeptPlan, check_mode: bool) -> list[Result]:
+def carry_out(plan: HaPlan, check_mode: bool) -> list[Result]:
     """Write the plan, and return the result of each rule and resource; check mode writes nothing.
 
     Each one is read again before its write, for its digest.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Outcomes:
+class MaintenanceOutcomes:
     """The finished steps of a run, its warnings, and the errors of guests by VMID."""
 
     failed: dict[int, FleetError] = field(default_factory=dict)

@@ -18,13 +18,23 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
-from .carry_out import Outcomes, await_ha, execute, set_noout
+from .carry_out import MaintenanceOutcomes, await_ha, execute, set_noout
 from .guests import fingerprint
 from .keep import keep_record
 from .model import FAIL, HA, RECORDED, STAY, STOP, GuestDecision, MaintenanceOptions
 from .planning import Evacuation, plan_evacuation, runs
 from .read import MaintenanceFacts, read_active, read_facts, read_members, read_node
-from .report import MOVES, Progress, blocked, estimate, failed, merged, not_moved, result_of, stuck
+from .report import (
+    MOVES,
+    MaintenanceProgress,
+    blocked,
+    estimate,
+    failed,
+    merged,
+    not_moved,
+    result_of,
+    stuck,
+)
 from .standing import find_balancing, find_blockers, find_busy, find_late, own_tasks
 from .times.windows import remaining
 
@@ -37,7 +47,7 @@ _LEAVING = (*MOVES, HA, STOP)
 
 
 @dataclass
-class _Work(Outcomes):
+class _EvacuationRun(MaintenanceOutcomes):
     """One run on a node: its decisions and its finished steps."""
 
     client: Client
@@ -61,9 +71,9 @@ def run_evacuation(wanted: MaintenanceOptions, client: Client, check_mode: bool)
     """Evacuate a node, or only record its guests; check mode plans both."""
     _await_node(client, wanted, check_mode)
     facts = read_facts(client, wanted.node)
-    work = _Work(client, wanted, facts, facts.records.get(wanted.node))
+    work = _EvacuationRun(client, wanted, facts, facts.records.get(wanted.node))
     if work.phase == RETURNING:
-        return result_of(Progress(wanted, RETURNING))
+        return result_of(MaintenanceProgress(wanted, RETURNING))
     if not check_mode:
         _await_own_tasks(work)
     evacuation = plan_evacuation(client, wanted, facts.ha, work.known)
@@ -91,7 +101,7 @@ def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) ->
     require_node(cluster, wanted.node)
 
 
-def _await_own_tasks(work: _Work) -> None:
+def _await_own_tasks(work: _EvacuationRun) -> None:
     client, node = work.client, work.wanted.node
     for _remaining in poll(client.clock, work.wanted.task_timeout, longest=5.0):
         if not own_tasks(work.facts.tasks, work.record):
@@ -99,7 +109,7 @@ def _await_own_tasks(work: _Work) -> None:
         work.facts = replace(work.facts, tasks=read_active(client, node))
 
 
-def _require_ready(work: _Work, evacuation: Evacuation) -> None:
+def _require_ready(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Raise NodeUnhealthy if the cluster cannot lose the node now."""
     wanted = work.wanted
     blockers = find_blockers(work.facts, wanted.node, wanted.extra_votes)
@@ -118,7 +128,7 @@ def _require_movable(wanted: MaintenanceOptions, evacuation: Evacuation) -> None
         raise stuck(wanted.node, stays, moved=False)
 
 
-def _late(work: _Work, evacuation: Evacuation) -> list[str]:
+def _late(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
     """Return the reasons why the moves do not fit into the windows of the task, if any."""
     wanted = work.wanted
     if not evacuation.with_action(*_LEAVING):
@@ -127,7 +137,7 @@ def _late(work: _Work, evacuation: Evacuation) -> list[str]:
     return find_late(wanted.windows, seconds, estimate(evacuation.decisions, wanted.parallel))
 
 
-def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
+def _plan_of(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
     """Return the remaining steps in words, in the order of their execution."""
     steps: list[str] = []
     if _needs_record(work, evacuation):
@@ -144,7 +154,7 @@ def _plan_of(work: _Work, evacuation: Evacuation) -> list[str]:
     return steps
 
 
-def _recording(work: _Work) -> str:
+def _recording(work: _EvacuationRun) -> str:
     return f"Record the guests of node {work.wanted.node} in its notes"
 
 
@@ -152,11 +162,11 @@ def _waiting(decision: GuestDecision) -> str:
     return f"Wait until the HA manager has moved {decision.label}"
 
 
-def _ending(work: _Work) -> str:
+def _ending(work: _EvacuationRun) -> str:
     return f"Record that node {work.wanted.node} is evacuated"
 
 
-def _needs_record(work: _Work, evacuation: Evacuation) -> bool:
+def _needs_record(work: _EvacuationRun, evacuation: Evacuation) -> bool:
     """Return whether a guest that leaves or is shut down is missing from the record."""
     if work.record is None or work.phase == PENDING:
         return True
@@ -165,12 +175,12 @@ def _needs_record(work: _Work, evacuation: Evacuation) -> bool:
     return not (leaving <= work.record.guests.keys() and stopping <= work.record.stopped)
 
 
-def _sets_noout(work: _Work) -> bool:
+def _sets_noout(work: _EvacuationRun) -> bool:
     ceph = work.facts.ceph
     return work.wanted.ceph_noout and ceph is not None and "noout" not in ceph.flags
 
 
-def _record(work: _Work, evacuation: Evacuation) -> None:
+def _record(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Write the guests that leave into the record before the first one leaves."""
     client, wanted = work.client, work.wanted
     sets_noout = _sets_noout(work)
@@ -205,7 +215,7 @@ def _mark(decision: GuestDecision) -> str:
     return fingerprint(decision.planned.actual)
 
 
-def _carry_out(work: _Work, evacuation: Evacuation, plan: list[str]) -> Result:
+def _carry_out(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> Result:
     """Move guests until none of the rest can leave; others may arrive in between."""
     client, wanted = work.client, work.wanted
     for _round in range(_ROUNDS):
@@ -231,7 +241,7 @@ def _remaining_guests(evacuation: Evacuation) -> list[GuestDecision]:
     return [*evacuation.with_action(*MOVES, HA), *stopping]
 
 
-def _failure(work: _Work, evacuation: Evacuation) -> FleetError | None:
+def _failure(work: _EvacuationRun, evacuation: Evacuation) -> FleetError | None:
     """Return the error about the guests that should have left, or None."""
     node = work.wanted.node
     if work.failed and work.wanted.unmovable == FAIL:
@@ -248,7 +258,7 @@ def _evacuated(before: NodeRecord | None) -> NodeRecord | None:
     return before and replace(before, phase=EVACUATED)
 
 
-def _move(work: _Work, evacuation: Evacuation) -> None:
+def _move(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Move guests, shut down guests that cannot leave, then wait for the HA manager."""
     client, wanted = work.client, work.wanted
     for outcome in execute(client, wanted, evacuation.with_action(*MOVES)):
@@ -261,9 +271,11 @@ def _move(work: _Work, evacuation: Evacuation) -> None:
     work.done += map(_waiting, moved_by_ha.values())
 
 
-def _progress(work: _Work, evacuation: Evacuation, phase: str, plan: list[str]) -> Progress:
+def _progress(
+    work: _EvacuationRun, evacuation: Evacuation, phase: str, plan: list[str]
+) -> MaintenanceProgress:
     decisions = {one.row.vmid: one for one in evacuation.decisions} | work.decisions
-    return Progress(
+    return MaintenanceProgress(
         work.wanted,
         phase,
         tuple(decisions.values()),

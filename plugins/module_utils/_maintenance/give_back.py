@@ -24,13 +24,13 @@ from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
 from .._node.record import PENDING, RETURNING, NodeRecord
 from .._resource.engine import apply_plan
-from .carry_out import Outcomes, execute, set_noout
+from .carry_out import MaintenanceOutcomes, execute, set_noout
 from .guests import fingerprint, returning_item
-from .keep import KeptRecord, keep_record
+from .keep import NodeRecordResource, keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
 from .planning import runs
 from .read import read_ha, read_members, read_node, read_record
-from .report import Progress, failed, result_of
+from .report import MaintenanceProgress, failed, result_of
 from .standing import find_missing
 from .times.estimate import seconds_of
 
@@ -42,7 +42,7 @@ _PLANS = 3  # how many times guests are planned if others move them in between
 
 
 @dataclass
-class _Work(Outcomes):
+class _ReturnRun(MaintenanceOutcomes):
     """One run on a node, with its finished steps."""
 
     client: Client
@@ -53,15 +53,15 @@ def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> 
     """Wait until the node is complete, then move its guests back; check mode does not wait."""
     record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
     if record is None or record.phase == PENDING:
-        return result_of(Progress(wanted, "none"))
+        return result_of(MaintenanceProgress(wanted, "none"))
     if wanted.state == COMPLETE:
-        return result_of(Progress(wanted, record.phase))
+        return result_of(MaintenanceProgress(wanted, record.phase))
     decisions, warnings = _decide(wanted, client, record)
     plan = _plan_of(wanted, record, decisions)
-    progress = Progress(wanted, record.phase, decisions, 0, plan, (), warnings)
+    progress = MaintenanceProgress(wanted, record.phase, decisions, 0, plan, (), warnings)
     if check_mode:
         return result_of(progress)
-    return _carry_out(_Work(client, wanted, warnings=list(warnings)), record, progress)
+    return _carry_out(_ReturnRun(client, wanted, warnings=list(warnings)), record, progress)
 
 
 def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
@@ -70,12 +70,14 @@ def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Re
     plan = tuple(kept.plan.summaries)
     record = apply_plan(kept, check_mode)
     done = () if check_mode else plan
-    return result_of(Progress(wanted, record.phase if record else "none", plan=plan, done=done))
+    return result_of(
+        MaintenanceProgress(wanted, record.phase if record else "none", plan=plan, done=done)
+    )
 
 
-def _next_record(client: Client, node: str) -> KeptRecord:
+def _next_record(client: Client, node: str) -> NodeRecordResource:
     fresh = NodeRecord(PENDING, int(client.clock.time()))
-    return KeptRecord(client, node, lambda one: one or fresh, _handing_over(node))
+    return NodeRecordResource(client, node, lambda one: one or fresh, _handing_over(node))
 
 
 def _record_of_complete(
@@ -231,7 +233,7 @@ def _ending(wanted: MaintenanceOptions) -> str:
     return f"Remove the record of the maintenance of node {wanted.node}"
 
 
-def _carry_out(work: _Work, record: NodeRecord, progress: Progress) -> Result:
+def _carry_out(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress) -> Result:
     """Move the guests back; guests with the same place in the start order move together."""
     client, wanted = work.client, work.wanted
     if record.phase != RETURNING:
@@ -254,7 +256,7 @@ def _carry_out(work: _Work, record: NodeRecord, progress: Progress) -> Result:
     return result_of(replace(progress, phase="none", done=tuple(work.done)))
 
 
-def _return_wave(work: _Work, wave: Sequence[GuestDecision]) -> None:
+def _return_wave(work: _ReturnRun, wave: Sequence[GuestDecision]) -> None:
     """Move the guests with one place in the start order back to the node."""
     for one in wave:
         if one.action == STAY and one.planned is not None and one.planned.error is not None:
@@ -285,7 +287,7 @@ def waves(decisions: Sequence[GuestDecision]) -> list[list[GuestDecision]]:
     return found
 
 
-def _finish(work: _Work) -> None:
+def _finish(work: _ReturnRun) -> None:
     """Record the next node first, then remove the record: one of them always exists."""
     client, wanted = work.client, work.wanted
     if wanted.next_node:

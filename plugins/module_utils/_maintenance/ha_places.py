@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .._datacenter.table import CRS
-from .model import HaState, NodeRule
+from .model import HaManagerState, NodeRule
 
 _BALANCING = frozenset(("static", "dynamic"))
 _DEAD = frozenset(("fence", "recovery", "error"))
@@ -36,7 +36,7 @@ def ha_state_of(
     resources: Iterable[Mapping[str, Any]],
     rules: Iterable[Mapping[str, Any]],
     groups: Iterable[Mapping[str, Any]],
-) -> HaState:
+) -> HaManagerState:
     """Return the state of the HA manager from PVE's answers."""
     status = manager.get("manager_status") or {}
     services = {
@@ -48,7 +48,7 @@ def ha_state_of(
     places = {**_places_of_groups(listed, groups), **_places_of_rules(rules)}
     no_failback = {str(row["sid"]) for row in listed if row.get("failback") in (0, False)}
     no_failback |= _without_failback(listed, groups)
-    return HaState(
+    return HaManagerState(
         nodes=status.get("node_status") or {},
         services=services,
         places=places,
@@ -117,13 +117,13 @@ def _together(rules: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
     return found
 
 
-def faulty(state: HaState) -> list[str]:
+def faulty(state: HaManagerState) -> list[str]:
     """Return a sentence about each node and resource in a failed state of the HA manager."""
     named = {f"node {name}": word for name, word in state.nodes.items()} | dict(state.services)
     return [f"{name} is in state {word}" for name, word in named.items() if word in _DEAD]
 
 
-def why_kept(state: HaState, sid: str, node: str) -> str | None:
+def why_kept(state: HaManagerState, sid: str, node: str) -> str | None:
     """Return why the manager would return a resource to its node at once, or None."""
     place = state.places.get(sid)
     if place is None or sid in state.no_failback or node not in place.nodes:
@@ -135,7 +135,7 @@ def why_kept(state: HaState, sid: str, node: str) -> str | None:
     return f"the HA manager would return it at once: {place.name} prefers node {node}"
 
 
-def excluded(state: HaState, sid: str, node: str, nodes: Collection[str]) -> set[str]:
+def excluded(state: HaManagerState, sid: str, node: str, nodes: Collection[str]) -> set[str]:
     """Return the nodes to which a resource cannot move, or from which it would be returned."""
     place = state.places.get(sid)
     if place is None:

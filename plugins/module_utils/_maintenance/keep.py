@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Change: TypeAlias = Callable[["NodeRecord | None"], "NodeRecord | None"]
 
 
-class KeptRecord(Resource["NodeRecord | None"]):
+class NodeRecordResource(Resource["NodeRecord | None"]):
     """The record in the notes of a node, and its change.
 
     The digest is sent with the change: if another client edits the notes first, they are read
@@ -70,4 +70,4 @@ class KeptRecord(Resource["NodeRecord | None"]):
 
 def keep_record(client: Client, node: str, change: Change, summary: str) -> NodeRecord | None:
     """Change the record of a node, and return it. Raises FleetError."""
-    return apply_plan(KeptRecord(client, node, change, summary), False)
+    return apply_plan(NodeRecordResource(client, node, change, summary), False)

@@ -77,7 +77,7 @@ class GuestDecision:
 
 
 @dataclass(frozen=True)
-class HaState:
+class HaManagerState:
     """The HA manager: states of nodes and resources, and the rules about nodes.
 
     `no_failback` lists the resources that do not return to a better node. The keys of `together`

@@ -30,7 +30,7 @@ from .model import (
     STAY,
     STOP,
     GuestDecision,
-    HaState,
+    HaManagerState,
     MaintenanceOptions,
 )
 from .times.estimate import seconds_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Round:
+class MaintenancePlanning:
     """One plan for all guests of the node: the decisions so far, and the nodes of HA groups."""
 
     planner: Planner
@@ -67,7 +67,7 @@ class Evacuation:
 
 
 def plan_evacuation(
-    client: Client, wanted: MaintenanceOptions, ha: HaState, known: Mapping[int, str]
+    client: Client, wanted: MaintenanceOptions, ha: HaManagerState, known: Mapping[int, str]
 ) -> Evacuation:
     """Return the decision about each guest of the node. Nothing is written.
 
@@ -79,7 +79,7 @@ def plan_evacuation(
     rows = guests_on(cluster, wanted.node)
     moving = [row for row in rows if wanted.move_stopped or runs(row)]
     resting = [row for row in rows if row not in moving]
-    round_ = Round(planner, cluster)
+    round_ = MaintenancePlanning(planner, cluster)
     now = datetime.fromtimestamp(client.clock.time())
     free: list[VmRow] = []
     for row in moving:
@@ -101,7 +101,11 @@ def runs(row: VmRow) -> bool:
 
 
 def decide_early(
-    row: VmRow, wanted: MaintenanceOptions, ha: HaState, known: Mapping[int, str], now: datetime
+    row: VmRow,
+    wanted: MaintenanceOptions,
+    ha: HaManagerState,
+    known: Mapping[int, str],
+    now: datetime,
 ) -> GuestDecision | None:
     """Return the decision about a guest that needs no target node, or None."""
     if row.vmid in known:
@@ -135,7 +139,10 @@ def _why_not_now(row: VmRow, wanted: MaintenanceOptions, now: datetime) -> str |
 
 
 def _plan_free(
-    round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequence[VmRow]
+    round_: MaintenancePlanning,
+    wanted: MaintenanceOptions,
+    ha: HaManagerState,
+    rows: Sequence[VmRow],
 ) -> None:
     """Decide about the guests that need a target node: first all guests without an HA group, then
     the guests of HA groups one by one.
@@ -147,7 +154,12 @@ def _plan_free(
             choose(round_, wanted, ha, [row])
 
 
-def choose(round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequence[VmRow]) -> None:
+def choose(
+    round_: MaintenancePlanning,
+    wanted: MaintenanceOptions,
+    ha: HaManagerState,
+    rows: Sequence[VmRow],
+) -> None:
     """Decide about these guests, at first with all nodes, then without nodes that PVE refuses."""
     rules = read_rules(wanted.placement)
     refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
@@ -172,7 +184,9 @@ def choose(round_: Round, wanted: MaintenanceOptions, ha: HaState, rows: Sequenc
         waiting = again
 
 
-def _excluded(round_: Round, ha: HaState, row: VmRow, wanted: MaintenanceOptions) -> set[str]:
+def _excluded(
+    round_: MaintenancePlanning, ha: HaManagerState, row: VmRow, wanted: MaintenanceOptions
+) -> set[str]:
     """Return the nodes that the rules of the HA manager exclude for a guest."""
     sid = sid_of(row)
     nodes = set(round_.cluster.nodes)
@@ -191,9 +205,9 @@ def _refused_node(error: FleetError | None) -> str:
 
 
 def _take(
-    round_: Round,
+    round_: MaintenancePlanning,
     wanted: MaintenanceOptions,
-    ha: HaState,
+    ha: HaManagerState,
     row: VmRow,
     planned: PlannedGuest,
     refused: Mapping[str, str],
@@ -232,7 +246,7 @@ def _reason(error: FleetError | None, refused: Collection[str], node: str) -> st
     return by_reason(others) or error.answer or error.message
 
 
-def _plan_stops(round_: Round, wanted: MaintenanceOptions) -> None:
+def _plan_stops(round_: MaintenancePlanning, wanted: MaintenanceOptions) -> None:
     stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
     items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]
     plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}

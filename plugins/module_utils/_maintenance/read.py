@@ -15,7 +15,7 @@ from .._core.errors import FleetError, NetworkError, NotSupported
 from .._core.parallel import side_by_side
 from .._node.record import NodeRecord, split_record
 from .ha_places import ha_state_of, is_balancing
-from .model import HaState
+from .model import HaManagerState
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -48,7 +48,7 @@ class MaintenanceFacts:
 
     quorate: bool
     members: Mapping[str, bool]
-    ha: HaState
+    ha: HaManagerState
     ceph: CephState | None
     records: Mapping[str, NodeRecord] = field(default_factory=dict)
     tasks: tuple[Mapping[str, Any], ...] = ()
@@ -107,7 +107,7 @@ def read_active(client: Client, node: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(row for row in rows or () if row.get("status") in (None, "RUNNING"))
 
 
-def read_ha(client: Client) -> HaState:
+def read_ha(client: Client) -> HaManagerState:
     """Return the state and the rules of the HA manager."""
     has_rules = client.version() >= _RULES_SINCE
     paths = (

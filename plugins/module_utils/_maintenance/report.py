@@ -32,7 +32,7 @@ MOVES = (MIGRATE, RESTART)
 
 
 @dataclass(frozen=True)
-class Progress:
+class MaintenanceProgress:
     """The decisions and finished steps of a task on its node."""
 
     wanted: MaintenanceOptions
@@ -72,7 +72,7 @@ def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
     return whole_time([one.seconds for one in decisions if one.action in MOVES], parallel)
 
 
-def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
+def result_of(progress: MaintenanceProgress, failure: FleetError | None = None) -> Result:
     """Return the result of a task; `failure` is the error if it did only a part of its work."""
     wanted, decisions = progress.wanted, progress.decisions
     seconds = estimate(decisions, wanted.parallel)
@@ -93,7 +93,7 @@ def result_of(progress: Progress, failure: FleetError | None = None) -> Result:
     return Result(changed, values, diff, progress.warnings, failure)
 
 
-def _lines(progress: Progress, seconds: float) -> list[str]:
+def _lines(progress: MaintenanceProgress, seconds: float) -> list[str]:
     moving = [one for one in progress.decisions if one.action in MOVES]
     head = f"node {progress.wanted.node}: {progress.phase}"
     if moving:
@@ -149,7 +149,7 @@ def stuck(node: str, decisions: Sequence[GuestDecision], *, moved: bool) -> Conf
     )
 
 
-class Labelled(Protocol):
+class LabelledGuest(Protocol):
     """A guest with its row and its label in messages."""
 
     @property
@@ -159,7 +159,7 @@ class Labelled(Protocol):
 
 
 def failed(
-    attempted: str, errors: Mapping[int, FleetError], rows: Iterable[Labelled]
+    attempted: str, errors: Mapping[int, FleetError], rows: Iterable[LabelledGuest]
 ) -> FleetError:
     """Return one error for the guests that have failed, with their common category."""
     labels = {one.row.vmid: one.label for one in rows}

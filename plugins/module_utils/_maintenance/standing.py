@@ -14,7 +14,7 @@ from .._cluster.state import ClusterState
 from .._core.shown import first_of
 from .._node.record import PENDING, NodeRecord
 from .ha_places import faulty
-from .model import HaState, MaintenanceOptions
+from .model import HaManagerState, MaintenanceOptions
 from .read import CephState, MaintenanceFacts, NodeState
 from .times.estimate import duration
 
@@ -49,7 +49,7 @@ def _troubles(facts: MaintenanceFacts, node: str) -> list[str]:
     return [*_records(facts, node), *_ceph(facts.ceph), *manager]
 
 
-def find_balancing(ha: HaState, ha_maintenance: bool) -> list[str]:
+def find_balancing(ha: HaManagerState, ha_maintenance: bool) -> list[str]:
     """Return why HA resources could arrive on a node that is not in HA maintenance mode."""
     if ha_maintenance or not ha.balances or not ha.managed:
         return []

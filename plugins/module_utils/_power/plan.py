@@ -57,7 +57,7 @@ class OrderedGuest:
 
 
 @dataclass(frozen=True)
-class Estate:
+class PowerEstate:
     """The guests by tier, in the order of the run, and the guests that cannot be planned.
 
     `managed` are the VMIDs of HA resources. `restored` has a sentence about each guest that is
@@ -77,7 +77,7 @@ class Estate:
 
 def plan_estate(
     client: Client, options: PowerOptions, recorded: Mapping[int, str] | None
-) -> Estate:
+) -> PowerEstate:
     """Return the tiers of the guests that are not in the desired state. Nothing is written.
 
     `recorded` are the guests that an earlier run has stopped, None without a record.
@@ -103,7 +103,7 @@ def plan_estate(
         turns = [turn for turn in turns if _is_to_start(turn, options, recorded)]
     tiers = tiers_of(turns, backwards=not options.starts)
     restored = find_restored(client, _suspects(client, options, planner.cluster))
-    return Estate(tiers, tuple(refused), _managed(client), tuple(restored.values()))
+    return PowerEstate(tiers, tuple(refused), _managed(client), tuple(restored.values()))
 
 
 def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> list[VmRow]:

@@ -21,7 +21,7 @@ from .._maintenance.report import failed
 from .._resource.execute import after_writes
 from .carry_out import await_running_tasks, check_health, switch_tier
 from .options import LEAVE, PowerOptions, read_options
-from .plan import Estate, OrderedGuest, name_of, plan_estate
+from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
 from .record import read_stopped, remove_stopped, write_stopped
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Work:
+class _PowerRun:
     """One run: its finished steps, and the guests that have not reached the state."""
 
-    estate: Estate
+    estate: PowerEstate
     done: list[str] = field(default_factory=list)
     errors: dict[int, FleetError] = field(default_factory=dict)
     stopped_at: str = ""
@@ -53,13 +53,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         await_running_tasks(client, online, vmids, options.wanted.task_timeout)
         estate = plan_estate(client, options, recorded)
     _require_planned(estate, options)
-    work = _Work(estate)
+    work = _PowerRun(estate)
     if not check_mode:
         _carry_out(client, options, work, recorded or {})
     return _result(options, work)
 
 
-def _require_planned(estate: Estate, options: PowerOptions) -> None:
+def _require_planned(estate: PowerEstate, options: PowerOptions) -> None:
     """Raise the errors of the guests without a plan, unless `unresponsive` is C(leave)."""
     if not estate.refused or options.unresponsive == LEAVE:
         return
@@ -69,7 +69,7 @@ def _require_planned(estate: Estate, options: PowerOptions) -> None:
 
 
 def _carry_out(
-    client: Client, options: PowerOptions, work: _Work, recorded: Mapping[int, str]
+    client: Client, options: PowerOptions, work: _PowerRun, recorded: Mapping[int, str]
 ) -> None:
     """Carry out the tiers in order. The record is written before the first guest stops, and removed
     after the last one has started.
@@ -96,7 +96,7 @@ def _carry_out(
         remove_stopped(options.record)
 
 
-def _result(options: PowerOptions, work: _Work) -> Result:
+def _result(options: PowerOptions, work: _PowerRun) -> Result:
     turns = work.estate.turns
     plan = [text for turn in turns for text in turn.summaries]
     unchanged = {one.label: one.why for one in work.estate.refused}
@@ -153,7 +153,7 @@ def _diff(options: PowerOptions, turns: list[OrderedGuest]) -> dict[str, Any]:
     }
 
 
-def _lines(options: PowerOptions, estate: Estate) -> list[str]:
+def _lines(options: PowerOptions, estate: PowerEstate) -> list[str]:
     """Return one line for each tier, for people."""
     word = "start" if options.starts else "stop"
     lines: list[str] = []

@@ -18,17 +18,17 @@ from .._fleet.plan import Planner
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
 from .._maintenance.guests import tenant_in
-from .._maintenance.model import STAY, GuestDecision, HaState, MaintenanceOptions
-from .._maintenance.planning import Round, choose, decide_early, runs
+from .._maintenance.model import STAY, GuestDecision, HaManagerState, MaintenanceOptions
+from .._maintenance.planning import MaintenancePlanning, choose, decide_early, runs
 from .._maintenance.times.estimate import copied_bytes, local_bytes
-from .score import Balance, balance_of, propose
+from .score import NodeBalance, balance_of, propose
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
 
 @dataclass(frozen=True)
-class Limits:
+class RebalanceLimits:
     """The budget of a run: the number of moves, and the bytes that they copy. `threshold` is the
     score at which the nodes are balanced enough. `tenants` are the owners of the guests that may
     move, empty for all. `placements` are the placement rules by tenant.
@@ -52,8 +52,8 @@ class Limits:
 class Rebalance:
     """The moves so far, the guests that cannot move, and the balance that results."""
 
-    before: Balance
-    after: Balance
+    before: NodeBalance
+    after: NodeBalance
     moves: list[GuestDecision] = field(default_factory=list)
     stays: list[GuestDecision] = field(default_factory=list)
     size: int = 0
@@ -63,21 +63,23 @@ class Rebalance:
 class _Planning:
     """One plan of moves: its options and its state."""
 
-    round_: Round
+    round_: MaintenancePlanning
     wanted: MaintenanceOptions
-    ha: HaState
-    limits: Limits
+    ha: HaManagerState
+    limits: RebalanceLimits
     found: Rebalance
 
 
 def plan_rebalance(
-    client: Client, wanted: MaintenanceOptions, ha: HaState, limits: Limits
+    client: Client, wanted: MaintenanceOptions, ha: HaManagerState, limits: RebalanceLimits
 ) -> Rebalance:
     """Return the moves within the budget, the most useful one first. Nothing is written."""
     planner = Planner(client, False, LISTS)
     cluster = ask_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
     balance = balance_of(cluster, with_site(read_rules(wanted.placement), client.connection))
-    planning = _Planning(Round(planner, cluster), wanted, ha, limits, Rebalance(balance, balance))
+    planning = _Planning(
+        MaintenancePlanning(planner, cluster), wanted, ha, limits, Rebalance(balance, balance)
+    )
     now = datetime.fromtimestamp(client.clock.time())
     free: dict[int, VmRow] = {}
     for row in sorted(cluster.guests, key=lambda one: one.vmid):
@@ -92,7 +94,7 @@ def plan_rebalance(
     return planning.found
 
 
-def _takes_part(row: VmRow, wanted: MaintenanceOptions, limits: Limits) -> bool:
+def _takes_part(row: VmRow, wanted: MaintenanceOptions, limits: RebalanceLimits) -> bool:
     is_candidate = wanted.move_stopped or runs(row)
     if row.template or not is_candidate:
         return False

@@ -19,7 +19,7 @@ from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
-from .._maintenance.carry_out import Outcomes, execute
+from .._maintenance.carry_out import MaintenanceOutcomes, execute
 from .._maintenance.model import MaintenanceOptions
 from .._maintenance.options import read_moves, read_placement
 from .._maintenance.read import MaintenanceFacts, read_facts
@@ -27,8 +27,8 @@ from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, r
 from .._maintenance.standing import find_late, find_unrest
 from .._maintenance.times.windows import remaining
 from .._resource.execute import after_writes
-from .plan import Limits, Rebalance, plan_rebalance
-from .score import Balance, balance_of
+from .plan import Rebalance, RebalanceLimits, plan_rebalance
+from .score import NodeBalance, balance_of
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -47,7 +47,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if found.moves:
         _require_in_order(facts, found, wanted, datetime.fromtimestamp(client.clock.time()))
     if check_mode or not found.moves:
-        return _result(found, wanted, found.after, Outcomes())
+        return _result(found, wanted, found.after, MaintenanceOutcomes())
     return _carry_out(client, wanted, found)
 
 
@@ -62,10 +62,10 @@ def _require_in_order(
         raise blocked("No guest was moved", blockers, "cluster not in order")
 
 
-def _read_limits(params: Mapping[str, Any]) -> Limits:
+def _read_limits(params: Mapping[str, Any]) -> RebalanceLimits:
     """Return the budget and the guests that may move. Raises ValidationFailed."""
     given = params.get("tenant_placement") or {}
-    return Limits(
+    return RebalanceLimits(
         moves=validate.number(params["max_moves"], 0, 10_000, "max_moves"),
         size=parse_size(params["max_size"], bare=GIB, what="max_size"),
         threshold=float(validate.number(params["threshold"], 0, 100, "threshold")),
@@ -88,7 +88,7 @@ def _await_moves(client: Client, timeout: float) -> None:
 
 def _carry_out(client: Client, wanted: MaintenanceOptions, found: Rebalance) -> Result:
     """Move the guests, and measure the balance afterwards."""
-    moved = Outcomes()
+    moved = MaintenanceOutcomes()
     for outcome in execute(client, wanted, found.moves):
         moved.note(outcome)
     failure = None
@@ -104,8 +104,8 @@ def _carry_out(client: Client, wanted: MaintenanceOptions, found: Rebalance) -> 
 def _result(
     found: Rebalance,
     wanted: MaintenanceOptions,
-    after: Balance,
-    moved: Outcomes,
+    after: NodeBalance,
+    moved: MaintenanceOutcomes,
     failure: FleetError | None = None,
 ) -> Result:
     """Return the result; `after` is the predicted balance, or the balance measured after moves."""
@@ -139,7 +139,7 @@ def _result(
     return Result(changed, values, diff, tuple(moved.warnings), failure)
 
 
-def _lines(found: Rebalance, after: Balance) -> list[str]:
+def _lines(found: Rebalance, after: NodeBalance) -> list[str]:
     """Return the report for people: the score, each move, and each guest that cannot move."""
     moves = counted(len(found.moves), "move")
     head = (

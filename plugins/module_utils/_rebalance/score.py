@@ -18,7 +18,7 @@ MIN_GAIN = 0.1
 
 
 @dataclass(frozen=True)
-class Balance:
+class NodeBalance:
     """The memory of each node that takes part, and the memory allocated to its guests, in bytes."""
 
     memory: Mapping[str, int]
@@ -34,7 +34,7 @@ class Balance:
         """The standard deviation of the shares in percentage points: 0 if all are equal."""
         return statistics.pstdev(self.shares.values()) if self.memory else 0.0
 
-    def after(self, row: VmRow, target: str) -> Balance:
+    def after(self, row: VmRow, target: str) -> NodeBalance:
         """Return the balance after a guest has moved."""
         given = dict(self.given)
         given[row.node] -= row.memory
@@ -50,7 +50,7 @@ class Proposal:
     nodes: tuple[str, ...]
 
 
-def balance_of(cluster: ClusterState, rules: PlacementRules) -> Balance:
+def balance_of(cluster: ClusterState, rules: PlacementRules) -> NodeBalance:
     """Return the balance of the nodes that are online, not in maintenance, allowed by the rules,
     and whose memory is known. Stopped guests count too, as in the choice of a node.
     """
@@ -64,7 +64,7 @@ def balance_of(cluster: ClusterState, rules: PlacementRules) -> Balance:
     for row in cluster.guests:
         if row.node in given and not row.template:
             given[row.node] += row.memory
-    return Balance(memory, given)
+    return NodeBalance(memory, given)
 
 
 def _is_allowed(node: str, rules: PlacementRules) -> bool:
@@ -72,7 +72,7 @@ def _is_allowed(node: str, rules: PlacementRules) -> bool:
     return is_own and node not in rules.exclude
 
 
-def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
+def propose(balance: NodeBalance, rows: Iterable[VmRow]) -> Proposal | None:
     """Return the guest whose move lowers the score most, or None if no move is worth it. If scores
     are equal, the guest with less memory moves, then the guest with the lower VMID.
     """
@@ -86,7 +86,7 @@ def propose(balance: Balance, rows: Iterable[VmRow]) -> Proposal | None:
     return min(found, key=lambda one: one[:3])[3] if found else None
 
 
-def _better_nodes(balance: Balance, row: VmRow) -> dict[str, float]:
+def _better_nodes(balance: NodeBalance, row: VmRow) -> dict[str, float]:
     """Return the nodes to which a move lowers the score enough, with the resulting scores."""
     if row.node not in balance.memory:
         return {}

@@ -13,7 +13,7 @@ from ..._cluster.lookup import find_template, require_template, templates_for
 from ..._cluster.placement import require_node
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.tenant import parse_tags
-from ..._cluster.visible import Sight, require_visible
+from ..._cluster.visible import VmidVisibility, require_visible
 from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.flow.placed import GuestOrigin
 from ..._guest.hardware import Disk
@@ -44,7 +44,7 @@ class FoundSource:
 
     rows: tuple[VmRow, ...] = ()  # templates, or the one VM
     images: tuple[str, ...] = ()  # volumes of that name, if there is no template
-    sight: Sight = Sight()  # PVE's answer about a VMID that the listing lacks
+    sight: VmidVisibility = VmidVisibility()  # PVE's answer about a VMID that the listing lacks
 
 
 def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:

@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._estate.placement import placements_of
 from ansible_collections.pve.fleet.plugins.module_utils._ha.keep import (
-    HaState,
+    HaConfiguration,
     KeptPlacement,
     plan_kept,
     require_allowed,
@@ -127,7 +127,7 @@ def rule(**answer: str) -> dict[str, object]:
 NO_CLIENT: Any = None  # a plan needs no request
 
 
-def planned(kept_rules: KeptPlacement, state: HaState) -> list[str]:
+def planned(kept_rules: KeptPlacement, state: HaConfiguration) -> list[str]:
     plan = plan_kept(kept_rules, state, NO_CLIENT)
     return [text for one in plan.resources for text in one.plan.summaries]
 
@@ -137,7 +137,7 @@ MARK = "[pve.fleet: placement=tenant_acme]"
 
 
 def test_resources_are_created_before_the_rule_with_their_power_state() -> None:
-    plan = plan_kept(placement(APART), HaState(), NO_CLIENT)
+    plan = plan_kept(placement(APART), HaConfiguration(), NO_CLIENT)
     assert [one.plan.summaries[0] for one in plan.resources] == [
         "Create HA resource 'vm:101'",
         "Create HA resource 'vm:102'",
@@ -153,7 +153,7 @@ def test_what_the_list_no_longer_says_is_removed() -> None:
         "vm:101": HA_RESOURCE.values({"comment": MARK}),
         "vm:102": HA_RESOURCE.values({"comment": "by hand"}),
     }
-    found = planned(placement(), HaState({"fleet-apart-1": mine}, resources))
+    found = planned(placement(), HaConfiguration({"fleet-apart-1": mine}, resources))
     assert found == ["Delete HA rule 'fleet-apart-1'", "Delete HA resource 'vm:101'"]
 
 
@@ -171,12 +171,12 @@ FOREIGN = {
 def test_rules_of_others_stay_with_their_resources(case: str) -> None:
     name, values = FOREIGN[case]
     resources = {"vm:101": HA_RESOURCE.values({"comment": MARK})}
-    assert planned(placement(), HaState({name: values}, resources)) == []
+    assert planned(placement(), HaConfiguration({name: values}, resources)) == []
 
 
 def test_rule_with_a_guest_that_is_not_listed_stays() -> None:
     mine = rule(resources="vm:101,vm:201", comment=f"apart: db {MARK}")
-    plan = plan_kept(placement(), HaState({"fleet-apart-1": mine}), NO_CLIENT)
+    plan = plan_kept(placement(), HaConfiguration({"fleet-apart-1": mine}), NO_CLIENT)
     assert not plan.resources
     assert "fleet-apart-1" in plan.warnings[0]
 
@@ -184,7 +184,7 @@ def test_rule_with_a_guest_that_is_not_listed_stays() -> None:
 def test_contradiction_with_a_rule_of_others_is_explained() -> None:
     together = rule(resources="vm:101,vm:102", affinity="positive")
     with pytest.raises(Conflict) as refused:
-        planned(placement(APART), HaState({"by-hand": together}))
+        planned(placement(APART), HaConfiguration({"by-hand": together}))
     error: FleetError = refused.value
     assert f"{APART.name} (apart: web): vm:101, vm:102 run on one node" in error.message
     assert "by-hand" in error.message
@@ -198,11 +198,11 @@ def login(*privileges: str) -> Any:
 
 def test_login_without_the_privilege_is_refused_before_the_first_guest() -> None:
     """The API of HA rules needs Sys.Console on / (pve-ha-manager: PVE/API2/HA/Rules.pm)."""
-    plan = plan_kept(placement(APART), HaState(), NO_CLIENT)
+    plan = plan_kept(placement(APART), HaConfiguration(), NO_CLIENT)
     with pytest.raises(PermissionDenied, match=r"Sys\.Console on /"):
         require_allowed(plan, login("Sys.Audit"))
     require_allowed(plan, login("Sys.Audit", "Sys.Console"))
-    unchanged = plan_kept(placement(), HaState(), NO_CLIENT)
+    unchanged = plan_kept(placement(), HaConfiguration(), NO_CLIENT)
     require_allowed(unchanged, NO_CLIENT)
 
 

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._maintenance.ha_places i
     why_kept,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.model import (
-    HaState,
+    HaManagerState,
     MaintenanceOptions,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.read import (
@@ -53,7 +53,7 @@ RECORD = NodeRecord(
 
 def facts(**changes: Any) -> MaintenanceFacts:
     members = dict.fromkeys(NODES, True)
-    return replace(MaintenanceFacts(True, members, HaState(), None), **changes)
+    return replace(MaintenanceFacts(True, members, HaManagerState(), None), **changes)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_pending_record_of_another_node_blocks_nothing() -> None:
 
 @pytest.mark.parametrize("state", ["fence", "recovery", "error"])
 def test_an_ha_manager_in_trouble(state: str) -> None:
-    found = facts(ha=HaState(services={"vm:101": state}))
+    found = facts(ha=HaManagerState(services={"vm:101": state}))
     expected = f"the HA manager is in trouble: vm:101 is in state {state}"
     assert find_blockers(found, "pve2", 0) == [expected]
 
@@ -117,7 +117,7 @@ def test_a_node_that_must_have_rebooted() -> None:
         assert find_missing(record, state, replace(wanted, rebooted=False)) == []
 
 
-def rules(**rule: Any) -> HaState:
+def rules(**rule: Any) -> HaManagerState:
     named = {"rule": "home", "type": "node-affinity", "resources": "vm:101, ct:102", **rule}
     return ha_state_of({}, (), ({"sid": "vm:101"}, {"sid": "ct:102", "failback": 0}), [named], ())
 
