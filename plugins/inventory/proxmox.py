@@ -137,7 +137,7 @@ from ..module_utils._inventory.options import (
     require_known_options,
 )
 from ..module_utils._inventory.sites import open_clients
-from ..module_utils._inventory.sync import Sync, fingerprint, run_sync
+from ..module_utils._inventory.sync import InventorySync, fingerprint, run_sync
 from ..module_utils._spec.generated.connection import connection_spec
 from ..plugin_utils._trust import TrustMarker, has_template, trusted
 
@@ -269,7 +269,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return self.templar.template(value)
         return value
 
-    def _is_young(self, sync: Sync) -> bool:
+    def _is_young(self, sync: InventorySync) -> bool:
         """Return whether a sync from the cache may be shown without a request.
 
         A `cache_timeout` of 0 sets no limit, as in Ansible. A sync that lacks a site may not be
@@ -282,7 +282,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return True
         return sync.age(time.time()) <= limit
 
-    def _cached(self, path: str, identity: str) -> Sync | None:
+    def _cached(self, path: str, identity: str) -> InventorySync | None:
         """Return the cached sync of exactly these options, of any age, or None."""
         if not self._caches:
             return None
@@ -295,9 +295,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return None
         if not isinstance(found, dict) or found.get("identity") != identity:
             return None
-        return Sync.from_cache(found.get("sync", ""), time.time())
+        return InventorySync.from_cache(found.get("sync", ""), time.time())
 
-    def _store(self, path: str, identity: str, sync: Sync) -> None:
+    def _store(self, path: str, identity: str, sync: InventorySync) -> None:
         if self._caches:
             self._cache[self.get_cache_key(path)] = {"identity": identity, "sync": sync.for_cache()}
 
@@ -327,7 +327,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return True, ""
 
     def _populate(
-        self, sync: Sync, options: InventoryOptions, connection: Mapping[str, Any]
+        self, sync: InventorySync, options: InventoryOptions, connection: Mapping[str, Any]
     ) -> None:
         """Make hosts, variables and groups."""
         known = list(sync.known)
@@ -443,7 +443,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.display.warning(f"pve.fleet.proxmox: {warning}")
 
 
-def _detailed(guest: InventoryGuest, sync: Sync, options: InventoryOptions) -> InventoryGuest:
+def _detailed(
+    guest: InventoryGuest, sync: InventorySync, options: InventoryOptions
+) -> InventoryGuest:
     details = sync.details.get(guest.key, {})
     return guest.with_variables(
         detail_variables(guest.kind, details, options.fetch, options.addresses)

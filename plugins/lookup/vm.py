@@ -72,7 +72,7 @@ from ..module_utils._api.client import connect
 from ..module_utils._cluster.tenant import PREFIX, blank_owner, is_blank
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry.sites_file import read_sites_file
-from ..module_utils._inventory.find import OneReading, find_vm
+from ..module_utils._inventory.find import CachedAnswers, find_vm
 from ..module_utils._inventory.options import ENVIRONMENT
 from ..module_utils._spec.generated.connection import connection_spec
 
@@ -97,7 +97,7 @@ class LookupModule(LookupBase):
             with connect(connection, os.environ, read_file=read_sites_file) as client:
                 for warning in client.connection.warnings:
                     display.warning(warning)
-                answers = OneReading(client)
+                answers = CachedAnswers(client)
                 found = [find_vm(answers, str(term), tenant, prefix) for term in terms]
                 return [wrap_var(row) for row in found]
         except FleetError as error:

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import History, HistoryEntry
+from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
+    HistoryEntry,
+    ReportHistory,
+)
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
 from tests.modules.browser import Browser, open_browser
 from tests.modules.estate_lab import open_lab
@@ -94,7 +97,7 @@ def pages(real: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dic
     reports = {
         "real": real,
         "hostile": report_on(HOSTILE),
-        "long": report_on([LONG], History([HistoryEntry("2026-01-01T00:00:00Z", {})])),
+        "long": report_on([LONG], ReportHistory([HistoryEntry("2026-01-01T00:00:00Z", {})])),
     }
     found: dict[str, Path] = {}
     for name, report in reports.items():

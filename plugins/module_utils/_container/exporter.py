@@ -20,7 +20,7 @@ from .._guest.export.exporter import ClusterContext, Exporter
 from .._guest.export.settings import (
     Alternative,
     Config,
-    Lost,
+    InexpressibleSetting,
     SettingGroup,
     item_of,
     parsed,
@@ -127,30 +127,32 @@ def _nic(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
 
 def _root(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("rootfs", key, text, values)
-    return SettingGroup((Alternative({"rootfs": item}, lost),), (Lost(key, text),))
+    return SettingGroup((Alternative({"rootfs": item}, lost),), (InexpressibleSetting(key, text),))
 
 
 def _mount(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("mounts", key, text, values)
     named = {"name": key, **item}
-    return SettingGroup((Alternative({"mounts": [named]}, lost),), (Lost(key, text),))
+    return SettingGroup(
+        (Alternative({"mounts": [named]}, lost),), (InexpressibleSetting(key, text),)
+    )
 
 
 def _volume(
     place: str, key: str, text: str, values: Mapping[str, str]
-) -> tuple[dict[str, Any], tuple[Lost, ...]]:
+) -> tuple[dict[str, Any], tuple[InexpressibleSetting, ...]]:
     """Return a volume as an item, and the part that options cannot express."""
     mount = mounts({key: text})[key]
     volume = mount.get("volume", "")
     rest = {name: value for name, value in values.items() if name not in ("volume", "size")}
     item: dict[str, Any] = {}
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[InexpressibleSetting, ...] = ()
     size = read_size(mount.get("size")) or 0
     if not is_volume(volume):
         if place == "mounts":
             item["volume"] = volume
         else:
-            lost = (Lost(key, volume, "it is not a volume of a storage"),)
+            lost = (InexpressibleSetting(key, volume, "it is not a volume of a storage"),)
     else:
         item["storage"] = storage_of(volume)
         if size:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
-from .._guest.gather import Listing, gather
+from .._guest.gather import GuestListing, gather
 from .kind import CONTAINER
 from .live.addresses import report
 
@@ -20,4 +20,4 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the containers that match all filters; check mode makes no difference."""
-    return gather(params, client, Listing(CONTAINER, "containers", report, restored=False))
+    return gather(params, client, GuestListing(CONTAINER, "containers", report, restored=False))

@@ -19,7 +19,7 @@ from .._guest.flow.flow import GuestPlan
 from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore
 from .._restore.run import context_of
-from .record import GuestKey, Proof
+from .record import GuestKey, RestoreProof
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -28,7 +28,7 @@ _NO_ROOM = (QuotaExceeded, NodeUnhealthy)
 
 
 @dataclass(frozen=True)
-class Copying:
+class DrillRestore:
     """A guest to restore: its archive, and the restore that makes the copy."""
 
     chosen: ChosenArchive
@@ -39,7 +39,7 @@ class Copying:
 class PlannedCopy:
     """A copy with the node, VMID and storages that it would get now."""
 
-    copying: Copying
+    copying: DrillRestore
     node: str
     vmid: int
     storages: tuple[str, ...]
@@ -47,16 +47,16 @@ class PlannedCopy:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class DrillRounds:
     """The copies by round, and the guests that cannot be copied, each with the error."""
 
     rounds: tuple[tuple[PlannedCopy, ...], ...]
-    refused: tuple[tuple[Copying, FleetError], ...]
+    refused: tuple[tuple[DrillRestore, FleetError], ...]
 
 
 def plan_rounds(
-    client: Client, cluster: ClusterState, tasks: Sequence[Copying], copies: int
-) -> Rounds:
+    client: Client, cluster: ClusterState, tasks: Sequence[DrillRestore], copies: int
+) -> DrillRounds:
     """Return the rounds in which the guests are restored, each with at most `copies` copies.
 
     Each round begins with the present capacity, because the copies of the previous round are
@@ -64,7 +64,7 @@ def plan_rounds(
     fit alone is refused. `client` must cache the answers of repeated requests.
     """
     rounds: list[tuple[PlannedCopy, ...]] = []
-    refused: list[tuple[Copying, FleetError]] = []
+    refused: list[tuple[DrillRestore, FleetError]] = []
     queue = list(tasks)
     while queue:
         filled = _fill_round(client, cluster, queue, copies)
@@ -72,18 +72,18 @@ def plan_rounds(
         queue = filled.later
         if filled.planned:
             rounds.append(tuple(filled.planned))
-    return Rounds(tuple(rounds), tuple(refused))
+    return DrillRounds(tuple(rounds), tuple(refused))
 
 
 @dataclass
 class _Round:
     planned: list[PlannedCopy]
-    later: list[Copying]
-    refused: list[tuple[Copying, FleetError]]
+    later: list[DrillRestore]
+    refused: list[tuple[DrillRestore, FleetError]]
 
 
 def _fill_round(
-    client: Client, cluster: ClusterState, queue: Sequence[Copying], copies: int
+    client: Client, cluster: ClusterState, queue: Sequence[DrillRestore], copies: int
 ) -> _Round:
     view = PlanningView(client, cluster)
     filled = _Round([], [], [])
@@ -103,7 +103,7 @@ def _fill_round(
     return filled
 
 
-def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
+def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> PlannedCopy:
     """Return the planned copy, and reserve its capacity in the view. Raises FleetError."""
     kind = task.chosen.kind
     flow, context = context_of(client, task.restore, task.chosen, task.restore.new_name, True)
@@ -120,7 +120,7 @@ def plan_copy(client: Client, view: PlanningView, task: Copying) -> PlannedCopy:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueGuests:
     """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
     most `sample` of them, the longest unproven first.
     """
@@ -130,7 +130,9 @@ class Due:
     sample: int | None = None
 
 
-def choose_due(rows: Iterable[VmRow], proofs: Mapping[GuestKey, Proof], due: Due) -> list[VmRow]:
+def choose_due(
+    rows: Iterable[VmRow], proofs: Mapping[GuestKey, RestoreProof], due: DueGuests
+) -> list[VmRow]:
     """Return the guests to restore, sorted by VMID, without templates and copies of drills."""
     ages: dict[int, float] = {}
     known: dict[int, VmRow] = {}

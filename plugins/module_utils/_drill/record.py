@@ -29,7 +29,7 @@ GuestKey = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
-class Proof:
+class RestoreProof:
     """The last proven restore of a guest. `time` is in seconds since the epoch; the other figures
     are in seconds, or None if they were not measured.
     """
@@ -49,14 +49,14 @@ class DrillRecord:
     drills: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def proofs(self) -> dict[GuestKey, Proof]:
+    def proofs(self) -> dict[GuestKey, RestoreProof]:
         """The last proven restore by guest. A reused VMID with another name is another guest."""
-        found: dict[GuestKey, Proof] = {}
+        found: dict[GuestKey, RestoreProof] = {}
         for row in self.guests:
             time = seconds(str(row.get("proven") or ""))
             if time is None:
                 continue
-            found[key_of(row)] = Proof(
+            found[key_of(row)] = RestoreProof(
                 time=time,
                 proof=str(row.get("proof") or ""),
                 archive_age=row.get("archive_age"),
@@ -93,7 +93,7 @@ def read_record(text: str) -> DrillRecord:
     return DrillRecord(tuple(guests), tuple(row for row in drills if isinstance(row, dict)))
 
 
-def read_proofs(text: Any) -> Mapping[GuestKey, Proof] | None:
+def read_proofs(text: Any) -> Mapping[GuestKey, RestoreProof] | None:
     """Return the last proven restores in a record by guest, or None for an empty text."""
     given = str(text or "")
     return read_record(given).proofs if given.strip() else None

@@ -31,7 +31,7 @@ from .._tasks.read import read_removals
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
 from .isolate import find_obstacle, restore_of
-from .plan import Copying, Due, PlannedCopy, choose_due, plan_rounds
+from .plan import DrillRestore, DueGuests, PlannedCopy, choose_due, plan_rounds
 from .record import FAILED, SKIPPED, read_record
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     reader = CachingReader.around(client)
     drill = _Drill(os.urandom(6).hex(), now, owner_of(params), options)
     cluster = with_names(reader, fetch_cluster_state(reader, KINDS), missing=True)
-    due = Due(now, read_age(params, "unproven_for"), _read_sample(params))
+    due = DueGuests(now, read_age(params, "unproven_for"), _read_sample(params))
     rows = choose_due(_require_found(reader, cluster, params, drill.owner), record.proofs, due)
     archives = _read_archives(reader, cluster, params)
     found = _choose_archives(reader, cluster, drill, rows, archives)
-    tasks = [one for one in found if isinstance(one, Copying)]
+    tasks = [one for one in found if isinstance(one, DrillRestore)]
     refused = [one for one in found if isinstance(one, dict)]
     rounds = plan_rounds(reader, cluster, tasks, copies)
     for task, error in rounds.refused:
@@ -111,13 +111,13 @@ def _choose_archives(
     drill: _Drill,
     rows: Sequence[VmRow],
     archives: Iterable[Archive],
-) -> list[Copying | dict[str, Any]]:
+) -> list[DrillRestore | dict[str, Any]]:
     """Return the restore or the refusal of each guest; one request for each guest."""
     online = [name for name, node in cluster.nodes.items() if node.online]
     removals = read_removals(client, online) if rows else {}
     owned = by_guest(archives, rows, removals)
 
-    def choose_one(row: VmRow) -> Copying | dict[str, Any]:
+    def choose_one(row: VmRow) -> DrillRestore | dict[str, Any]:
         archive: Archive | None = None
         try:
             desired = _newest(row)
@@ -130,7 +130,7 @@ def _choose_archives(
             return _refused(row, _not_isolated(chosen, obstacle), SKIPPED, drill, archive)
         owner_prefix = drill.owner.prefix
         restore = restore_of(drill.options, chosen, owner_prefix, drill.run, drill.now)
-        return Copying(chosen, restore)
+        return DrillRestore(chosen, restore)
 
     return side_by_side(choose_one, rows, _READERS)
 

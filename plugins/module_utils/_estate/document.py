@@ -17,7 +17,7 @@ from .._guest.export.settings import Options
 from .._spec.generated.container_rules import ORDER as CONTAINER_ORDER
 from .._spec.generated.vm_rules import ORDER
 from .guest import without_name
-from .model import PRESENT, Choices, ExportedEstate, ExportedVm, ExportItem, ExportReadings
+from .model import PRESENT, ExportChoices, ExportedEstate, ExportedVm, ExportItem, ExportReadings
 from .shared import take_classes, take_defaults, take_networks, take_storage_classes, take_tenants
 
 _BACKUP = "backup"
@@ -26,7 +26,7 @@ _CONTAINER_PLACE = {name: place for place, name in enumerate((*CONTAINER_ORDER, 
 _TWICE = "another guest of the tenant has this name"
 
 
-def estate_of(found: ExportReadings, choices: Choices) -> ExportedEstate:
+def estate_of(found: ExportReadings, choices: ExportChoices) -> ExportedEstate:
     """Return the estate of the VMs that were read. Their order does not matter."""
     exported = _named_once(found.vms)
     missing = sorted(found.missing, key=_place)

@@ -19,24 +19,30 @@ from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import parse_tags, tenants_of
 from .._core import validate
 from .._guest.export.exporter import ClusterContext
-from .._guest.export.settings import Alternative, Lost, SettingGroup, is_valid, piece
+from .._guest.export.settings import (
+    Alternative,
+    InexpressibleSetting,
+    SettingGroup,
+    is_valid,
+    piece,
+)
 from .._guest.model import Actual
 from .._kinds.registry import list_of
-from .model import PRESENT, Choices, ExportedVm
-from .proof import Proof
+from .model import PRESENT, ExportChoices, ExportedVm
+from .proof import ExportProof
 
 _STATES = {"running": "started", "stopped": "stopped"}
 _NOT_A_NAME = "it is not a DNS name"
 _NOT_CONVERTED = "it is not converted completely"
 
 
-def describe(actual: Actual, around: ClusterContext, choices: Choices) -> ExportedVm:
+def describe(actual: Actual, around: ClusterContext, choices: ExportChoices) -> ExportedVm:
     """Return the guest as an item of module vms that does not change it."""
     exporter = list_of(actual.kind.type).exporter
     config = actual.target
     tags = parse_tags(config.get("tags"))
     owners = tenants_of(tags, choices.prefix)
-    proof = Proof(exporter, actual, around, choices.prefix)
+    proof = ExportProof(exporter, actual, around, choices.prefix)
     kept = proof.keep(
         [
             *_identity(actual, choices, owners),
@@ -65,7 +71,9 @@ def describe(actual: Actual, around: ClusterContext, choices: Choices) -> Export
     return exported
 
 
-def _identity(actual: Actual, choices: Choices, owners: Sequence[str]) -> Iterator[SettingGroup]:
+def _identity(
+    actual: Actual, choices: ExportChoices, owners: Sequence[str]
+) -> Iterator[SettingGroup]:
     name = actual.name
     if name and is_valid(validate.dns_name, name):
         yield piece("name", name, {"name": name})
@@ -90,12 +98,12 @@ def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
     hand later is a difference.
     """
     fit: list[str] = []
-    omitted: list[Lost] = []
+    omitted: list[InexpressibleSetting] = []
     for tag in sorted(set(map(str.lower, tags))):
         if is_valid(validate.tag, tag):
             fit.append(tag)
         else:
-            omitted.append(Lost("tags", tag, "PVE does not take such a tag"))
+            omitted.append(InexpressibleSetting("tags", tag, "PVE does not take such a tag"))
     if not omitted:
         yield piece("tags", ";".join(fit), {"tags": fit, "tags_exact": True}, {"tags": fit})
         return
@@ -129,11 +137,11 @@ def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
     return len(same) == 1
 
 
-def _state(actual: Actual, choices: Choices) -> SettingGroup:
+def _state(actual: Actual, choices: ExportChoices) -> SettingGroup:
     """Return the state. A VM that is neither running nor stopped keeps its power state."""
     present = Alternative({"state": PRESENT})
     if actual.template:
-        unconverted = Lost("template", "1", _NOT_CONVERTED)
+        unconverted = InexpressibleSetting("template", "1", _NOT_CONVERTED)
         in_part = Alternative(present.options, (unconverted,))
         return SettingGroup((Alternative({"state": "template"}), in_part))
     if choices.power and actual.status in _STATES:
@@ -148,12 +156,12 @@ def _notes(actual: Actual) -> Iterator[SettingGroup]:
         yield piece("description", text, {"description": text})
 
 
-def _adopted(exported: ExportedVm, proof: Proof, tenant: str) -> ExportedVm:
+def _adopted(exported: ExportedVm, proof: ExportProof, tenant: str) -> ExportedVm:
     """Return the VM as a tenant's VM if a run can adopt it by a change of tags only."""
     options = {**exported.options, "tenant": tenant, "adopt": True}
     reason = proof.why_not_adopted(options)
     if reason:
-        omitted = Lost("tenant", tenant, reason)
+        omitted = InexpressibleSetting("tenant", tenant, reason)
         return replace(exported, lost=(*exported.lost, omitted))
     return replace(exported, options=options, tenant=tenant)
 
@@ -162,7 +170,7 @@ def without_name(exported: ExportedVm, why: str) -> ExportedVm:
     """Return the VM identified by its VMID alone."""
     options = dict(exported.options)
     name = options.pop("name", "")
-    omitted = Lost("name", str(name), why)
+    omitted = InexpressibleSetting("name", str(name), why)
     return replace(exported, options=options, lost=(*exported.lost, omitted))
 
 
@@ -180,7 +188,9 @@ def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> Exp
         reason = "its backup job was edited, and an estate cannot declare it so"
     else:
         return replace(exported, options={**exported.options, "backup": dict(shown[0])})
-    omitted = Lost("backup", "; ".join(str(one["schedule"]) for one in shown), reason)
+    omitted = InexpressibleSetting(
+        "backup", "; ".join(str(one["schedule"]) for one in shown), reason
+    )
     return replace(exported, lost=(*exported.lost, omitted))
 
 

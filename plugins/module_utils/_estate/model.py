@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._cluster.quota import QuotaFigures
-from .._guest.export.settings import Lost, Options
+from .._guest.export.settings import InexpressibleSetting, Options
 from .._guest.model import Actual
 from .._kinds.words import VM
 from .._tenant.network.export import ExportedNetworks
@@ -64,7 +64,7 @@ class ExportedVm(ExportItem):
 
     actual: Actual
     options: Options
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[InexpressibleSetting, ...] = ()
     secrets: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     figures: QuotaFigures = QuotaFigures()
@@ -133,7 +133,7 @@ class ExportReadings:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ExportChoices:
     """The form in which VMs are expressed.
 
     `adopt` is the tenant for VMs without a tenant, or empty. `power` and `nodes` decide whether

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.errors import FleetError
 from .._guest.export.exporter import ClusterContext, Exporter
-from .._guest.export.settings import Alternative, Lost, Options, SettingGroup
+from .._guest.export.settings import Alternative, InexpressibleSetting, Options, SettingGroup
 from .._guest.model import Actual
 from .._resource.plan import Step
 from .._spec.fleet import with_defaults
@@ -29,10 +29,10 @@ class ProvenOptions:
     """Options that leave a VM unchanged, and the settings that they do not express."""
 
     options: dict[str, Any]
-    lost: list[Lost]
+    lost: list[InexpressibleSetting]
 
 
-class Proof:
+class ExportProof:
     """Plans a guest as its module does."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Proof:
     def keep(self, pieces: Sequence[SettingGroup]) -> ProvenOptions:
         """Return the options of the pieces that leave the VM unchanged."""
         best: list[Options] = [self._identity]
-        omitted: list[Lost] = []
+        omitted: list[InexpressibleSetting] = []
         for piece in pieces:
             if piece.ways:
                 best.append(piece.ways[0].options)
@@ -68,7 +68,7 @@ class Proof:
     def _one_by_one(self, pieces: Iterable[SettingGroup]) -> ProvenOptions:
         """Return the same if the best alternatives of some pieces would change the VM."""
         kept: list[Options] = [self._identity]
-        omitted: list[Lost] = []
+        omitted: list[InexpressibleSetting] = []
         for piece in pieces:
             found, reason = self._first_that_holds(kept, piece)
             lost = piece.lost
@@ -123,7 +123,7 @@ def _reason(steps: tuple[Step, ...] | str) -> str:
     return f"a run would change it: {changes}"
 
 
-def _because(one: Lost, reason: str = "") -> Lost:
+def _because(one: InexpressibleSetting, reason: str = "") -> InexpressibleSetting:
     """Return a lost setting, with the reason if it has none of its own."""
     if one.reason:
         return one

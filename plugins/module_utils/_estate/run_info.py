@@ -27,7 +27,7 @@ from .._ha.checks import read_rules
 from .._tenant.network.export import read_exported
 from .document import estate_of
 from .guest import describe, with_backup, with_placement
-from .model import Choices, ExportedVm, ExportReadings, UnreadVm
+from .model import ExportChoices, ExportedVm, ExportReadings, UnreadVm
 from .placement import placements_of
 from .read import choose, read_all, sees_all, silent_nodes
 from .scope import ExportScope, read_scope
@@ -68,13 +68,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return Result(False, values, warnings=tuple(found.warnings))
 
 
-def _choices(params: Mapping[str, Any], scope: ExportScope) -> Choices:
+def _choices(params: Mapping[str, Any], scope: ExportScope) -> ExportChoices:
     """Return the form in which VMs are expressed. Raises ValidationFailed."""
     adopt = ""
     if params.get("adopt") is not None:
         adopt = str(params["adopt"]).lower()
         _require_tenant(adopt, scope)
-    return Choices(
+    return ExportChoices(
         prefix=scope.prefix,
         adopt=adopt,
         power=params["power"],
@@ -98,7 +98,7 @@ def _require_tenant(adopt: str, scope: ExportScope) -> None:
         )
 
 
-def _read(client: Client, scope: ExportScope, choices: Choices) -> ExportReadings:
+def _read(client: Client, scope: ExportScope, choices: ExportChoices) -> ExportReadings:
     """Return the VMs of the export as read."""
     cluster, rows, hidden = choose(client, scope)
     found = ExportReadings(missing=hidden, nodes=silent_nodes(cluster, scope, rows))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.parallel import side_by_side
 from .._guest.desired.isolation import own_networks, read_isolation
 from .._guest.desired.presets import NOT_STATIC
-from .._guest.export.settings import Lost
+from .._guest.export.settings import InexpressibleSetting
 from .._isolation.guest import missing_isolation
 from .._tenant.network.export import ExportedNetworks
 from .model import ExportedVm
@@ -53,7 +53,7 @@ def _named(
     ]
     isolation = read_isolation({"tenant": vm.tenant, "tenant_prefix": prefix, "nics": nics})
     if isolation is not None and missing_isolation(client, isolation, vm.actual) is not None:
-        lost = Lost("isolation", ", ".join(filter(None, labels)), _DIFFERS)
+        lost = InexpressibleSetting("isolation", ", ".join(filter(None, labels)), _DIFFERS)
         return replace(vm, lost=(*vm.lost, lost))
     named = [named_nic(nic, contents) for nic in nics]
     return replace(vm, options={**vm.options, "nics": named})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._api.caching import CachingReader
 from .._core.errors import Conflict, FleetError
 from .._drill.isolate import restore_of
-from .._drill.plan import Copying, plan_copy
+from .._drill.plan import DrillRestore, plan_copy
 from .._fleet.plan import reserve
 from .._fleet.reservations import PlanningView
 from .._guest.create.orphan import removal_summary
@@ -218,7 +218,7 @@ def _plan_copies(
             incoming.chosen, incoming.tenant, incoming.order, incoming.wait, True, restore
         )
         try:
-            copy = plan_copy(client, view, Copying(incoming.chosen, restore))
+            copy = plan_copy(client, view, DrillRestore(incoming.chosen, restore))
         except FleetError as error:
             problems.append(f"copy of {incoming.label}: {error.cause}")
             continue

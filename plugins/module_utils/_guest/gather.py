@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Listing:
+class GuestListing:
     """A kind of guests to list.
 
     `result` is the name of the returned value with the guests, `report` returns the report of one
@@ -45,7 +45,7 @@ class Listing:
     restored: bool
 
 
-def gather(params: Mapping[str, Any], client: Client, listing: Listing) -> Result:
+def gather(params: Mapping[str, Any], client: Client, listing: GuestListing) -> Result:
     """Return the guests that match all filters, sorted by VMID.
 
     Nothing is written. Raises NodeUnhealthy if a named guest may be a guest whose name cannot be
@@ -108,7 +108,7 @@ class _Reader:
         self,
         client: Client,
         params: Mapping[str, Any],
-        listing: Listing,
+        listing: GuestListing,
         wanted: Callable[[VmRow], bool],
         prefix: str,
     ) -> None:

@@ -29,7 +29,7 @@ _SNAPSHOT_KEYS = ("name", "description", "snaptime", "parent")
 
 
 @dataclass(frozen=True)
-class Limits:
+class FetchLimits:
     """Limits of fetching details; times in seconds. 0 sets no limit for `whole` and `max_age`."""
 
     workers: int = 10  # threads
@@ -42,7 +42,7 @@ def fetch_details(
     clients: Mapping[str, Client],
     guests: Sequence[InventoryGuest],
     kinds: Collection[str],
-    limits: Limits,
+    limits: FetchLimits,
     earlier: Mapping[str, Mapping[str, Any]] | None = None,
     offline: Collection[tuple[str, str]] = (),
 ) -> dict[str, dict[str, Any]]:
@@ -87,7 +87,7 @@ def fetch_details(
 
 
 def _of_nodes(
-    clients: Mapping[str, Client], nodes: Sequence[InventoryGuest], limits: Limits
+    clients: Mapping[str, Client], nodes: Sequence[InventoryGuest], limits: FetchLimits
 ) -> dict[str, dict[str, Any]]:
     """Return the addresses of nodes by key; one request for each site."""
     sites = sorted({node.site for node in nodes})

@@ -23,7 +23,7 @@ from .._kinds.words import VM
 from .names import Rows, listed, listed_on, with_figures
 
 
-class Answers(Protocol):
+class LookupAnswers(Protocol):
     """The answers of a cluster."""
 
     def rows(self) -> Rows:
@@ -33,7 +33,7 @@ class Answers(Protocol):
         """Return the VMs of a node from its own list."""
 
 
-class OneReading:
+class CachedAnswers:
     """The answers of a cluster; each is requested once for all terms of one lookup."""
 
     def __init__(self, client: Client) -> None:
@@ -54,7 +54,7 @@ class OneReading:
         return self._of_nodes[node]
 
 
-def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, Any]:
+def find_vm(answers: LookupAnswers, term: str, tenant: str, prefix: str) -> dict[str, Any]:
     """Return the facts of the VM with this name or VMID, and of the tenant if one is given.
 
     A name is checked on the nodes of the VMs that the listing shows under this name. If no VM on
@@ -71,7 +71,7 @@ def find_vm(answers: Answers, term: str, tenant: str, prefix: str) -> dict[str, 
     return dict(find_row(rows, term, tenant, prefix, must_exist=True) or {})
 
 
-def _on_nodes(answers: Answers, rows: Rows, suspects: Iterable[Mapping[str, Any]]) -> Rows:
+def _on_nodes(answers: LookupAnswers, rows: Rows, suspects: Iterable[Mapping[str, Any]]) -> Rows:
     """Return the rows with the figures that the nodes of the suspects report."""
     nodes = {str(row["node"]) for row in suspects}
     return with_figures(rows, [(node, answers.node_rows(node)) for node in sorted(nodes)])

@@ -18,7 +18,7 @@ from .._core.shown import formatted
 from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
 from .._kinds.words import GUESTS
 from .compatible import COMMUNITY_PROXMOX
-from .details import DETAILS, Limits
+from .details import DETAILS, FetchLimits
 from .hosts import GROUP_KINDS, GuestFilter
 from .kinds import KINDS
 
@@ -103,7 +103,7 @@ class InventoryOptions:
     group_by: tuple[str, ...]
     hostnames: tuple[str, ...]
     fetch: tuple[str, ...]
-    limits: Limits
+    limits: FetchLimits
     addresses: AddressRule
     dead_site: str
     stale: str
@@ -136,7 +136,7 @@ def read_options(
         group_by=GROUP_KINDS if group_by is None else group_by,
         hostnames=reader.expressions("hostnames", ",") or ("name",),
         fetch=reader.several("fetch", DETAILS) or (),
-        limits=Limits(
+        limits=FetchLimits(
             workers=int(reader.number("fetch_workers", 10, 1, 100)),
             call=reader.number("fetch_timeout", 5.0, 0.1, 3600.0),
             whole=reader.number("fetch_deadline", 120.0, 0.0, 86400.0),

@@ -21,7 +21,7 @@ MAX_SITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Listing:
+class SiteListing:
     """The answer of one site: rows of `/cluster/resources`, or the error of the request."""
 
     site: str
@@ -46,7 +46,7 @@ class Listing:
 
 def open_clients(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
-) -> tuple[dict[str, Client], list[Listing]]:
+) -> tuple[dict[str, Client], list[SiteListing]]:
     """Return a client for each site by name, and a listing with the error of each unusable site.
 
     These are all sites, or the site in the options; without sites there is one site named ''.
@@ -61,7 +61,7 @@ def open_clients(
         client = Client(resolve(options, environ, read_file))
         return {client.site: client}, []
     clients: dict[str, Client] = {}
-    unusable: list[Listing] = []
+    unusable: list[SiteListing] = []
     for name in names:
         try:
             connection = resolve({**options, "site": name}, environ, read_file)
@@ -69,19 +69,19 @@ def open_clients(
             attempted = error.attempted
             if attempted:
                 attempted = f"{attempted} (site {name})"
-            unusable.append(Listing(name, error=error.on(attempted=attempted)))
+            unusable.append(SiteListing(name, error=error.on(attempted=attempted)))
             continue
         clients[name] = Client(connection)
     return clients, unusable
 
 
-def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list[Listing]:
+def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list[SiteListing]:
     """Return the listing of each site in this order; the listing of a failed site has its error.
 
     `kinds` are the kinds of hosts to show.
     """
 
-    def read_one(site: str) -> Listing:
+    def read_one(site: str) -> SiteListing:
         client = clients[site]
         place = str(client.connection.endpoint)
         if site:
@@ -91,9 +91,9 @@ def read_listings(clients: Mapping[str, Client], kinds: Collection[str]) -> list
             # Without a type, the answer contains the nodes too, including offline nodes.
             answer = client.get("cluster", "resources", attempted=attempted)
             rows = checked_rows(answer, attempted)
-            return Listing(site, _completed(client, rows, kinds))
+            return SiteListing(site, _completed(client, rows, kinds))
         except FleetError as error:
-            return Listing(site, error=error)
+            return SiteListing(site, error=error)
 
     return side_by_side(read_one, list(clients), MAX_SITES_AT_ONCE)
 

@@ -24,7 +24,7 @@ from .cache_policy import EarlierSync, reusable
 from .details import fetch_details
 from .hosts import InventoryGuest, guest_of, read_guests
 from .options import InventoryOptions
-from .sites import Listing, read_listings
+from .sites import SiteListing, read_listings
 
 # The form of the cached text; a cache of another form is ignored.
 FORM = 6
@@ -46,7 +46,7 @@ _MAX_NAMES = 5
 
 
 @dataclass(frozen=True)
-class Sync:
+class InventorySync:
     """The chosen guests, and the details of each by its key with the time `taken` of the request.
 
     `read` is the time of the last reading of each site. If a site did not answer this time, the
@@ -89,7 +89,7 @@ class Sync:
         return {site: max(0.0, now - read) for site, read in self.read.items()}
 
     @classmethod
-    def from_cache(cls, text: str, now: float) -> Sync | None:
+    def from_cache(cls, text: str, now: float) -> InventorySync | None:
         """Return the sync from its text, or None if the text has another form.
 
         Entries dated in the future are rejected: if a clock was corrected after the write, they
@@ -115,7 +115,7 @@ class Sync:
 
 
 # The sync before the first one.
-_NOTHING = Sync(guests=())
+_NOTHING = InventorySync(guests=())
 
 
 def fingerprint(
@@ -174,13 +174,13 @@ def _relevant_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 def run_sync(
     clients: Mapping[str, Client],
-    unusable: Sequence[Listing],
+    unusable: Sequence[SiteListing],
     options: InventoryOptions,
     is_wanted: IsWanted,
-    old: Sync | None = None,
+    old: InventorySync | None = None,
     *,
     refetch: bool = False,
-) -> Sync:
+) -> InventorySync:
     """Return the VMs of all sites; `stale: allow` shows the VMs of a dead site from the `old` sync.
 
     `clients` and `unusable` come from `open_clients`; the clients are closed at the end. Details of
@@ -198,21 +198,21 @@ def run_sync(
             client.close()
 
 
-def _raise_first(listings: Sequence[Listing]) -> None:
+def _raise_first(listings: Sequence[SiteListing]) -> None:
     for listing in listings:
         if listing.error is not None:
             raise listing.error
 
 
 def _sync_of(
-    listings: Sequence[Listing],
+    listings: Sequence[SiteListing],
     clients: Mapping[str, Client],
     options: InventoryOptions,
     is_wanted: IsWanted,
-    old: Sync,
+    old: InventorySync,
     *,
     refetch: bool,
-) -> Sync:
+) -> InventorySync:
     """Return the sync of these listings, and fetch the missing details for it."""
     stale, warnings = _without_answer(listings, options, old)
     guests, undecided = choose(listings, options, is_wanted)
@@ -242,7 +242,7 @@ def _sync_of(
     )
     for key, one in fetched.items():
         details[key] = {**one, "taken": now}
-    return Sync(
+    return InventorySync(
         guests=(*guests, *shown),
         details=details,
         warnings=_unverified(clients) + warnings + undecided,
@@ -262,7 +262,7 @@ def _unverified(clients: Mapping[str, Client]) -> list[str]:
 
 
 def _without_answer(
-    listings: Sequence[Listing], options: InventoryOptions, old: Sync
+    listings: Sequence[SiteListing], options: InventoryOptions, old: InventorySync
 ) -> tuple[set[str], list[str]]:
     """Return the sites without an answer whose guests of the old sync are shown, and warnings.
 
@@ -296,7 +296,7 @@ def _without_answer(
 
 
 def _reusable(
-    old: Sync, guests: Sequence[InventoryGuest], options: InventoryOptions, now: float
+    old: InventorySync, guests: Sequence[InventoryGuest], options: InventoryOptions, now: float
 ) -> dict[str, dict[str, Any]]:
     """Return the details of the old sync that are still valid, by key."""
     if not options.fetch:
@@ -311,7 +311,7 @@ def _reusable(
 
 
 def choose(
-    listings: Sequence[Listing], options: InventoryOptions, is_wanted: IsWanted
+    listings: Sequence[SiteListing], options: InventoryOptions, is_wanted: IsWanted
 ) -> tuple[list[InventoryGuest], list[str]]:
     """Return the chosen guests of all sites, and warnings.
 
@@ -341,7 +341,7 @@ def choose(
     return chosen, warnings
 
 
-def _restored(listing: Listing) -> list[str]:
+def _restored(listing: SiteListing) -> list[str]:
     """Return a warning for each VM without name, tags and disks: a restore may be creating it."""
     warnings: list[str] = []
     # a large cluster has few VMs of this kind
@@ -364,7 +364,7 @@ def _omission_warning(names: Sequence[str], reason: str) -> str:
     return f"left out {number} for which a filter could not be decided ({listed}): {reason}"
 
 
-def _name(listing: Listing) -> str:
+def _name(listing: SiteListing) -> str:
     if not listing.site:
         return "Proxmox VE"
     return f"site {listing.site}"

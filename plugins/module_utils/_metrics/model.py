@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.quota import Limits
 from .._cluster.state import ClusterState
 from .._core.errors import FleetError
-from .._drill.record import GuestKey, Proof
+from .._drill.record import GuestKey, RestoreProof
 from .._facts.nodes import CapacityRules
 from .._protection.model import Copies
 
@@ -36,7 +36,7 @@ class MetricsOptions:
     disks: bool = False
     versions: bool = False
     drift: Mapping[str, Any] | None = None
-    proofs: Mapping[GuestKey, Proof] | None = None
+    proofs: Mapping[GuestKey, RestoreProof] | None = None
 
 
 @dataclass(frozen=True)

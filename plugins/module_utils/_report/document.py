@@ -14,10 +14,10 @@ from .._drift.document import document_of as drift_of
 from .._kinds.words import CT, VIRTUAL_MACHINE
 from .costs import costs_of, csv_of, sum_of
 from .guests import guests_of
-from .history import History, entry_of, extended, growth_of, trend_of
+from .history import ReportHistory, entry_of, extended, growth_of, trend_of
 from .model import Prices, ReportOptions, Row, SiteReading
 from .networks import networks_of
-from .risks import Findings, risks_of
+from .risks import ReportFindings, risks_of
 from .sites import site_of
 from .tenants import tenants_of_site
 
@@ -25,7 +25,7 @@ VERSION = 1
 
 
 def document_of(
-    readings: Sequence[SiteReading], wanted: ReportOptions, history: History, now: float
+    readings: Sequence[SiteReading], wanted: ReportOptions, history: ReportHistory, now: float
 ) -> dict[str, Any]:
     """Return the report on all sites. C(complete) is whether everything could be read."""
     checked = str(iso(now))
@@ -39,7 +39,7 @@ def document_of(
         tenants += tenants_of_site(reading, guests, wanted)
         all_guests += guests
     drift = _drift(readings, checked)
-    risks = risks_of(Findings(sites, tenants, all_guests, drift, wanted, now))
+    risks = risks_of(ReportFindings(sites, tenants, all_guests, drift, wanted, now))
     entry = entry_of(checked, sites, tenants)
     return {
         "version": VERSION,
@@ -59,7 +59,7 @@ def document_of(
     }
 
 
-def history_with(report: Row, history: History) -> dict[str, Any] | None:
+def history_with(report: Row, history: ReportHistory) -> dict[str, Any] | None:
     """Return the history with this report, None if its file must not be changed."""
     entry = entry_of(report["checked"], report["sites"], report["tenants"])
     return extended(history, entry)

@@ -13,7 +13,7 @@ from .._cluster.quota import QuotaFigures
 from .._cluster.tenant import tenant_of, tenants_of
 from .._core.errors import FleetError
 from .._core.times import iso
-from .._drill.record import GuestKey, Proof
+from .._drill.record import GuestKey, RestoreProof
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
 from .._kinds.words import VM, word_of
@@ -132,7 +132,7 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
     return {**row, "count": None, "reason": found.doubt.message}
 
 
-def _proven(key: GuestKey, proofs: Mapping[GuestKey, Proof] | None) -> dict[str, Any] | None:
+def _proven(key: GuestKey, proofs: Mapping[GuestKey, RestoreProof] | None) -> dict[str, Any] | None:
     """Return the last proven restore of a guest, all values None if there is none.
 
     None without a record of drills.

@@ -35,17 +35,17 @@ class HistoryEntry:
 
 
 @dataclass(frozen=True)
-class History:
+class ReportHistory:
     """The reports so far, oldest first. `reason` is why the file is not used and not changed."""
 
     entries: Sequence[HistoryEntry] = ()
     reason: str = ""
 
 
-def read_history(text: str | None) -> History:
+def read_history(text: str | None) -> ReportHistory:
     """Return the history in the text of its file, an empty history without a file."""
     if text is None or not text.strip():
-        return History()
+        return ReportHistory()
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -57,12 +57,14 @@ def read_history(text: str | None) -> History:
         entries = [_read_entry(report) for report in document["reports"]]
     except _MALFORMED:
         return _unusable("it is not complete")
-    return History(sorted(entries, key=_age))
+    return ReportHistory(sorted(entries, key=_age))
 
 
-def _unusable(why: str) -> History:
+def _unusable(why: str) -> ReportHistory:
     step = "The file is kept as it is. Move it away to begin a new one"
-    return History(reason=f"Growth is unknown, because of the history of reports: {why}. {step}.")
+    return ReportHistory(
+        reason=f"Growth is unknown, because of the history of reports: {why}. {step}."
+    )
 
 
 def _age(entry: HistoryEntry) -> int:
@@ -111,7 +113,7 @@ def entry_of(checked: str, sites: Iterable[Row], tenants: Iterable[Row]) -> Hist
     return HistoryEntry(checked, use)
 
 
-def extended(history: History, entry: HistoryEntry) -> dict[str, Any] | None:
+def extended(history: ReportHistory, entry: HistoryEntry) -> dict[str, Any] | None:
     """Return the content of the file with this report, or None if the file must not be changed."""
     if history.reason:
         return None
@@ -123,7 +125,7 @@ def extended(history: History, entry: HistoryEntry) -> dict[str, Any] | None:
     }
 
 
-def growth_of(history: History, entry: HistoryEntry) -> dict[str, Any]:
+def growth_of(history: ReportHistory, entry: HistoryEntry) -> dict[str, Any]:
     """Return the growth since the last report: `since`, the `total`, and each tenant by site.
 
     The growth of a tenant is None if either of its figures is unknown. A tenant that is missing in
@@ -183,7 +185,7 @@ def sum_of(use: Use, of_now: Use) -> QuotaFigures | None:
     return total(parts)
 
 
-def trend_of(history: History, entry: HistoryEntry) -> list[dict[str, Any]]:
+def trend_of(history: ReportHistory, entry: HistoryEntry) -> list[dict[str, Any]]:
     """Return the total of all sites over time, without reports whose total is unknown."""
     entries = [*history.entries, entry]
     trend: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from .._cluster.quota import Limits
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._drift.model import DriftReading
-from .._drill.record import GuestKey, Proof
+from .._drill.record import GuestKey, RestoreProof
 from .._guest.model import Actual
 from .._protection.model import Copies
 from .._protection.privileges import Privileges
@@ -57,7 +57,7 @@ class ReportOptions:
     tenants: Sequence[ReportTenant]
     prices: Prices | None
     facts: Mapping[str, Any]
-    proofs: Mapping[GuestKey, Proof] | None = None
+    proofs: Mapping[GuestKey, RestoreProof] | None = None
 
 
 @dataclass(frozen=True)

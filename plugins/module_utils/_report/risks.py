@@ -42,7 +42,7 @@ Items = Iterable[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Findings:
+class ReportFindings:
     """The parts of the report that are searched for risks. `time` is the time of the report."""
 
     sites: Sequence[Row]
@@ -60,10 +60,10 @@ class Risk:
     kind: str
     severity: str
     title: str
-    find: Callable[[Findings], Items]
+    find: Callable[[ReportFindings], Items]
 
 
-def risks_of(findings: Findings) -> list[dict[str, Any]]:
+def risks_of(findings: ReportFindings) -> list[dict[str, Any]]:
     """Return the risks that were found: critical ones, then warnings, then notices.
 
     Each has `kind`, `severity`, `title`, `count` and `cases`. A case has a `text` and the object
@@ -100,19 +100,19 @@ def name_of(vm: Row) -> str:
     return str(name)
 
 
-def _unread_sites(found: Findings) -> Items:
+def _unread_sites(found: ReportFindings) -> Items:
     for site in found.sites:
         if site["reason"]:
             yield _item(site, site["reason"])
 
 
-def _quorum(found: Findings) -> Items:
+def _quorum(found: ReportFindings) -> Items:
     for site in found.sites:
         if site["quorate"] is False:
             yield _item(site, "The cluster has no quorum: nothing can be changed")
 
 
-def _nodes(status: str, found: Findings) -> Items:
+def _nodes(status: str, found: ReportFindings) -> Items:
     for site in found.sites:
         for node in site["nodes"]:
             health = node["health"]
@@ -121,7 +121,7 @@ def _nodes(status: str, found: Findings) -> Items:
                 yield _item(site, text, node=node["node"])
 
 
-def _storages(found: Findings) -> Items:
+def _storages(found: ReportFindings) -> Items:
     rules = read_rules(found.wanted.facts)
     for site in found.sites:
         for storage in site["storages"]:
@@ -130,7 +130,7 @@ def _storages(found: Findings) -> Items:
                     yield _item(site, fault)
 
 
-def _services(found: Findings) -> Items:
+def _services(found: ReportFindings) -> Items:
     for site in found.sites:
         health = site["health"] or {"reasons": ()}
         for reason in health["reasons"]:
@@ -138,7 +138,7 @@ def _services(found: Findings) -> Items:
                 yield _item(site, reason)
 
 
-def _unknown_parts(found: Findings) -> Items:
+def _unknown_parts(found: ReportFindings) -> Items:
     for site in found.sites:
         for entry in site["missing"]:
             yield _item(site, entry["reason"])
@@ -147,7 +147,7 @@ def _unknown_parts(found: Findings) -> Items:
             yield _item(site, f"{privilege}: {lack['effect']}")
 
 
-def _exceeded_quotas(found: Findings) -> Items:
+def _exceeded_quotas(found: ReportFindings) -> Items:
     for tenant in found.tenants:
         for quota in tenant["quotas"]:
             if quota["exceeded"]:
@@ -158,45 +158,45 @@ def _exceeded_quotas(found: Findings) -> Items:
                 yield _item(tenant, text, tenant=tenant["tenant"])
 
 
-def _backups(found: Findings, state: str) -> list[Row]:
+def _backups(found: ReportFindings, state: str) -> list[Row]:
     """Return the guests that could be read and whose backups have this state."""
     read = [vm for vm in found.guests if not vm["reason"]]
     return [vm for vm in read if vm["backup"]["state"] == state]
 
 
-def _without_backup(found: Findings) -> Items:
+def _without_backup(found: ReportFindings) -> Items:
     return _of_vms(_backups(found, NONE))
 
 
-def _old_backups(found: Findings) -> Items:
+def _old_backups(found: ReportFindings) -> Items:
     for vm in _backups(found, OLD):
         date = vm["backup"]["time"].partition("T")[0]
         yield _item(vm, f"{name_of(vm)}: the newest is of {date}", vmid=vm["vmid"])
 
 
-def _uncovered(found: Findings) -> Items:
+def _uncovered(found: ReportFindings) -> Items:
     """Yield the guests that are in no backup job, at sites with jobs."""
     sites = {vm["site"] for vm in found.guests if vm["jobs"]}
     known = [vm for vm in found.guests if vm["site"] in sites and vm["jobs"] is not None]
     return _of_vms([vm for vm in known if not vm["jobs"]])
 
 
-def _unproven(found: Findings) -> Items:
+def _unproven(found: ReportFindings) -> Items:
     """Yield the guests that no drill has restored, if there is a record of drills."""
     read = [vm for vm in found.guests if not vm["reason"] and vm["proven"] is not None]
     return _of_vms([vm for vm in read if vm["proven"]["time"] is None])
 
 
-def _unknown_backups(found: Findings) -> Items:
+def _unknown_backups(found: ReportFindings) -> Items:
     return _of_vms(_backups(found, UNKNOWN), "{name}: {vm[backup][reason]}")
 
 
-def _unread_vms(found: Findings) -> Items:
+def _unread_vms(found: ReportFindings) -> Items:
     vms = [vm for vm in found.guests if vm["reason"]]
     return _of_vms(vms, "{name}: {vm[reason]}")
 
 
-def _without_tenant(found: Findings) -> Items:
+def _without_tenant(found: ReportFindings) -> Items:
     return _of_vms(vm for vm in found.guests if not vm["owners"])
 
 
@@ -204,24 +204,24 @@ def _with_names(vm: Row, names: Iterable[str]) -> dict[str, Any]:
     return _item(vm, f"{name_of(vm)}: {', '.join(names)}", vmid=vm["vmid"])
 
 
-def _several_tenants(found: Findings) -> Items:
+def _several_tenants(found: ReportFindings) -> Items:
     return [_with_names(vm, vm["owners"]) for vm in found.guests if len(vm["owners"]) > 1]
 
 
-def _pending_reboots(found: Findings) -> Items:
+def _pending_reboots(found: ReportFindings) -> Items:
     return [_with_names(vm, vm["pending"]) for vm in found.guests if vm["pending"]]
 
 
-def _old_snapshots(found: Findings) -> Items:
+def _old_snapshots(found: ReportFindings) -> Items:
     read = [vm for vm in found.guests if vm["snapshots"] is not None]
     return [_with_names(vm, vm["snapshots"]["old"]) for vm in read if vm["snapshots"]["old"]]
 
 
-def _without_agent(found: Findings) -> Items:
+def _without_agent(found: ReportFindings) -> Items:
     return _of_vms(vm for vm in found.guests if vm["agent"] is False)
 
 
-def _drifted(found: Findings) -> Items:
+def _drifted(found: ReportFindings) -> Items:
     drift = found.drift or _NO_DRIFT
     for vm in drift["vms"]:
         text = _DRIFT.get(vm["status"])
@@ -230,7 +230,7 @@ def _drifted(found: Findings) -> Items:
     yield from _of_vms(drift["unlisted"], "{name} is not in the estate")
 
 
-def _unknown_drift(found: Findings) -> Items:
+def _unknown_drift(found: ReportFindings) -> Items:
     drift = found.drift or _NO_DRIFT
     vms = [vm for vm in drift["vms"] if vm["status"] == UNKNOWN]
     yield from _of_vms(vms, "{name}: {vm[reason]}")
@@ -239,7 +239,7 @@ def _unknown_drift(found: Findings) -> Items:
             yield _item(row, f"{_resource(row)}: {row['reason']}")
 
 
-def _cluster_drift(found: Findings) -> Items:
+def _cluster_drift(found: ReportFindings) -> Items:
     drift = found.drift or _NO_DRIFT
     for row in drift["cluster"]:
         text = _OF_FILE.get(row["status"])
@@ -252,7 +252,7 @@ def _resource(row: Row) -> str:
     return f"{row['section']} {row['name']}".rstrip()
 
 
-def _failed_tasks(found: Findings) -> Items:
+def _failed_tasks(found: ReportFindings) -> Items:
     for site in found.sites:
         for task in site["failed_tasks"]:
             if task["seconds"] >= found.time - DAY:

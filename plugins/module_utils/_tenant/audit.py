@@ -49,7 +49,7 @@ _SIGHT_OF_VOLUMES = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One fault: its kind, its tenant, the object, and a text."""
 
     kind: str
@@ -75,9 +75,9 @@ class _Guest:
         """The kind of the guest as the first word of a sentence: C(VM) or C(Container)."""
         return self.label.partition(" ")[0]
 
-    def finding(self, kind: str, tenant: str | None, text: str) -> Finding:
+    def finding(self, kind: str, tenant: str | None, text: str) -> AuditFinding:
         """Return a finding about the guest; `text` continues a sentence after its label."""
-        return Finding(kind, tenant, str(self.vmid), f"{self.label} {text}")
+        return AuditFinding(kind, tenant, str(self.vmid), f"{self.label} {text}")
 
 
 def _guests(facts: TenantFacts) -> Iterator[_Guest]:
@@ -93,7 +93,7 @@ def _guests(facts: TenantFacts) -> Iterator[_Guest]:
 
 def find_guest_faults(
     facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield findings about the tenant and the pool of each guest.
 
     `tenants` are the described tenants, by tag.
@@ -119,7 +119,7 @@ def find_guest_faults(
             yield guest.finding("foreign_pool", name, text)
 
 
-def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[Finding]:
+def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Iterator[AuditFinding]:
     """Yield the faults of a guest with the tag of one tenant; `tenant` is its description."""
     if tenant is None:
         text = f"is of tenant {name}, which is not described"
@@ -129,7 +129,7 @@ def _find_owned_faults(guest: _Guest, name: str, tenant: Tenant | None) -> Itera
         yield guest.finding("outside_pool", name, text)
 
 
-def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
+def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[AuditFinding]:
     """Yield the privileges that the caller lacks to see every checked object."""
     checked = list(_SIGHT)
     if volumes and "Datastore.Allocate" not in held.below("/storage"):
@@ -138,10 +138,10 @@ def find_hidden(held: Privileges, *, volumes: bool) -> Iterator[Finding]:
         if privilege not in held.below(path):
             subject = f"{privilege} on {path}"
             text = f"This user or token lacks {subject}: {hidden} that it may not see are unchecked"
-            yield Finding(UNKNOWN, None, subject, text)
+            yield AuditFinding(UNKNOWN, None, subject, text)
 
 
-def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterator[Finding]:
+def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterator[AuditFinding]:
     """Yield the guests that could not be read, with the reason."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, error in sorted(errors.items()):
@@ -150,7 +150,7 @@ def find_unread(facts: TenantFacts, errors: Mapping[int, FleetError]) -> Iterato
 
 def find_foreign_volumes(
     facts: TenantFacts, configs: Mapping[int, Mapping[str, Any]], prefix: str
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield volumes that a guest uses although their VMID belongs to a guest of another tenant."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
@@ -164,12 +164,12 @@ def find_foreign_volumes(
                 name = tenants[0].removeprefix(prefix)
                 user = f"{guests[vmid].noun} {vmid}"
                 text = f"{user} uses volume {volume} of {other.label} as {slot}"
-                yield Finding("foreign_volume", name, str(vmid), text)
+                yield AuditFinding("foreign_volume", name, str(vmid), text)
 
 
 def find_unreferenced(
     facts: TenantFacts, volumes: Mapping[int, Iterable[str]], prefix: str
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield volumes with the VMID of a tenant's guest if the guest does not refer to them.
 
     `volumes` are the volumes that no guest refers to, by the VMID in their names. A user with the
@@ -189,7 +189,7 @@ def find_unreferenced(
 
 def find_shared_rules(
     rules: Mapping[str, Iterable[str]], facts: TenantFacts, prefix: str
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield the HA rules whose guests belong to several tenants; `rules` lists their resources."""
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for name, sids in sorted(rules.items()):
@@ -200,12 +200,12 @@ def find_shared_rules(
         if len(owners) > 1:
             names = ", ".join(sorted(owner.removeprefix(prefix) for owner in owners))
             text = f"HA rule {name} has guests of several tenants: {names}"
-            yield Finding("shared_rule", None, name, text)
+            yield AuditFinding("shared_rule", None, name, text)
 
 
 def find_not_backed_up(
     jobs: Mapping[int, Collection[str]], facts: TenantFacts, prefix: str
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield the guests of tenants that are in no enabled backup job. Templates need no backup.
 
     `jobs` contains the names of the jobs of each guest, by VMID.
@@ -223,7 +223,7 @@ def find_shared_jobs(
     facts: TenantFacts,
     tenants: Mapping[str, Tenant],
     prefix: str,
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield the enabled backup jobs that put guests of another tenant on a tenant's own storage.
 
     `covered` contains the names of the jobs of each guest, by VMID. `tenants` are by tag. A storage
@@ -243,17 +243,17 @@ def find_shared_jobs(
                 f"Backup job {name} puts guests of {', '.join(others)} on storage {storage}, which"
                 f" only {own} may use"
             )
-            yield Finding("shared_job", own, name, text)
+            yield AuditFinding("shared_job", own, name, text)
 
 
 def _storages_of(tenant: Tenant) -> tuple[str, ...]:
     return (*tenant.storages, *tenant.image_storages)
 
 
-def find_unlisted(contents: Contents) -> Iterator[Finding]:
+def find_unlisted(contents: Contents) -> Iterator[AuditFinding]:
     """Yield the storages whose volumes could not be listed, with the reason."""
     for row, error in contents.unread:
-        yield Finding(UNKNOWN, None, row.storage, error.message)
+        yield AuditFinding(UNKNOWN, None, row.storage, error.message)
 
 
 def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
@@ -268,13 +268,13 @@ def _volumes(config: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
             yield slot, volume, int(found["vmid"])
 
 
-def find_unknown_subjects(facts: TenantFacts) -> Iterator[Finding]:
+def find_unknown_subjects(facts: TenantFacts) -> Iterator[AuditFinding]:
     """Yield rights of users, groups and tokens that do not exist."""
     known = _subjects(facts)
     for path, grant in entries_of(facts.rights):
         if (grant.kind, grant.who) not in known:
             text = f"{grant.text()} on {path}: there is no such {grant.kind}"
-            yield Finding("unknown_user", None, grant.who, text)
+            yield AuditFinding("unknown_user", None, grant.who, text)
 
 
 def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
@@ -288,34 +288,34 @@ def _subjects(facts: TenantFacts) -> set[tuple[str, str]]:
 
 def find_privileged(
     tenant: Tenant, containers: Iterable[VmRow], guests: Mapping[int, Actual]
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield a finding for each container that is privileged in `guests` and must not be."""
     for text, vmid in privileged_among(tenant, containers, guests):
-        yield Finding("privileged_container", tenant.name, str(vmid), text)
+        yield AuditFinding("privileged_container", tenant.name, str(vmid), text)
 
 
 def find_tenant_faults(
     tenant: Tenant, facts: TenantFacts, templates: Mapping[str, int]
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield rights, privileges, tokens and usage beyond the description of the tenant."""
     wanted = wanted_rights(tenant, facts, templates)
     for path, grant in surplus_entries(tenant, facts, wanted):
         text = f"{grant.text()} on {path} is more than {tenant.label} is given"
-        yield Finding("wide_rights", tenant.name, path, text)
+        yield AuditFinding("wide_rights", tenant.name, path, text)
     for path, grant in entries_of(other_rights(tenant, facts)):
         text = f"{grant.text()} on {path} is not by a role of {tenant.label}"
-        yield Finding("wide_rights", tenant.name, path, text)
+        yield AuditFinding("wide_rights", tenant.name, path, text)
     for role, privileges in sorted(wanted_privileges(tenant, facts).items()):
         row = facts.roles.get(role, {"roleid": role})
         more = read_privileges(row) - privileges
         if more:
             text = f"Role {role} also has {', '.join(sorted(more))}"
-            yield Finding("wide_role", tenant.name, role, text)
+            yield AuditFinding("wide_role", tenant.name, role, text)
     for name in stray_tokens(tenant, facts):
         whole = f"{tenant.user}!{name}"
         text = f"Token {whole} was not created for {tenant.label}, and has all its rights"
-        yield Finding("foreign_token", tenant.name, whole, text)
+        yield AuditFinding("foreign_token", tenant.name, whole, text)
     for kind, figures in over_quota(tenant, facts).items():
         has, limit = figures["wanted"], figures["limit"]
         text = f"{tenant.label} has {kind} {has}, its quota is {limit}"
-        yield Finding("over_quota", tenant.name, kind, text)
+        yield AuditFinding("over_quota", tenant.name, kind, text)

@@ -22,7 +22,7 @@ TokenName = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Holding:
+class MarkedObject:
     """A pool, user or group with the name that a tenant uses for it.
 
     `is_own`: it exists and was created for the tenant, or the task adopts it. `comment` is its
@@ -35,31 +35,31 @@ class Holding:
     comment: str | None
 
 
-def pool_of(tenant: Tenant, facts: TenantFacts) -> Holding:
+def pool_of(tenant: Tenant, facts: TenantFacts) -> MarkedObject:
     """Return the pool of a tenant."""
     is_usual = tenant.pool == tenant.name
     return _holding(tenant, f"Pool '{tenant.pool}'", facts.pools.get(tenant.pool), is_usual)
 
 
-def user_of(tenant: Tenant, facts: TenantFacts) -> Holding:
+def user_of(tenant: Tenant, facts: TenantFacts) -> MarkedObject:
     """Return the user of a tenant."""
     row = facts.users.get(tenant.user)
     return _holding(tenant, f"User '{tenant.user}'", row, tenant.has_usual_user)
 
 
-def group_of(tenant: Tenant, facts: TenantFacts) -> Holding:
+def group_of(tenant: Tenant, facts: TenantFacts) -> MarkedObject:
     """Return the group of a tenant; without a group, a holding that does not exist."""
     row = facts.groups.get(tenant.group or "")
     return _holding(tenant, f"Group '{tenant.group}'", row, False)
 
 
-def _holding(tenant: Tenant, label: str, row: Row | None, is_usual: bool) -> Holding:
+def _holding(tenant: Tenant, label: str, row: Row | None, is_usual: bool) -> MarkedObject:
     if row is None:
-        return Holding(label, exists=False, is_own=False, comment=tenant.mark)
+        return MarkedObject(label, exists=False, is_own=False, comment=tenant.mark)
     if not _is_own(tenant, row, is_usual):
-        return Holding(label, exists=True, is_own=False, comment=None)
+        return MarkedObject(label, exists=True, is_own=False, comment=None)
     comment = tenant.marked(row.get("comment"))
-    return Holding(label, exists=True, is_own=True, comment=comment)
+    return MarkedObject(label, exists=True, is_own=True, comment=comment)
 
 
 def _is_own(tenant: Tenant, row: Row, is_usual: bool) -> bool:
@@ -141,7 +141,7 @@ def has_pool_alone(tenant: Tenant, facts: TenantFacts) -> bool:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class TenantRemovals:
     """The objects that are removed with a tenant, besides its guests, roles and rights.
 
     `kept` are warnings about objects that stay.
@@ -154,7 +154,7 @@ class Leaving:
     kept: tuple[str, ...]
 
 
-def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> Leaving:
+def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> TenantRemovals:
     """Return the objects to remove; `strays` are unmarked tokens of its user to remove as well."""
     tokens = all_tokens(tenant, facts)
     tokens.update((tenant.user, name) for name in strays)
@@ -163,7 +163,7 @@ def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> Lea
     staying = [f"token '{user}!{name}'" for user, name in sorted(users_tokens - tokens)]
     roles = _roles_of_others(tenant, facts, ("group", str(tenant.group)))
     user_uses = _uses_of_user(tenant, facts) or staying
-    return Leaving(
+    return TenantRemovals(
         user=_goes(tenant, user_of(tenant, facts), user_uses, kept),
         group=_goes(tenant, group_of(tenant, facts), roles, kept),
         pool=_goes(tenant, pool_of(tenant, facts), _uses_of_pool(tenant, facts), kept),
@@ -172,7 +172,7 @@ def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> Lea
     )
 
 
-def _goes(tenant: Tenant, holding: Holding, uses: list[str], kept: list[str]) -> bool:
+def _goes(tenant: Tenant, holding: MarkedObject, uses: list[str], kept: list[str]) -> bool:
     """Return whether an object is removed with the tenant; if not, add the reason to `kept`."""
     if not holding.exists:
         return False

@@ -59,7 +59,7 @@ from .tenant_resources import (
 )
 from .work import (
     PlannedResource,
-    Report,
+    TenantProgress,
     diff_of,
     execute_resources,
     plan_resources,
@@ -102,7 +102,7 @@ def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     is_new = any(creates(one.resource) for one in token)
     repair = None if is_new else keeper.find_repair()
     own = own_warnings(tenant, client.login, facts, [*planned, *lost])
-    report, login = Report(blinds=bool(own), warnings=own), None
+    report, login = TenantProgress(blinds=bool(own), warnings=own), None
     final: TenantFacts | None = facts
     if repair is not None and not check_mode:
         report.run(partial(keeper.repair, repair))
@@ -161,7 +161,7 @@ def _write_resources(
     planned: Sequence[PlannedResource],
     networks: PlannedNetworks,
     client: Client,
-    report: Report,
+    report: TenantProgress,
     keeper: Keeper,
 ) -> PlannedNetworks:
     """Write all resources except the token, and return the resulting networks.

@@ -26,7 +26,7 @@ from .._protection.privileges import Privileges
 from .._spec.tenants import read_estate_tenants
 from .audit import (
     UNKNOWN,
-    Finding,
+    AuditFinding,
     find_foreign_volumes,
     find_guest_faults,
     find_hidden,
@@ -114,7 +114,7 @@ def run_audit(params: Mapping[str, Any], client: Client, check_mode: bool = Fals
 
 def _read_volumes(
     client: Client, facts: TenantFacts, prefix: str
-) -> tuple[Mapping[int, Actual], list[Finding]]:
+) -> tuple[Mapping[int, Actual], list[AuditFinding]]:
     """Return the guests with their configurations, and the findings about volumes.
 
     The volumes are read first: a volume that is allocated afterwards cannot look unreferenced.
@@ -132,12 +132,12 @@ def _read_volumes(
 
 def _privileged_containers(
     client: Client, task: AuditTask, facts: TenantFacts, guests: Mapping[int, Actual] | None
-) -> list[Finding]:
+) -> list[AuditFinding]:
     """Return findings about privileged containers of tenants that must not have any.
 
     Without `guests`, the configurations of these containers are read.
     """
-    found: list[Finding] = []
+    found: list[AuditFinding] = []
     for tenant in task.tenants:
         containers, rows = guests, forbidden_to_be_privileged(tenant, facts)
         if containers is None:
@@ -147,7 +147,7 @@ def _privileged_containers(
     return found
 
 
-def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[Finding]:
+def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) -> list[AuditFinding]:
     realms = kinds_of_realms(reader)
     lasting = frozenset(lasting_tokens(task.lasting_tokens, task.tenants, facts))
     now = reader.clock.time()
@@ -157,21 +157,21 @@ def _token_faults(reader: CachingReader, task: AuditTask, facts: TenantFacts) ->
     return found
 
 
-def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[Finding]:
+def _rule_faults(client: Client, facts: TenantFacts, prefix: str) -> list[AuditFinding]:
     """Return the HA rules with guests of several tenants; one request."""
     if client.version() < RULES_SINCE:
         return []
     try:
         rules = read_rules(client)
     except PermissionDenied as error:
-        return [Finding(UNKNOWN, None, "HA rules", error.message)]
+        return [AuditFinding(UNKNOWN, None, "HA rules", error.message)]
     members = {name: values["resources"] for name, values in rules.items()}
     return list(find_shared_rules(members, facts, prefix))
 
 
 def _backup_faults(
     client: Client, facts: TenantFacts, tenants: Mapping[str, Tenant], prefix: str
-) -> list[Finding]:
+) -> list[AuditFinding]:
     """Return the guests of tenants that are in no backup job, and the jobs that mix tenants.
 
     One request, which needs Sys.Audit on / (pve-manager: PVE/API2/Backup.pm, index).
@@ -179,7 +179,7 @@ def _backup_faults(
     try:
         jobs = named_jobs(client.get("cluster", "backup") or [])
     except FleetError as error:
-        return [Finding(UNKNOWN, None, "backup jobs", error.message)]
+        return [AuditFinding(UNKNOWN, None, "backup jobs", error.message)]
     covered = jobs_by_guest(jobs, facts.of_both_kinds.vms.values())
     shared = find_shared_jobs(jobs, covered, facts, tenants, prefix)
     return [*find_not_backed_up(covered, facts, prefix), *shared]
@@ -221,6 +221,6 @@ def _as_configured(listed: VmRow, actual: Actual | None) -> VmRow:
     )
 
 
-def _lines(found: list[Finding]) -> list[str]:
+def _lines(found: list[AuditFinding]) -> list[str]:
     lines = [f"{one.kind}: {one.message}" for one in found]
     return [f"Findings: {len(found)}", *lines]

@@ -39,7 +39,7 @@ class PlannedResource:
 
 
 @dataclass
-class Report:
+class TenantProgress:
     """The steps done so far, with the warnings of all resources.
 
     `blinds`: the login may be unable to read the written objects.
@@ -62,7 +62,7 @@ class Report:
 
 
 def read_result(
-    client: Client, report: Report, login: Mapping[str, Any] | None
+    client: Client, report: TenantProgress, login: Mapping[str, Any] | None
 ) -> TenantFacts | None:
     """Return the facts after the work. Raises FleetError with everything that was done.
 
@@ -89,7 +89,9 @@ def plan_resources(resources: Sequence[TenantResource], reader: Client) -> list[
     return planned
 
 
-def execute_resources(planned: Sequence[PlannedResource], client: Client, report: Report) -> None:
+def execute_resources(
+    planned: Sequence[PlannedResource], client: Client, report: TenantProgress
+) -> None:
     """Write the resources in order, each replanned from a fresh reading."""
     for one in planned:
         report.run(partial(_write, one.resource, client, blinds=report.blinds))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
-from .._guest.gather import Listing, gather
+from .._guest.gather import GuestListing, gather
 from .._guest.model import Actual
 from .._guest.settings import GuestRequest
 from .kind import VM
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the VMs that match all filters; check mode makes no difference."""
-    return gather(params, client, Listing(VM, "vms", _report, restored=True))
+    return gather(params, client, GuestListing(VM, "vms", _report, restored=True))
 
 
 def _report(client: Client, actual: Actual, request: GuestRequest) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Lost:
+class InexpressibleSetting:
     """A setting that options cannot express: its name in PVE, its value, the reason if known."""
 
     option: str
@@ -40,7 +40,7 @@ class Alternative:
     """One way to express settings of a VM, and the settings that it leaves out."""
 
     options: Options
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[InexpressibleSetting, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class SettingGroup:
     """
 
     ways: tuple[Alternative, ...]
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[InexpressibleSetting, ...] = ()
 
 
 def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
     """Return a key of PVE with the ways to express it; no way if it cannot be expressed."""
-    omitted = Lost(key, text, reason)
+    omitted = InexpressibleSetting(key, text, reason)
     return SettingGroup(tuple(map(Alternative, ways)), (omitted,))
 
 

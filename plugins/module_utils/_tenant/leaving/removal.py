@@ -47,14 +47,14 @@ from ..facts import (
 )
 from ..guests import TenantGuests, names_of, require_no_strays
 from ..login.token import absent_token_resource
-from ..marks import Leaving, is_established, leaving_of, require_established, stray_tokens
+from ..marks import TenantRemovals, is_established, leaving_of, require_established, stray_tokens
 from ..model import Tenant
 from ..network.work import plan_removal
 from ..own_loss import own_warnings
 from ..tenant_resources import TenantResource, rights_on, tag_resource
 from ..work import (
     PlannedResource,
-    Report,
+    TenantProgress,
     diff_of,
     execute_resources,
     plan_resources,
@@ -102,7 +102,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
         _require_confirmed(tenant, params, leaving)
     require_privileges(tenant, lacking_privileges(reader, tenant, planned, networks.kinds))
     own = own_warnings(tenant, client.login, facts, planned)
-    report = Report(blinds=bool(own), warnings=own)
+    report = TenantProgress(blinds=bool(own), warnings=own)
     if changed and not check_mode:
         work = _work_on_vms(tenant, params, leaving, client, check_mode=False)
         report.done += _lines(work, "done")
@@ -240,7 +240,7 @@ def _require_confirmed(tenant: Tenant, params: Mapping[str, Any], rows: Sequence
 
 
 def _resources(
-    tenant: Tenant, facts: TenantFacts, leaving: Leaving, reader: Client
+    tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals, reader: Client
 ) -> list[TenantResource]:
     """Return the removals of all objects except VMs and the pool, in the order of execution.
 
@@ -269,7 +269,7 @@ def _absent(name: str) -> dict[str, Any]:
 
 
 def _pool_resources(
-    tenant: Tenant, leaving: Leaving, staying: TenantGuests, vms: Sequence[VmRow]
+    tenant: Tenant, leaving: TenantRemovals, staying: TenantGuests, vms: Sequence[VmRow]
 ) -> list[TenantResource]:
     """Return the removal of the pool, or [] if the pool stays.
 
@@ -289,7 +289,7 @@ def _without(group: Members, gone: AbstractSet[int]) -> Members:
     return replace(group, read=lambda answer: group.read(answer) - gone)
 
 
-def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
+def _rights(tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals) -> Rights:
     """Return the rights to remove, by path: of the tenant's roles, and of a pool, user, group or
     token that is removed.
     """
@@ -303,7 +303,7 @@ def _rights(tenant: Tenant, facts: TenantFacts, leaving: Leaving) -> Rights:
     return by_path(going)
 
 
-def _goes(leaving: Leaving, grant: Grant) -> bool:
+def _goes(leaving: TenantRemovals, grant: Grant) -> bool:
     """Return whether a right from another role belongs to a removed user, group or token."""
     user, _mark, name = grant.who.partition("!")
     goes = {"group": leaving.group, "user": leaving.user, "token": (user, name) in leaving.tokens}

@@ -31,7 +31,7 @@ from ..own_loss import own_warnings
 from ..tenant_resources import TenantResource
 from ..work import (
     PlannedResource,
-    Report,
+    TenantProgress,
     diff_of,
     execute_resources,
     plan_resources,
@@ -88,7 +88,7 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     whole = [*before, *planned, *after]
     require_privileges(tenant, lacking_privileges(reader, tenant, whole))
     own = own_warnings(tenant, client.login, facts, whole)
-    report, login = Report(blinds=bool(own), warnings=own), None
+    report, login = TenantProgress(blinds=bool(own), warnings=own), None
     final: TenantFacts | None = facts
     if whole and not check_mode:
         if successor is not None:

@@ -24,7 +24,7 @@ from ..facts import LISTED_TOKEN, TenantFacts
 from ..marks import existing_tokens, foreign_tokens, require_free_token
 from ..model import Tenant
 from ..tenant_resources import TenantResource
-from ..work import PlannedResource, Report, plan_resources
+from ..work import PlannedResource, TenantProgress, plan_resources
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -166,7 +166,7 @@ def without_reading(resource: TenantResource) -> TenantResource:
 
 
 def write_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: Report, keeper: Keeper
+    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
 ) -> dict[str, Any] | None:
     """Create or change a token. Return the login if its secret is new and no file keeps it.
 
@@ -182,7 +182,7 @@ def write_token(
 
 
 def create_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: Report, keeper: Keeper
+    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
 ) -> dict[str, Any]:
     """Create a token and return the login. Raises Conflict if another run created the token."""
     login = send_token(tenant, resource, client, report, keeper)
@@ -192,7 +192,7 @@ def create_token(
 
 
 def send_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: Report, keeper: Keeper
+    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
 ) -> dict[str, Any] | None:
     """Create or change a token. Return the login if this run received the secret."""
     keys, values = resource.desired.keys, resource.desired.values

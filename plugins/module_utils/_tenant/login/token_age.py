@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..audit import Finding
+from ..audit import AuditFinding
 from ..facts import TenantFacts
 from ..model import DAY, Tenant, creation_day
 
@@ -86,7 +86,7 @@ def lasting_tokens(
 
 def find_token_faults(
     facts: TenantFacts, realms: Collection[str], rules: TokenRules
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Yield tokens that have expired, expire soon or never, are too old, or have no valid realm."""
     for user in sorted(facts.users):
         realm = user.rpartition("@")[2]
@@ -94,36 +94,36 @@ def find_token_faults(
             whole = f"{user}!{name}"
             if realm not in realms:
                 text = f"Token {whole} is of a user whose realm does not exist"
-                yield Finding("unknown_user", None, whole, text)
+                yield AuditFinding("unknown_user", None, whole, text)
             yield from _find_expiry_faults(whole, token, rules)
             age = _age(token, rules.now)
             if age > rules.max_age and whole not in rules.lasting:
                 text = f"Token {whole} was created {age} days ago, {rules.max_age} are allowed"
-                yield Finding("old_token", None, whole, text)
+                yield AuditFinding("old_token", None, whole, text)
 
 
-def find_unknown_tokens(facts: TenantFacts, named: Collection[str]) -> Iterator[Finding]:
+def find_unknown_tokens(facts: TenantFacts, named: Collection[str]) -> Iterator[AuditFinding]:
     """Yield names of tokens in the option lasting_tokens that do not exist."""
     for whole in sorted(named):
         user, _mark, name = whole.partition("!")
         if name not in facts.tokens_of(user):
             text = f"lasting_tokens names token {whole}, which does not exist"
-            yield Finding("unknown", None, whole, text)
+            yield AuditFinding("unknown", None, whole, text)
 
 
 def _find_expiry_faults(
     whole: str, token: Mapping[str, Any], rules: TokenRules
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     remaining = days_left(token, rules.now)
     if remaining is None:
         if whole not in rules.lasting:
-            yield Finding("no_expiry", None, whole, f"Token {whole} never expires")
+            yield AuditFinding("no_expiry", None, whole, f"Token {whole} never expires")
     elif remaining < 0:
         text = f"Token {whole} has expired: rotate or delete it"
-        yield Finding("expired_token", None, whole, text)
+        yield AuditFinding("expired_token", None, whole, text)
     elif remaining < rules.warning:
         text = f"Token {whole} expires in {remaining} days, {rules.warning} are required: rotate it"
-        yield Finding("expires_soon", None, whole, text)
+        yield AuditFinding("expires_soon", None, whole, text)
 
 
 def _age(token: Mapping[str, Any], now: float) -> int:

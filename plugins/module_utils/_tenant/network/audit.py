@@ -22,7 +22,7 @@ from ..._firewall.evaluate.model import (
     Network,
 )
 from ..._firewall.model import IpSet
-from ..audit import Finding
+from ..audit import AuditFinding
 from .model import OWN, TenantNetworking
 from .overlap import member_network
 
@@ -70,12 +70,12 @@ class NetworkView:
         return found
 
 
-def find_network_faults(view: NetworkView) -> Iterator[Finding]:
+def find_network_faults(view: NetworkView) -> Iterator[AuditFinding]:
     """Yield guests on foreign VNets, disabled firewalls, NICs without filters and open rules."""
     if view.groups and is_off(view.cluster.firewall.options, "0"):
         names = ", ".join(sorted(view.name(tag) for tag in view.groups))
         text = f"The firewall of the cluster is off, so nothing isolates {names}"
-        yield Finding("firewall_off", None, "cluster", text)
+        yield AuditFinding("firewall_off", None, "cluster", text)
     for one in view.guests:
         yield from _foreign_vnets(one, view)
         nics = [nic for nic in one.guest.nics if _is_own(one, nic, view)]
@@ -89,11 +89,11 @@ def _is_own(one: TenantGuest, nic: FirewallNic, view: NetworkView) -> bool:
     return view.vnets.get(one.bridges.get(nic.name, "")) == one.tag
 
 
-def _finding(kind: str, one: TenantGuest, view: NetworkView, text: str) -> Finding:
-    return Finding(kind, view.name(one.tag), str(one.vmid), f"{one.label} {text}")
+def _finding(kind: str, one: TenantGuest, view: NetworkView, text: str) -> AuditFinding:
+    return AuditFinding(kind, view.name(one.tag), str(one.vmid), f"{one.label} {text}")
 
 
-def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[Finding]:
+def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[AuditFinding]:
     for nic, bridge in sorted(one.bridges.items()):
         owner = view.vnets.get(bridge)
         if owner is not None and owner != one.tag:
@@ -103,7 +103,7 @@ def _foreign_vnets(one: TenantGuest, view: NetworkView) -> Iterator[Finding]:
 
 def _weak_filters(
     one: TenantGuest, nics: Iterable[FirewallNic], view: NetworkView
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     firewall = one.guest.firewall
     if is_off(firewall.options, "0"):
         yield _finding("firewall_off", one, view, "has its firewall switched off")
@@ -130,7 +130,7 @@ def _lacking_filters(guest: FirewallGuest, nic: FirewallNic) -> list[str]:
 
 def _open_rules(
     one: TenantGuest, nics: Iterable[FirewallNic], view: NetworkView
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     found: dict[str, None] = {}
     for nic in nics:
         links = guest_chain(view.cluster, one.guest, nic, IN)

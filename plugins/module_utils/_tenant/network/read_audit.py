@@ -22,7 +22,7 @@ from ..._firewall.scope import GUEST, ROOT, FirewallScope
 from ..._kinds.words import kind_of_row, label_of
 from ..._sdn.model import VNETS
 from ..._sdn.read import read_sdn
-from ..audit import UNKNOWN, Finding
+from ..audit import UNKNOWN, AuditFinding
 from ..facts import TenantFacts
 from .audit import NetworkView, TenantGuest, find_network_faults
 from .model import TenantNetworking
@@ -36,7 +36,7 @@ _READS_AT_ONCE = 8
 
 def audit_networks(
     client: Client, facts: TenantFacts, prefix: str, described: Mapping[str, TenantNetworking]
-) -> list[Finding]:
+) -> list[AuditFinding]:
     """Return the findings about networks; guests are read only if a tenant has VNets or groups.
 
     Four requests if no tenant has any; otherwise about five more for each guest with exactly one
@@ -51,7 +51,7 @@ def audit_networks(
     except NotSupported:
         return []
     except FleetError as error:
-        return [Finding(UNKNOWN, None, "networks", error.message)]
+        return [AuditFinding(UNKNOWN, None, "networks", error.message)]
     tags = {*groups, *vnets.values()}
     rows = [row for row in facts.of_both_kinds.vms.values() if _owner(row, prefix)]
     found = side_by_side(
@@ -60,7 +60,7 @@ def audit_networks(
         _READS_AT_ONCE,
     )
     guests = tuple(one for one in found if isinstance(one, TenantGuest))
-    errors = [one for one in found if isinstance(one, Finding)]
+    errors = [one for one in found if isinstance(one, AuditFinding)]
     rules = [Rule("group", name) for name in groups.values()]
     rules += [rule for one in guests for rule in one.guest.firewall.rules]
     cluster: FirewallCluster = read_cluster(client, firewall, rules)
@@ -79,7 +79,7 @@ def _owner(row: VmRow, prefix: str) -> str | None:
     return owners[0] if len(owners) == 1 else None
 
 
-def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | Finding | None:
+def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | AuditFinding | None:
     """Return a guest, a finding if it could not be read, or None if it is gone."""
     label = label_of(row)
     try:
@@ -90,6 +90,6 @@ def _read(client: Client, row: VmRow, prefix: str) -> TenantGuest | Finding | No
         return None
     except FleetError as error:
         text = f"{label} could not be checked: {error.message}"
-        return Finding(UNKNOWN, None, str(row.vmid), text)
+        return AuditFinding(UNKNOWN, None, str(row.vmid), text)
     bridges = kind_of_row(row).bridges_in(config)
     return TenantGuest(row.vmid, label, str(_owner(row, prefix)), guest, bridges)

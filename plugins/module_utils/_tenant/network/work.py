@@ -27,7 +27,7 @@ from ..._sdn.model import VNETS, Sections
 from ..._sdn.read import read_sdn
 from ..._sdn.run import SdnWork, apply_work, prepare
 from ..model import Tenant
-from ..work import Report
+from ..work import TenantProgress
 from . import firewall, sdn
 from .model import NONE, TenantNetworking
 from .overlap import require_distinct
@@ -66,7 +66,7 @@ class PlannedNetworks:
         """The preflight tasks with the privileges for these parts."""
         return ("sdn", "firewall") if self.parts else ()
 
-    def written(self, client: Client, report: Report) -> PlannedNetworks:
+    def written(self, client: Client, report: TenantProgress) -> PlannedNetworks:
         """Write the parts, and return the networks with their final tags. Raises FleetError.
 
         Another run may have taken a planned tag first.

@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._guest.export.settings import Alternative, Config, Lost, SettingGroup, parsed, piece, typed
+from ..._guest.export.settings import (
+    Alternative,
+    Config,
+    InexpressibleSetting,
+    SettingGroup,
+    parsed,
+    piece,
+    typed,
+)
 from ..._schema.formats import rule_of
 from ..._spec.generated.vm_rules import SCALARS
 from ..config.actual import DRIVE, is_cloud_init, storage_of
@@ -83,12 +91,12 @@ def _keys(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
     if "sshkeys" not in config:
         return
     keys: list[str] = []
-    all_lost: list[Lost] = []
-    comments: list[Lost] = []
+    all_lost: list[InexpressibleSetting] = []
+    comments: list[InexpressibleSetting] = []
     for line in decode_keys(config["sshkeys"]):
-        all_lost.append(Lost("sshkeys", line, _NO_DRIVE))
+        all_lost.append(InexpressibleSetting("sshkeys", line, _NO_DRIVE))
         if line.startswith("#"):
-            comments.append(Lost("sshkeys", line, "a comment"))
+            comments.append(InexpressibleSetting("sshkeys", line, "a comment"))
         else:
             keys.append(line)
     if not has_drive:
@@ -96,7 +104,7 @@ def _keys(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
         return
     options = {"cloud_init": {"ssh_keys": keys}}
     with_keys = Alternative(options, tuple(comments))
-    without = Lost("sshkeys", config["sshkeys"], "not each line is a public key")
+    without = InexpressibleSetting("sshkeys", config["sshkeys"], "not each line is a public key")
     yield SettingGroup((with_keys,), (without,))
 
 

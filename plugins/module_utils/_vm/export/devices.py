@@ -15,7 +15,7 @@ from ..._core.quantities import GIB, read_size, render_size
 from ..._guest.export.settings import (
     Alternative,
     Config,
-    Lost,
+    InexpressibleSetting,
     SettingGroup,
     is_valid,
     item_of,
@@ -79,7 +79,7 @@ def _firmware(config: Config) -> Iterator[SettingGroup]:
 
 def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
     """Return a drive; only its name if its options cannot be expressed."""
-    omitted = (Lost(slot, text),)
+    omitted = (InexpressibleSetting(slot, text),)
     name_alone = Alternative({"disks": [{"name": slot}]}, omitted)
     if is_cd(drive):
         best = _cd(slot, drive)
@@ -97,17 +97,17 @@ def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
         return Alternative({"disks": [item]})
     others = item.get("options", {})
     item["options"] = {"media": "cdrom", **others}
-    omitted = Lost(slot, volume, _OUTSIDE)
+    omitted = InexpressibleSetting(slot, volume, _OUTSIDE)
     return Alternative({"disks": [item]}, (omitted,))
 
 
 def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
     item: dict[str, Any] = {"name": slot}
-    omitted: list[Lost] = []
+    omitted: list[InexpressibleSetting] = []
     volume = drive.get("file", "")
     storage = storage_of(drive)
     if storage is None:
-        omitted.append(Lost(slot, volume, _OUTSIDE))
+        omitted.append(InexpressibleSetting(slot, volume, _OUTSIDE))
     else:
         item["storage"] = storage
     size = _size(slot, drive)
@@ -115,7 +115,7 @@ def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
         item["size"] = render_size(size)
     elif size:
         text = f"size={drive['size']}"
-        omitted.append(Lost(slot, text, "it is smaller than 1G"))
+        omitted.append(InexpressibleSetting(slot, text, "it is smaller than 1G"))
     named = _FILE.search(volume)
     if named:
         item["format"] = named.group(1)
@@ -151,20 +151,20 @@ def _options(slot: str, drive: Mapping[str, str]) -> dict[str, Any]:
 def _nic(key: str, config: Config) -> SettingGroup:
     """Return a NIC with its addresses, or without them if they cannot be expressed."""
     nic = {"name": key, **_nic_options(key, config[key])}
-    omitted = Lost(key, config[key])
+    omitted = InexpressibleSetting(key, config[key])
     alone = Alternative({"nics": [nic]})
     address_key = key.replace("net", "ipconfig")
     if address_key not in config:
         return SettingGroup((alone,), (omitted,))
     text = config[address_key]
-    addresses = Lost(address_key, text)
-    odd: list[Lost] = []
+    addresses = InexpressibleSetting(address_key, text)
+    odd: list[InexpressibleSetting] = []
     whole = dict(nic)
     for name, value in parsed(address_key, text).items():
         if name in _IP:
             whole[_IP[name]] = value
         else:
-            odd.append(Lost(address_key, f"{name}={value}"))
+            odd.append(InexpressibleSetting(address_key, f"{name}={value}"))
     best = Alternative({"nics": [whole]}, tuple(odd))
     second = Alternative(alone.options, (addresses,))
     return SettingGroup((best, second), (omitted, addresses))

@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import cl
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import UnknownVm
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.find import find_row
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.options import read_options
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import SiteListing
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import choose
 
 MIB = 1024**2
@@ -91,7 +91,7 @@ def test_a_pool_rules_others_out(
 
 
 def test_the_inventory_warns() -> None:
-    listing = Listing("", (BARE, NAMED))
+    listing = SiteListing("", (BARE, NAMED))
     guests, warnings = choose(
         [listing], read_options(lambda _name: None, {}), lambda _guest: (True, "")
     )

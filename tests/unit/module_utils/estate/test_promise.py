@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._estate.document import estate_of
 from ansible_collections.pve.fleet.plugins.module_utils._estate.guest import describe
 from ansible_collections.pve.fleet.plugins.module_utils._estate.model import (
-    Choices,
+    ExportChoices,
     ExportedEstate,
     ExportedVm,
     ExportReadings,
@@ -39,7 +39,7 @@ from ansible_collections.pve.fleet.plugins.modules.vms import ENTRY
 from tests.cases import cases
 from tests.unit.module_utils.estate.configs import BASES, empty_cluster, machines
 
-CHOICES = Choices(prefix="tenant_")
+CHOICES = ExportChoices(prefix="tenant_")
 AROUND = ClusterContext(empty_cluster(), BASES)
 DEFAULTS = {name: rule.get("default") for name, rule in ENTRY.spec.items()}
 OPTIONS_OF_VARIABLES = {
@@ -107,7 +107,7 @@ def machine_lists(most: int) -> st.SearchStrategy[list[Actual]]:
 
 
 def export(
-    vms: Sequence[Actual], choices: Choices = CHOICES
+    vms: Sequence[Actual], choices: ExportChoices = CHOICES
 ) -> tuple[ExportedEstate, ExportReadings]:
     found = ExportReadings(vms=[describe(vm, AROUND, choices) for vm in vms])
     return estate_of(found, choices), found

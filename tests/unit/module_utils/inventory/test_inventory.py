@@ -43,10 +43,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._inventory.options impor
     ENVIRONMENT,
     read_options,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import Listing
+from ansible_collections.pve.fleet.plugins.module_utils._inventory.sites import SiteListing
 from ansible_collections.pve.fleet.plugins.module_utils._inventory.sync import (
     FORM,
-    Sync,
+    InventorySync,
     choose,
     fingerprint,
 )
@@ -571,7 +571,7 @@ class TestOptions:
 
 class TestSync:
     OPTIONS = read_options({"tenant": "acme"}.get, {})
-    LISTING = Listing("", tuple(row(number, tags="tenant_acme") for number in range(100, 108)))
+    LISTING = SiteListing("", tuple(row(number, tags="tenant_acme") for number in range(100, 108)))
 
     def test_a_filter_that_cannot_be_decided_leaves_out(self) -> None:
         def is_wanted(one: InventoryGuest) -> tuple[bool, str]:
@@ -591,8 +591,8 @@ class TestSync:
             "read": {"n": 4.0},
             "hidden": guests[:1],
         }
-        sync = Sync(guests[1:], {"n/100": {"config": {"a": 1}}}, taken=5.0, **said)
-        again = Sync.from_cache(sync.for_cache(), 6.0)
+        sync = InventorySync(guests[1:], {"n/100": {"config": {"a": 1}}}, taken=5.0, **said)
+        again = InventorySync.from_cache(sync.for_cache(), 6.0)
         assert again is not None
         assert again == sync
         assert sorted(again.known, key=lambda one: one.vmid) == list(guests)
@@ -602,7 +602,7 @@ class TestSync:
         "text", ["", "{", "[]", "{}", "null", '"x"', '{"form": 0}', f'{{"form": {FORM}}}']
     )
     def test_a_cache_of_another_form_is_nothing(self, text: str) -> None:
-        assert Sync.from_cache(text, 100.0) is None
+        assert InventorySync.from_cache(text, 100.0) is None
 
     @pytest.mark.parametrize(
         ("key", "value"),
@@ -622,17 +622,17 @@ class TestSync:
         ],
     )
     def test_a_cache_with_something_else_in_it_is_nothing(self, key: str, value: Any) -> None:
-        data = json.loads(Sync((), taken=5.0).for_cache())
-        assert Sync.from_cache(json.dumps(data), 100.0) is not None
-        assert Sync.from_cache(json.dumps({**data, key: value}), 100.0) is None
+        data = json.loads(InventorySync((), taken=5.0).for_cache())
+        assert InventorySync.from_cache(json.dumps(data), 100.0) is not None
+        assert InventorySync.from_cache(json.dumps({**data, key: value}), 100.0) is None
 
     def test_a_cache_from_the_future_is_nothing(self) -> None:
         """It was written before the clock was set right, and would be shown until that time
         comes.
         """
-        text = Sync((), taken=5000.0).for_cache()
-        assert Sync.from_cache(text, 4990.0) is not None
-        assert Sync.from_cache(text, 4000.0) is None
+        text = InventorySync((), taken=5000.0).for_cache()
+        assert InventorySync.from_cache(text, 4990.0) is not None
+        assert InventorySync.from_cache(text, 4000.0) is None
 
     def test_the_fingerprint_follows_the_options_and_holds_no_secret(self) -> None:
         def of(

@@ -23,7 +23,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._protection.model import
 from ansible_collections.pve.fleet.plugins.module_utils._protection.privileges import Privileges
 from ansible_collections.pve.fleet.plugins.module_utils._report.costs import read_prices
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import History
+from ansible_collections.pve.fleet.plugins.module_utils._report.history import ReportHistory
 from ansible_collections.pve.fleet.plugins.module_utils._report.model import (
     ReportOptions,
     ReportTenant,
@@ -175,8 +175,8 @@ def _drift(pick: Any, name: str) -> DriftReading:
     return DriftReading(name, vms=[compared], unlisted=[unlisted])
 
 
-def report_on(texts: Sequence[str], history: History | None = None) -> dict[str, Any]:
+def report_on(texts: Sequence[str], history: ReportHistory | None = None) -> dict[str, Any]:
     """Return the report on two sites, one of which could not be read."""
     dead = SiteReading("dead", NOW, reason=texts[0])
     readings = [site(texts, "alive"), dead]
-    return document_of(readings, wanted(), history or History(), NOW)
+    return document_of(readings, wanted(), history or ReportHistory(), NOW)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
     KEPT,
-    History,
     HistoryEntry,
+    ReportHistory,
     extended,
     growth_of,
     read_history,
@@ -48,9 +48,9 @@ def used(number: int) -> dict[str, Any]:
 
 @given(USE, USE)
 def test_what_is_written_is_read(first: Any, second: Any) -> None:
-    file = extended(History([entry(1, first)]), entry(2, second))
+    file = extended(ReportHistory([entry(1, first)]), entry(2, second))
     history = read_history(json.dumps(file))
-    assert history == History([entry(1, first), entry(2, second)])
+    assert history == ReportHistory([entry(1, first), entry(2, second)])
 
 
 @given(st.text() | JSON.map(json.dumps))
@@ -70,7 +70,7 @@ def test_any_report_is_read(report: Any) -> None:
 
 
 def test_the_oldest_reports_are_dropped() -> None:
-    history = History([entry(1, used(number)) for number in range(KEPT)])
+    history = ReportHistory([entry(1, used(number)) for number in range(KEPT)])
     file = extended(history, entry(2, used(7)))
     assert file is not None
     assert len(file["reports"]) == KEPT
@@ -80,7 +80,7 @@ def test_the_oldest_reports_are_dropped() -> None:
 
 def test_growth_is_since_the_newest_report() -> None:
     history = read_history(
-        json.dumps(extended(History([entry(5, used(4))]), entry(3, used(9))))  # not in order
+        json.dumps(extended(ReportHistory([entry(5, used(4))]), entry(3, used(9))))  # not in order
     )
     growth = growth_of(history, entry(6, used(5)))
     assert growth["since"] == "2026-01-05T00:00:00Z"
@@ -90,19 +90,19 @@ def test_growth_is_since_the_newest_report() -> None:
 def test_growth_is_unknown_where_a_figure_is() -> None:
     known, unread = used(1), {"": {"acme": None}}
     for then, now in ((known, unread), (unread, known), ({"": None}, known), (known, {"": None})):
-        growth = growth_of(History([entry(1, then)]), entry(2, now))
+        growth = growth_of(ReportHistory([entry(1, then)]), entry(2, now))
         assert growth["total"] is None
         assert growth["tenants"][""].get("acme") is None
 
 
 def test_growth_is_unknown_where_the_sites_are_others() -> None:
-    history = History([entry(1, {"berlin": {}})])
+    history = ReportHistory([entry(1, {"berlin": {}})])
     growth = growth_of(history, entry(2, {"berlin": {}, "munich": {"acme": QuotaFigures(1)}}))
     assert growth["total"] is None
     assert growth["tenants"] == {"berlin": {}, "munich": {"acme": None}}
 
 
 def test_the_trend_is_of_what_was_known() -> None:
-    history = History([entry(1, used(1)), entry(2, {"": None}), entry(3, {"berlin": {}})])
+    history = ReportHistory([entry(1, used(1)), entry(2, {"": None}), entry(3, {"berlin": {}})])
     trend = trend_of(history, entry(4, used(2)))
     assert [(row["checked"][8:10], row["vms"]) for row in trend] == [("01", 1), ("04", 2)]

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._core.shown import printable
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
-from ansible_collections.pve.fleet.plugins.module_utils._report.history import History, HistoryEntry
+from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
+    HistoryEntry,
+    ReportHistory,
+)
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.page import page_of
 from tests.unit.module_utils.report.readings import NOW, report_on, wanted
 
@@ -107,7 +110,7 @@ def test_hostile_texts() -> None:
 
 def test_pictures_have_a_text() -> None:
     """Each picture has a role and a title of its own as its first element."""
-    history = History([entry(days) for days in (3, 2, 1)])
+    history = ReportHistory([entry(days) for days in (3, 2, 1)])
     page = page_of(report_on(["web"], history), title="Fleet report")
     pictures = re.findall("<svg[^>]*>.*?</svg>", page, re.DOTALL)
     assert len(pictures) >= 10
@@ -123,7 +126,9 @@ def entry(days: int) -> HistoryEntry:
 
 
 def test_nothing_at_all() -> None:
-    page = page_of(document_of([], wanted(tenants=[], prices=None), History(), NOW), "Nothing")
+    page = page_of(
+        document_of([], wanted(tenants=[], prices=None), ReportHistory(), NOW), "Nothing"
+    )
     read(page)
     assert "Nothing needs attention" in page
 
