@@ -58,7 +58,12 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 
-from ..module_utils._core.arguments.variables import Family, Given, find_unknown, find_wrong
+from ..module_utils._core.arguments.variables import (
+    PlayVariables,
+    VariableFamily,
+    find_unknown,
+    find_wrong,
+)
 from ..module_utils._core.errors import ValidationFailed
 from ..module_utils._spec.generated.variables import FAMILIES
 from ..module_utils._spec.tenants import read_estate_tenants
@@ -82,7 +87,7 @@ class LookupModule(LookupBase):
         given = variables or {}
         names = [name for name in given if not _is_registered(given[name])]
         # One command can run several playbooks with the same variables.
-        of_play = Given(
+        of_play = PlayVariables(
             names=set(names) - _DECLARED,
             extra=frozenset(load_extra_vars(self._loader)),
             unchecked=tuple(map(str, self.get_option(_ESCAPE))),
@@ -117,7 +122,7 @@ def _refusal(tenants: Any) -> Iterator[str]:
         yield error.message.rstrip(".")
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> VariableFamily:
     if name in FAMILIES:
         return FAMILIES[name]
     known = ", ".join(FAMILIES)

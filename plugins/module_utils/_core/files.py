@@ -27,7 +27,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     """The content of a regular file, 1 MiB at most, and its permissions such as 0o600."""
 
     data: bytes = field(repr=False)
@@ -60,7 +60,7 @@ def kind_of(path: str) -> str:
     return ""
 
 
-def read_regular(path: str) -> Content | None:
+def read_regular(path: str) -> FileContent | None:
     """Return the content of a regular file, or None if the file does not exist.
 
     Raises OSError for anything else. A FIFO does not block, and a link is not followed.
@@ -79,7 +79,7 @@ def read_regular(path: str) -> Content | None:
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
-        return Content(stream.read(_MOST), stat.S_IMODE(status.st_mode))
+        return FileContent(stream.read(_MOST), stat.S_IMODE(status.st_mode))
 
 
 def replace_file(path: str, text: str | bytes, mode: int) -> None:

@@ -120,7 +120,7 @@ def plan_copy(client: Client, view: PlanningView, task: DrillRestore) -> Planned
 
 
 @dataclass(frozen=True)
-class DueGuests:
+class DrillSelection:
     """The choice of guests: only guests without a proof in the last `unproven_for` seconds, and at
     most `sample` of them, the longest unproven first.
     """
@@ -131,7 +131,7 @@ class DueGuests:
 
 
 def choose_due(
-    rows: Iterable[VmRow], proofs: Mapping[GuestKey, RestoreProof], due: DueGuests
+    rows: Iterable[VmRow], proofs: Mapping[GuestKey, RestoreProof], due: DrillSelection
 ) -> list[VmRow]:
     """Return the guests to restore, sorted by VMID, without templates and copies of drills."""
     ages: dict[int, float] = {}

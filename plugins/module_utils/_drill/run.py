@@ -15,7 +15,7 @@ from .._backup.run_info import KINDS
 from .._cluster.state import ClusterState, fetch_cluster_state, with_names
 from .._core import validate
 from .._core.errors import FleetError
-from .._core.failures.several import Failed, failure_of_several
+from .._core.failures.several import FailedGuest, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .create import CopyResult, DrillContext, create_copy
@@ -66,7 +66,7 @@ def _start(
         return create_copy(context, order, check_mode=check_mode)
 
     results = side_by_side(create, orders, copies)
-    failures = [Failed(one.label, one.error) for one in results if one.error is not None]
+    failures = [FailedGuest(one.label, one.error) for one in results if one.error is not None]
     plan = [step for one in results for step in one.plan]
     done = [step for one in results for step in one.done]
     values = {"guests": [one.shown(context) for one in results], "plan": plan, "done": done}
@@ -108,15 +108,15 @@ def _remove(
     found = find_copies(client, cluster)
     chosen = [one for one in found if is_to_remove(one, (drill,), now, abandoned)]
 
-    def remove(one: FoundCopy) -> Result | Failed:
+    def remove(one: FoundCopy) -> Result | FailedGuest:
         try:
             return remove_copy(client, one.actual, timeout=timeout, check_mode=check_mode)
         except FleetError as error:
-            return Failed(one.actual.label, error)
+            return FailedGuest(one.actual.label, error)
 
     results = side_by_side(remove, chosen, read_copies(params))
     removed = [one for one in results if isinstance(one, Result)]
-    failures = [one for one in results if isinstance(one, Failed)]
+    failures = [one for one in results if isinstance(one, FailedGuest)]
     plan = [step for one in removed for step in one.values["plan"]]
     done = [step for one in removed for step in one.values["done"]]
     for failed in failures:

@@ -31,7 +31,7 @@ from .._tasks.read import read_removals
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
 from .isolate import find_obstacle, restore_of
-from .plan import DrillRestore, DueGuests, PlannedCopy, choose_due, plan_rounds
+from .plan import DrillRestore, DrillSelection, PlannedCopy, choose_due, plan_rounds
 from .record import FAILED, SKIPPED, read_record
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     reader = CachingReader.around(client)
     drill = _Drill(os.urandom(6).hex(), now, owner_of(params), options)
     cluster = with_names(reader, fetch_cluster_state(reader, KINDS), missing=True)
-    due = DueGuests(now, read_age(params, "unproven_for"), _read_sample(params))
+    due = DrillSelection(now, read_age(params, "unproven_for"), _read_sample(params))
     rows = choose_due(_require_found(reader, cluster, params, drill.owner), record.proofs, due)
     archives = _read_archives(reader, cluster, params)
     found = _choose_archives(reader, cluster, drill, rows, archives)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core.failures.several import Failed, failure_of_several
+from .._core.failures.several import FailedGuest, failure_of_several
 from .._core.result import Result
 from .._core.times import iso
 from .._drill.create import CopyResult, DrillContext
@@ -42,11 +42,11 @@ def report(
 ) -> Result:
     """Return the result of a run that took these seconds, with the failure of failed guests."""
     rows: list[dict[str, Any]] = []
-    failures: list[Failed] = []
+    failures: list[FailedGuest] = []
     for one, guest in result.guests:
         rows.append({**_row(one, guest, context), "outcome": _outcome(one, guest)})
         if guest.error is not None:
-            failures.append(Failed(one.incoming.label, guest.error))
+            failures.append(FailedGuest(one.incoming.label, guest.error))
     labels = [one.incoming.label for one, _guest in result.guests]
     failure = failure_of_several(failures, labels) if failures else None
     values = _values(desired, plan, context, rows)

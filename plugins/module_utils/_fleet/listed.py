@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.tenant import PREFIX, tenant_tag
 from .._core.arguments.options import check_options
 from .._core.errors import FleetError, ValidationFailed, category_class
-from .._core.failures.several import Failed, causes_of
+from .._core.failures.several import FailedGuest, causes_of
 from .._kinds.registry import LISTS, ListKind
 from .tenants import TenantSettings, read_settings, settings_of, site_of
 
@@ -242,12 +242,12 @@ def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) ->
 
 def _refused(wrong: Sequence[_Mistake]) -> FleetError:
     """Return one error for the whole list that combines the errors of its VMs."""
-    failures: list[Failed] = []
+    failures: list[FailedGuest] = []
     details: list[dict[str, Any]] = []
     reasons: set[str] = set()
     categories: set[type[FleetError]] = set()
     for one in wrong:
-        failures.append(Failed(one.label, one.error))
+        failures.append(FailedGuest(one.label, one.error))
         place = {"list": one.option, "index": one.index, "vm": one.label}
         details.append({**place, **one.error.as_result()})
         reasons.add(one.error.reason)

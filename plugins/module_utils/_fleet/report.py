@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import FleetError
-from .._core.failures.several import Failed, failure_of
+from .._core.failures.several import FailedGuest, failure_of
 from .._core.result import Result
 from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
@@ -47,13 +47,13 @@ _SHORT = ("kind", "name", "tenant", *_NOT_WORKED_ON)
 def report(outcomes: list[VmOutcome], *, check_mode: bool = False, details: bool = True) -> Result:
     """Return the result of the run; without `details` a row has only the outcome of its VM."""
     rows: list[dict[str, Any]] = []
-    failures: dict[int, Failed] = {}
+    failures: dict[int, FailedGuest] = {}
     diffs: list[dict[str, Any]] = []
     labels = [one.planned.item.desired.guest.label for one in outcomes]
     for index, outcome in enumerate(outcomes):
         rows.append(row_of(outcome))
         if outcome.error is not None:
-            failures[index] = Failed(labels[index], outcome.error)
+            failures[index] = FailedGuest(labels[index], outcome.error)
         if outcome.result is not None and outcome.result.changed:
             diffs.append(_headed(outcome, outcome.result))
     counts = Counter(row["action"] for row in rows)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import FleetError
-from .._core.failures.several import Failed, by_cause
+from .._core.failures.several import FailedGuest, by_cause
 from .._core.shown import first_of
 from .._guest.plan.origin import origins
 from .._kinds.registry import list_of_key
@@ -25,7 +25,9 @@ _NAMES = 20
 Row = Mapping[str, Any]
 
 
-def lines_of(rows: Sequence[Row], failures: Mapping[int, Failed], *, check_mode: bool) -> list[str]:
+def lines_of(
+    rows: Sequence[Row], failures: Mapping[int, FailedGuest], *, check_mode: bool
+) -> list[str]:
     """Return the lines; VMs without a change are only counted, and each cause is explained once.
 
     `failures` has the index of a row as its key.
@@ -95,7 +97,7 @@ def _older(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _failures(rows: Sequence[Row], failures: Mapping[int, Failed]) -> list[str]:
+def _failures(rows: Sequence[Row], failures: Mapping[int, FailedGuest]) -> list[str]:
     """Return the lines that explain the failures."""
     groups = by_cause(list(failures.values()))
     row_of = {id(failed): rows[at] for at, failed in failures.items()}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from .._cluster.state import VmRow
 from .._core.errors import Conflict, FleetError, NodeUnhealthy, TaskTimeout
-from .._core.failures.several import Failed, failure_of_several
+from .._core.failures.several import FailedGuest, failure_of_several
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.registry import list_of
@@ -163,7 +163,7 @@ def failed(
 ) -> FleetError:
     """Return one error for the guests that have failed, with their common category."""
     labels = {one.row.vmid: one.label for one in rows}
-    failures = [Failed(labels.get(vmid, str(vmid)), error) for vmid, error in errors.items()]
+    failures = [FailedGuest(labels.get(vmid, str(vmid)), error) for vmid, error in errors.items()]
     failure = failure_of_several(failures, [one.label for one in failures])
     guests = [{"vmid": vmid, "reason": error.message} for vmid, error in errors.items()]
     return failure.on(attempted=attempted, details={**failure.details, "guests": guests})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._cluster.state import StorageRow
-from .._cluster.storages.contents import Contents
+from .._cluster.storages.contents import StorageContents
 from .._cluster.storages.template_file import TemplateFile
 from .checks import FAIL, PASS, UNKNOWN, Row, row
 
@@ -33,7 +33,7 @@ class NewestTemplate:
     nodes: frozenset[str] | None
 
 
-def find_file(name: str, contents: Contents) -> NewestTemplate | None:
+def find_file(name: str, contents: StorageContents) -> NewestTemplate | None:
     """Return the newest file with a name or a volume, like module container."""
     fitting: list[tuple[TemplateFile, StorageRow]] = []
     for storage, row_of_file in contents.volumes:
@@ -64,7 +64,7 @@ def file_rows(found: Iterable[NewestTemplate], nodes: Sequence[str]) -> list[Row
     return rows
 
 
-def missing_row(name: str, contents: Contents) -> Row:
+def missing_row(name: str, contents: StorageContents) -> Row:
     """Return the row of a template that is neither a guest nor a file."""
     if contents.unread:
         _storage, error = contents.unread[0]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState, VmRow
-from .._cluster.storages.contents import Contents, read_contents
+from .._cluster.storages.contents import StorageContents, read_contents
 from .._core.errors import FleetError, PermissionDenied
 from .._kinds.words import VM, label_of
 from .._tasks.read import read_removals
@@ -49,7 +49,7 @@ def read_backups(
 
 
 def times_of(
-    contents: Contents, removals: Mapping[int, int], pve_type: str
+    contents: StorageContents, removals: Mapping[int, int], pve_type: str
 ) -> dict[int, list[int]]:
     """Return the times of the backups of each guest of a kind, by VMID (pure).
 
@@ -67,7 +67,7 @@ def times_of(
 
 
 def find_copies(
-    row: VmRow, times: list[int], contents: Contents, held: Privileges, cluster: ClusterState
+    row: VmRow, times: list[int], contents: StorageContents, held: Privileges, cluster: ClusterState
 ) -> Copies | FleetError:
     """Return the backups of a guest, or an error if none is visible and some may be hidden (pure).
 
@@ -80,7 +80,7 @@ def find_copies(
 
 
 def _doubt(
-    guest: VmRow, contents: Contents, held: Privileges, cluster: ClusterState
+    guest: VmRow, contents: StorageContents, held: Privileges, cluster: ClusterState
 ) -> FleetError | None:
     """Return why backups of a guest may be missing among the found ones, or None."""
     attempted = f"Could not find out when {label_of(guest)} was backed up last"

@@ -16,7 +16,7 @@ from .._cluster.storages.allocation import with_allocations
 from .._cluster.tenant import keep_owners, tenants_of
 from .._core import validate
 from .._core.errors import FleetError, ForeignTenant, PowerChanged, TaskTimeout, UnknownVm
-from .._core.failures.several import Failed, failure_of
+from .._core.failures.several import FailedGuest, failure_of
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.identity import require_name, require_same_creation, require_same_disks
@@ -379,4 +379,6 @@ def _condition(context: SnapshotContext, outcome: SnapshotOutcome) -> dict[str, 
 def _failure(outcomes: list[SnapshotOutcome]) -> FleetError | None:
     labels = [one.vm.label if one.vm else f"VM '{one.label}'" for one in outcomes]
     ends = zip(labels, [one.error for one in outcomes], strict=True)
-    return failure_of([Failed(label, error) for label, error in ends if error is not None], labels)
+    return failure_of(
+        [FailedGuest(label, error) for label, error in ends if error is not None], labels
+    )

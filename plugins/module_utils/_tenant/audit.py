@@ -14,7 +14,7 @@ from typing import Any
 from .._access.effective import read_privileges
 from .._cluster.restoring import seems_bare
 from .._cluster.state import VmRow
-from .._cluster.storages.contents import Contents
+from .._cluster.storages.contents import StorageContents
 from .._cluster.tenant import tenants_of
 from .._core.errors import FleetError
 from .._guest.model import Actual
@@ -250,7 +250,7 @@ def _storages_of(tenant: Tenant) -> tuple[str, ...]:
     return (*tenant.storages, *tenant.image_storages)
 
 
-def find_unlisted(contents: Contents) -> Iterator[AuditFinding]:
+def find_unlisted(contents: StorageContents) -> Iterator[AuditFinding]:
     """Yield the storages whose volumes could not be listed, with the reason."""
     for row, error in contents.unread:
         yield AuditFinding(UNKNOWN, None, row.storage, error.message)

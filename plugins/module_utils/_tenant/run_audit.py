@@ -14,7 +14,7 @@ from .._access.realm import kinds_of_realms
 from .._api.caching import CachingReader
 from .._backup.job.coverage import jobs_by_guest, named_jobs
 from .._cluster.state import ClusterState, VmRow, with_names
-from .._cluster.storages.contents import Contents, read_contents
+from .._cluster.storages.contents import StorageContents, read_contents
 from .._cluster.tenant import PREFIX
 from .._core import validate
 from .._core.errors import FleetError, PermissionDenied
@@ -185,7 +185,7 @@ def _backup_faults(
     return [*find_not_backed_up(covered, facts, prefix), *shared]
 
 
-def _read_disks(client: Client, cluster: ClusterState) -> Contents:
+def _read_disks(client: Client, cluster: ClusterState) -> StorageContents:
     """Return the disks of guests on all storages; a storage that cannot be listed appears once."""
     volumes: list[Any] = []
     unread: dict[str, Any] = {}
@@ -194,7 +194,7 @@ def _read_disks(client: Client, cluster: ClusterState) -> Contents:
         volumes += found.volumes
         for row, error in found.unread:
             unread.setdefault(f"{row.place}/{row.storage}", (row, error))
-    return Contents(tuple(volumes), tuple(unread.values()))
+    return StorageContents(tuple(volumes), tuple(unread.values()))
 
 
 def _with_figures(cluster: ClusterState, guests: Mapping[int, Actual]) -> ClusterState:

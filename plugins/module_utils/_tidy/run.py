@@ -19,7 +19,7 @@ from .._cluster.tenant import owns, parse_tags, tenant_tag, tenants_of
 from .._cluster.view import ClusterView
 from .._core import validate
 from .._core.errors import Conflict, FleetError, NotFound, TaskTimeout
-from .._core.failures.several import Failed, failure_of_several
+from .._core.failures.several import FailedGuest, failure_of_several
 from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
@@ -116,7 +116,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         require_known_tenant(cluster, tag, prefix)
     view = ClusterView(client, cluster.types)
     results: list[Result] = []
-    failures: list[Failed] = []
+    failures: list[FailedGuest] = []
     labels = [vm.actual.label for vm in found if vm.is_removable]
     for vm in found:
         if not vm.is_removable:
@@ -124,7 +124,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         try:
             results.append(_remove(params, client, vm, view, check_mode))
         except FleetError as error:
-            failures.append(Failed(vm.actual.label, error))
+            failures.append(FailedGuest(vm.actual.label, error))
             done = list(error.details.get("done", ()))
             results.append(Result(error.came_after_changes, {"plan": [], "done": done}))
     failure = None

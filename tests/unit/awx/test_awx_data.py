@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT, resolve
 from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.variables import (
-    Given,
+    PlayVariables,
     find_unknown,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
@@ -226,9 +226,9 @@ def test_variables_that_awx_gives_to_a_job_are_not_refused() -> None:
         "awx_workflow_job_name",
         "awx_parent_job_schedule_name",
     ):
-        assert list(find_unknown([FAMILIES["awx"]], Given([name], [name]))) == []
+        assert list(find_unknown([FAMILIES["awx"]], PlayVariables([name], [name]))) == []
     for name in ("awx_job_timeoutz", "awx_job_templates", "awx_inventory_files", "awx_userz"):
-        assert list(find_unknown([FAMILIES["awx"]], Given([name], [name]))) != []
+        assert list(find_unknown([FAMILIES["awx"]], PlayVariables([name], [name]))) != []
 
 
 def test_every_job_template_has_a_playbook_in_the_project(repo: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
 from ..._cluster.tenant import tenant_of
 from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, PermissionDenied
-from ..._core.failures.several import Failed, failure_of
+from ..._core.failures.several import FailedGuest, failure_of
 from ..._core.parallel import Resource, within_limits
 from ..._core.result import Result
 from ..._protection.privileges import Privileges
@@ -209,7 +209,7 @@ def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mod
             key = f"{row['name']} ({row['vmid']})"
             before[key] = [mark["volume"] for mark in row["archives"] if mark["mark"] == "remove"]
             after[key] = ["new archive"] if row["backed_up"] else []
-    failures = [Failed(one.label, one.error) for one in outcomes if one.error is not None]
+    failures = [FailedGuest(one.label, one.error) for one in outcomes if one.error is not None]
     return Result(
         changed=any(row["changed"] for row in rows),
         values={"guests": rows, "report": _lines(desired, rows, check_mode)},

@@ -22,14 +22,14 @@ _DOWN = (NetworkError, NodeUnhealthy)
 
 
 @dataclass(frozen=True)
-class Contents:
+class StorageContents:
     """Volumes as the API lists them, each with its storage, and storages that could not be read."""
 
     volumes: tuple[tuple[StorageRow, Mapping[str, Any]], ...]
     unread: tuple[tuple[StorageRow, FleetError], ...]
 
 
-def read_contents(client: Client, cluster: ClusterState, content: str) -> Contents:
+def read_contents(client: Client, cluster: ClusterState, content: str) -> StorageContents:
     """Return the volumes of one kind of content that the caller may see.
 
     One request for each storage with that content, and for each node if it is not shared; the
@@ -51,7 +51,7 @@ def read_contents(client: Client, cluster: ClusterState, content: str) -> Conten
             unread.append((rows[0], answer))
         else:
             volumes += [(rows[0], volume) for volume in answer]
-    return Contents(tuple(volumes), tuple(unread))
+    return StorageContents(tuple(volumes), tuple(unread))
 
 
 def read_volumes(
@@ -71,14 +71,14 @@ def read_volumes(
     return sizes
 
 
-def require_allowed(found: Contents) -> None:
+def require_allowed(found: StorageContents) -> None:
     """Raise FleetError for a read that is not allowed; nodes and storages may be down (pure)."""
     for _row, error in found.unread:
         if not isinstance(error, _DOWN):
             raise error
 
 
-def disk_sizes(found: Contents) -> dict[int, int]:
+def disk_sizes(found: StorageContents) -> dict[int, int]:
     """Return the bytes of all disks by VMID, with detached disks, without cloud-init drives."""
     sizes: dict[str, tuple[int, int]] = {}
     for row, volume in found.volumes:

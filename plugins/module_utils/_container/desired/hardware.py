@@ -14,8 +14,8 @@ from ..._core import validate
 from ..._core.quantities import parse_memory
 from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared
 from ..._guest.desired.gathered import (
-    Closed,
-    Gathered,
+    GatheredOptions,
+    ReservedOptions,
     add_declared,
     add_open_options,
     in_canonical_form,
@@ -40,7 +40,7 @@ _OWN = {
     "password": "password",
     "ssh-public-keys": "ssh_keys",
 }
-_CLOSED = Closed(
+_CLOSED = ReservedOptions(
     devices=re.compile(r"^(net|mp|dev|unused)\d+$"),
     device_step="Use mounts, nics and devices",
     set_by_pve=frozenset(("lock", "digest")),
@@ -51,9 +51,9 @@ _VARIABLE = re.compile(r"\w+")
 _SLOTS = {"nics": re.compile(r"^net\d+$"), "devices": re.compile(r"^dev\d+$")}
 
 
-def read_hardware(options: Mapping[str, Any]) -> Gathered:
+def read_hardware(options: Mapping[str, Any]) -> GatheredOptions:
     """Return the hardware of checked options. Raises ValidationFailed."""
-    hardware = Gathered()
+    hardware = GatheredOptions()
     add_declared(TABLES, "", options, hardware)
     for name, minimum in (("memory", 16), ("swap", 0)):
         if options[name] is not None:
@@ -87,7 +87,7 @@ def read_environment(given: Mapping[str, Any]) -> dict[str, str | None]:
     return variables
 
 
-def _add_devices(place: str, items: Sequence[Mapping[str, Any]], hardware: Gathered) -> None:
+def _add_devices(place: str, items: Sequence[Mapping[str, Any]], hardware: GatheredOptions) -> None:
     """Add NICs or devices of the node by their slots."""
     listed: set[str] = set()
     for item in items:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ..._core import validate
-from ..._guest.desired.tables import Tables
+from ..._guest.desired.tables import OptionTables
 from ..._guest.desired.values import COMMON, checked_at, checked_items, cleared, cleared_within
 from ..._spec.container import container_spec
 from ..._spec.fleet import with_defaults
@@ -87,7 +87,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, str], Any]] = {
 }
 """The checks that declarations name: each takes a value and the option's name for errors."""
 
-TABLES = Tables(
+TABLES = OptionTables(
     SCALARS,
     PROPERTY_STRINGS,
     WORDS,

@@ -31,7 +31,7 @@ from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
-from ..._guest.plan.creation import Creation, Restore, plan_clone, plan_create, plan_restore
+from ..._guest.plan.creation import Creation, RestoreSource, plan_clone, plan_create, plan_restore
 from ..._guest.plan.origin import require_origin
 from ..._guest.plan.refusals import (
     raise_for_version,
@@ -188,7 +188,7 @@ def plan_creation(placed: PlacedBlueprint[ContainerBlueprint], creation: Creatio
     source = Actual(
         CONTAINER, 0, creation.node, "stopped", live=origin.config, target=origin.config
     )
-    return plan_restore(planner, desired, source, creation, Restore(origin.volume, data))
+    return plan_restore(planner, desired, source, creation, RestoreSource(origin.volume, data))
 
 
 def _require_oci(origin: ContainerOrigin, release: Release | None) -> None:

@@ -27,7 +27,7 @@ _CHECKED = ("bool", "int")
 
 
 @dataclass(frozen=True)
-class Family:
+class VariableFamily:
     """The variables with one prefix.
 
     `others` are patterns of names with the prefix that are not ours. The prefix is `common` if
@@ -41,7 +41,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Given:
+class PlayVariables:
     """The names of all variables of a play; `extra` are variables set with `-e`. `unchecked` are
     patterns of names that belong to the user.
     """
@@ -55,7 +55,7 @@ class Given:
         return _is_among(name, self.unchecked)
 
 
-def find_unknown(families: Iterable[Family], given: Given) -> Iterator[str]:
+def find_unknown(families: Iterable[VariableFamily], given: PlayVariables) -> Iterator[str]:
     """Yield a text for each variable that is probably misspelt, sorted by name."""
     all_families = list(families)
     known: dict[str, Any] = {"tenants": {}}
@@ -69,7 +69,7 @@ def find_unknown(families: Iterable[Family], given: Given) -> Iterator[str]:
 
 
 def _is_unknown(
-    name: str, families: Iterable[Family], known: VariableRules, is_extra: bool
+    name: str, families: Iterable[VariableFamily], known: VariableRules, is_extra: bool
 ) -> bool:
     for family in families:
         if name.startswith(family.prefix):
@@ -79,7 +79,7 @@ def _is_unknown(
     return is_extra and bool(nearest(name, known, _ALIKE_AS_A_WHOLE))
 
 
-def _is_mistake(name: str, family: Family, is_extra: bool) -> bool:
+def _is_mistake(name: str, family: VariableFamily, is_extra: bool) -> bool:
     """Return whether a variable that has the prefix of a family, but is not part of it, is a
     mistake.
     """
@@ -97,7 +97,7 @@ def _is_among(name: str, patterns: Iterable[str]) -> bool:
 
 
 def find_wrong(
-    families: Iterable[Family], names: Collection[str], value_of: Callable[[str], Any]
+    families: Iterable[VariableFamily], names: Collection[str], value_of: Callable[[str], Any]
 ) -> Iterator[str]:
     """Yield a text for each variable whose value is not of its type or not among its choices.
 

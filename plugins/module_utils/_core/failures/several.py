@@ -22,19 +22,19 @@ _OWN = re.compile(r"'[^']*'|\d+")
 
 
 @dataclass(frozen=True)
-class Failed:
-    """A VM that failed: its label, such as C(VM 'web1' (101)), and its error."""
+class FailedGuest:
+    """A guest that failed: its label, such as C(VM 'web1' (101)), and its error."""
 
     label: str
     error: FleetError
 
 
-def by_cause(failures: Sequence[Failed]) -> list[list[Failed]]:
+def by_cause(failures: Sequence[FailedGuest]) -> list[list[FailedGuest]]:
     """Return the failures in order, in groups of VMs that failed for the same cause.
 
     A failure with a task, a log or finished steps is a separate group.
     """
-    groups: dict[tuple[object, ...], list[Failed]] = {}
+    groups: dict[tuple[object, ...], list[FailedGuest]] = {}
     for number, failed in enumerate(failures):
         error = failed.error
         cause: tuple[object, ...] = (
@@ -48,7 +48,7 @@ def by_cause(failures: Sequence[Failed]) -> list[list[Failed]]:
     return list(groups.values())
 
 
-def causes_of(failures: Sequence[Failed]) -> str:
+def causes_of(failures: Sequence[FailedGuest]) -> str:
     """Return the causes for a message: each once, with its VMs."""
     groups = by_cause(failures)
     texts = [_cause(group) for group in groups[:_CAUSES]]
@@ -58,14 +58,14 @@ def causes_of(failures: Sequence[Failed]) -> str:
     return " ".join(texts)
 
 
-def failure_of(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError | None:
+def failure_of(failures: Sequence[FailedGuest], labels: Sequence[str]) -> FleetError | None:
     """Return the error of the only guest, one error for all failed guests, or None."""
     if not failures:
         return None
     return failures[0].error if len(labels) == 1 else failure_of_several(failures, labels)
 
 
-def failure_of_several(failures: Sequence[Failed], labels: Sequence[str]) -> FleetError:
+def failure_of_several(failures: Sequence[FailedGuest], labels: Sequence[str]) -> FleetError:
     """Return one error for all guests that failed; `labels` are the labels of all guests.
 
     The error has the category and the reason that all failures share. The details of a request are
@@ -100,7 +100,7 @@ def _noun_of(labels: Sequence[str]) -> str:
     return "container" if kinds == {"container"} else "guest"
 
 
-def labelled(failed: Failed) -> str:
+def labelled(failed: FailedGuest) -> str:
     """Return the message of a failure, with the label of the VM in front if it is missing."""
     message = failed.error.message
     if _names(message, failed.label):
@@ -108,7 +108,7 @@ def labelled(failed: Failed) -> str:
     return f"{failed.label}: {message}"
 
 
-def _cause(group: Sequence[Failed]) -> str:
+def _cause(group: Sequence[FailedGuest]) -> str:
     """Return the message of the first failure, and the other VMs with the same cause."""
     text = labelled(group[0])
     if len(text) > _LENGTH:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._core import validate
-from .tables import Tables
+from .tables import OptionTables
 from .values import WORDS_FOR_IPV4, WORDS_FOR_IPV6
 
 SubKeys = dict[str, Any]
 
 
-def declared(tables: Tables, place: str, item: Mapping[str, Any]) -> SubKeys:
+def declared(tables: OptionTables, place: str, item: Mapping[str, Any]) -> SubKeys:
     """Return the options that are plain sub-keys of PVE; an empty text removes one."""
     words = tables.words.get(place, {})
     values: SubKeys = {}

@@ -14,12 +14,12 @@ from typing import Any
 from ..._core import validate
 from ..._schema.formats import Schema, format_of, rule_of
 from . import canonical
-from .tables import Tables
+from .tables import OptionTables
 from .values import is_blank
 
 
 @dataclass
-class Gathered:
+class GatheredOptions:
     """Options in PVE's keys: scalars, property strings by sub-key, and options to remove."""
 
     scalars: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Gathered:
 
 
 def add_declared(
-    tables: Tables, place: str, options: Mapping[str, Any], hardware: Gathered
+    tables: OptionTables, place: str, options: Mapping[str, Any], hardware: GatheredOptions
 ) -> None:
     """Add the options whose declarations are enough: scalars, property strings, empty texts."""
     for name, key in tables.empty_removes.get(place, {}).items():
@@ -55,7 +55,7 @@ def add_declared(
 
 
 @dataclass(frozen=True)
-class Closed:
+class ReservedOptions:
     """The options of PVE that the open-ended dictionary must not contain, and why."""
 
     devices: re.Pattern[str]  # the slots of devices
@@ -64,7 +64,7 @@ class Closed:
     pve_step: str  # the next step for an option that PVE sets
     own: Mapping[str, str]  # options of the module itself, by PVE's names
 
-    def require_open(self, key: str, hardware: Gathered) -> None:
+    def require_open(self, key: str, hardware: GatheredOptions) -> None:
         """Raise ValidationFailed for a key that must be set by an option of the module."""
         why = "cannot be set there"
         if self.devices.match(key):
@@ -79,7 +79,7 @@ class Closed:
 
 
 def add_open_options(
-    options: Mapping[str, Any], hardware: Gathered, closed: Closed, schema: Schema
+    options: Mapping[str, Any], hardware: GatheredOptions, closed: ReservedOptions, schema: Schema
 ) -> None:
     """Add the open-ended dictionary: any PVE option by its own name; null removes one.
 
@@ -113,9 +113,9 @@ def _require_text(key: str, value: Any, schema: Schema) -> None:
     )
 
 
-def in_canonical_form(gathered: Gathered, schema: Schema) -> Gathered:
+def in_canonical_form(gathered: GatheredOptions, schema: Schema) -> GatheredOptions:
     """Return the hardware with each value as PVE writes it. Raises ValidationFailed."""
-    hardware = Gathered(unset=gathered.unset)
+    hardware = GatheredOptions(unset=gathered.unset)
     for key, value in gathered.scalars.items():
         hardware.scalars[key] = canonical.scalar(key, value, schema)
     for key, given in gathered.property_strings.items():

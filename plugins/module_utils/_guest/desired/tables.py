@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Tables:
+class OptionTables:
     """The generated tables of a kind of guests, by place; place "" is the guest itself."""
 
     scalars: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from ..._cluster.storages.images import parse_image
 from ..._core import validate
 from ..._core.quantities import parse_disk_size
 from ..model import Source
-from .tables import Tables
+from .tables import OptionTables
 
 # The words for an address that is not static (pve-qm-ipconfig).
 WORDS_FOR_IPV4 = ("dhcp",)
@@ -42,7 +42,7 @@ def is_empty(value: Any) -> bool:
     return isinstance(value, str) and is_blank(value)
 
 
-def cleared(tables: Tables, place: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def cleared(tables: OptionTables, place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of one place with None for an empty text that cannot remove anything."""
     removable = tables.empty_removes.get(place, {}).keys() | _KEPT
     found = dict(options)
@@ -52,7 +52,7 @@ def cleared(tables: Tables, place: str, options: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def cleared_within(tables: Tables, place: str, value: Any) -> Any:
+def cleared_within(tables: OptionTables, place: str, value: Any) -> Any:
     """Return a dictionary of options, or a list of them, without the options that are left out."""
     if isinstance(value, list):
         return [cleared(tables, place, item) for item in value]
@@ -62,7 +62,7 @@ def cleared_within(tables: Tables, place: str, value: Any) -> Any:
 
 
 def checked_items(
-    tables: Tables,
+    tables: OptionTables,
     place: str,
     items: Sequence[Mapping[str, Any]] | None,
     slots_of: Callable[[Sequence[Mapping[str, Any]]], list[str]],
@@ -78,7 +78,7 @@ def checked_items(
 
 
 def checked_at(
-    tables: Tables, place: str, options: Mapping[str, Any], shown: str
+    tables: OptionTables, place: str, options: Mapping[str, Any], shown: str
 ) -> dict[str, Any]:
     """Return the options of one place; `shown` is its name in errors."""
     found = dict(options)

@@ -29,7 +29,7 @@ from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
 from ..model import Actual
 from ..plan.creation import starts_at_once
-from ..plan.planner import Creating
+from ..plan.planner import CreationOptions
 from ..plan.steps import writes_notes_only
 from .flow import Flow
 from .place import choose_place
@@ -143,7 +143,7 @@ class NewResource(GuestSteps):
             self.flow.during_creation(self._desired, done),
             actual,
             shared=self._new.placed.shared,
-            creating=Creating(contested=self._new.placed.contested),
+            creating=CreationOptions(contested=self._new.placed.contested),
             bases=self._new.placed.bases,
         )
 

@@ -19,7 +19,7 @@ from ..model import Actual, Guest, Source
 from . import power
 from .archive import archived_vmid
 from .copies import image_of_clone, is_shared
-from .planner import Creating, GuestPlanner, require_valid_data
+from .planner import CreationOptions, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow, isolate
 
 LIVE = "live-restore"  # PVE's parameter that starts a VM while its disks are restored
@@ -43,7 +43,7 @@ class Creation:
 
 
 @dataclass(frozen=True)
-class Restore:
+class RestoreSource:
     """The archive that a guest is restored from; `data` are PVE's parameters of the restore."""
 
     volume: str
@@ -153,7 +153,7 @@ def plan_clone(
         desired.with_guest(node=node),
         created,
         shared=shared,
-        creating=Creating(whole=True, contested=creation.contested),
+        creating=CreationOptions(whole=True, contested=creation.contested),
     )
     after = {**rest.after, "vmid": vmid, "node": node}
     if desired.guest.pool:
@@ -184,7 +184,7 @@ def plan_restore(
     desired: AnyDesired,
     source: Actual,
     creation: Creation,
-    restore: Restore,
+    restore: RestoreSource,
 ) -> Plan:
     """Return the plan that restores a guest from an archive and changes it into the desired guest.
 
@@ -223,7 +223,7 @@ def plan_restore(
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
     created = planner.restored(source, vmid=vmid, node=node, data=sent)
     created = replace(created, status=restore.status)
-    creating = Creating(whole=True, contested=creation.contested)
+    creating = CreationOptions(whole=True, contested=creation.contested)
     rest = planner.plan_update(desired.with_guest(node=node), created, creating=creating)
     after = {**rest.after, "vmid": vmid, "node": node}
     if guest.pool:

@@ -30,8 +30,8 @@ _NOT_OPTIONS = ("vmid", "pool", "digest")
 
 
 @dataclass(frozen=True)
-class Creating:
-    """How an update is part of the creation of a guest.
+class CreationOptions:
+    """Options of an update that is part of the creation of a guest.
 
     `whole` is set if the diff shows the whole configuration, `contested` if quota and place are
     checked before the last step.
@@ -140,7 +140,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         actual: Actual,
         *,
         shared: Collection[str] = (),
-        creating: Creating | None = None,
+        creating: CreationOptions | None = None,
         images: Mapping[str, int] | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
@@ -164,7 +164,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         change: ConfigChange,
         *,
         shared: Collection[str] = (),
-        creating: Creating | None = None,
+        creating: CreationOptions | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
         """Return the plan of a change that was computed before, see `plan_update`."""

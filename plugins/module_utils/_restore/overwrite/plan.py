@@ -23,7 +23,7 @@ from ..._guest.marker import Marker, join_notes, split_notes
 from ..._guest.model import Actual
 from ..._guest.plan import power
 from ..._guest.plan.capacity import new_bytes
-from ..._guest.plan.planner import Creating, GuestPlanner
+from ..._guest.plan.planner import CreationOptions, GuestPlanner
 from ..._kinds.words import CONTAINER, VM
 from ..._resource.plan import Plan, Step
 from ..choose import KEPT_NOTES, ChosenArchive
@@ -96,7 +96,7 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     source = archived_guest(task)
     restored = planner.restored(source, vmid=actual.vmid, node=actual.node, data=restore.data)
     restored = replace(restored, pool=actual.pool)
-    rest = planner.plan_update(task.desired, restored, creating=Creating())
+    rest = planner.plan_update(task.desired, restored, creating=CreationOptions())
     before = task.actual.kind.formatted(actual.target)
     change = planner.changes(task.desired, restored.target)
     after = task.actual.kind.formatted(planner.applied(change, restored.target))

@@ -21,7 +21,7 @@ from ..._guest.flow.report import report
 from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever, require_untouched
 from ..._guest.model import Actual
-from ..._guest.plan.planner import Creating
+from ..._guest.plan.planner import CreationOptions
 from ..._kinds.words import CONTAINER
 from ..._resource.execute import Execution, Sent, Verdict
 from ..._resource.plan import Plan, Step
@@ -81,7 +81,9 @@ class OverwrittenGuest(ExistingResource[Any]):
         """Return the remaining steps; the marker of this run shows that the restore has ended."""
         current = self._await_end()
         if current.marker.run == self._task.run:
-            return self.flow.planner.plan_update(self.context.desired, current, creating=Creating())
+            return self.flow.planner.plan_update(
+                self.context.desired, current, creating=CreationOptions()
+            )
         finished = {step.action for step in done}
         steps = [step for step in self.plan.steps if step.action not in finished]
         if not current.running:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._core.arguments.variables import Family
+from ..._core.arguments.variables import VariableFamily
 
-FAMILIES: Mapping[str, Family] = {
-    "provision": Family(
+FAMILIES: Mapping[str, VariableFamily] = {
+    "provision": VariableFamily(
         "provision_",
         {
             "provision_all": {"type": "bool"},
@@ -51,7 +51,7 @@ FAMILIES: Mapping[str, Family] = {
             "provision_vms": {"type": "list", "elements": "dict"},
         },
     ),
-    "tenant": Family(
+    "tenant": VariableFamily(
         "tenant_",
         {
             "tenant_adopt": {"type": "bool"},
@@ -74,7 +74,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "image": Family(
+    "image": VariableFamily(
         "image_",
         {
             "image_build_vm": {"type": "dict"},
@@ -114,7 +114,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "preflight": Family(
+    "preflight": VariableFamily(
         "preflight_",
         {
             "preflight_bridges": {"type": "list", "elements": "str"},
@@ -135,7 +135,7 @@ FAMILIES: Mapping[str, Family] = {
             "preflight_vms": {"type": "list", "elements": "str"},
         },
     ),
-    "report": Family(
+    "report": VariableFamily(
         "report_",
         {
             "report_backup_days": {"type": "int"},
@@ -153,7 +153,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "drill": Family(
+    "drill": VariableFamily(
         "drill_",
         {
             "drill_abandoned_after": {"type": "str"},
@@ -183,7 +183,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "failover": Family(
+    "failover": VariableFamily(
         "failover_",
         {
             "failover_addresses": {"type": "dict"},
@@ -223,7 +223,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "snapshot_policy": Family(
+    "snapshot_policy": VariableFamily(
         "snapshot_policy_",
         {
             "snapshot_policy_after": {"type": "bool"},
@@ -253,7 +253,7 @@ FAMILIES: Mapping[str, Family] = {
             "snapshot_policy_vmstate": {"type": "bool"},
         },
     ),
-    "export": Family(
+    "export": VariableFamily(
         "export_",
         {
             "export_adopt": {"type": "str"},
@@ -274,7 +274,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "cluster": Family(
+    "cluster": VariableFamily(
         "cluster_",
         {
             "cluster_acls": {"type": "list", "elements": "dict"},
@@ -316,7 +316,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "audit": Family(
+    "audit": VariableFamily(
         "audit_",
         {
             "audit_backups": {"type": "bool"},
@@ -330,7 +330,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "metrics": Family(
+    "metrics": VariableFamily(
         "metrics_",
         {
             "metrics_backups": {"type": "bool"},
@@ -345,7 +345,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "maintenance": Family(
+    "maintenance": VariableFamily(
         "maintenance_",
         {
             "maintenance_ceph_noout": {"type": "bool"},
@@ -375,7 +375,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "power": Family(
+    "power": VariableFamily(
         "power_",
         {
             "power_exclude": {"type": "list", "elements": "str"},
@@ -396,7 +396,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "rebalance": Family(
+    "rebalance": VariableFamily(
         "rebalance_",
         {
             "rebalance_hosts": {"type": "raw"},
@@ -417,7 +417,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "backup": Family(
+    "backup": VariableFamily(
         "backup_",
         {
             "backup_hosts": {"type": "raw"},
@@ -432,7 +432,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         common=True,
     ),
-    "tidy": Family(
+    "tidy": VariableFamily(
         "tidy_",
         {
             "tidy_result": {"type": "raw"},
@@ -440,7 +440,7 @@ FAMILIES: Mapping[str, Family] = {
             "tidy_tenant_prefix": {"type": "str"},
         },
     ),
-    "awx": Family(
+    "awx": VariableFamily(
         "awx_",
         {
             "awx_approval": {"type": "bool"},

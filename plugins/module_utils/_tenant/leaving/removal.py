@@ -21,7 +21,7 @@ from ..._access.user import USER
 from ..._api.caching import CachingReader
 from ..._cluster.state import VmRow, with_names, with_other_names
 from ..._core.errors import ConfigurationError, StrayGuests
-from ..._core.failures.several import Failed, failure_of_several
+from ..._core.failures.several import FailedGuest, failure_of_several
 from ..._core.result import Result
 from ..._fleet.items import read_estate
 from ..._fleet.report import row_of
@@ -206,11 +206,11 @@ def _lines(work: SiteWork, name: str) -> list[str]:
 
 def _all_removed(tenant: Tenant, work: SiteWork) -> Result:
     """Raise one error for all VMs that were not, or cannot be, removed."""
-    failures: list[Failed] = []
+    failures: list[FailedGuest] = []
     labels = [one.planned.item.desired.guest.label for one in work.outcomes]
     for label, outcome in zip(labels, work.outcomes, strict=True):
         if outcome.error is not None:
-            failures.append(Failed(label, outcome.error))
+            failures.append(FailedGuest(label, outcome.error))
     if not failures:
         return Result()
     error = failures[0].error

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..._cluster.storages.contents import Contents
+from ..._cluster.storages.contents import StorageContents
 from ..._core.errors import FleetError, NotFound
 from ..._guest.model import Actual
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LOCKS = frozenset({"clone", "create", "migrate", "rollback", "snapshot", "snapshot-delete"})
 
 
-def suspects(contents: Contents, guests: Mapping[int, Actual]) -> dict[int, list[str]]:
+def suspects(contents: StorageContents, guests: Mapping[int, Actual]) -> dict[int, list[str]]:
     """Return the volumes that the configuration of their guest lacks, by VMID (pure).
 
     Guests with one of these locks are left to the next audit.

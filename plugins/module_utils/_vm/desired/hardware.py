@@ -15,8 +15,8 @@ from typing import Any
 
 from ..._core.quantities import parse_memory
 from ..._guest.desired.gathered import (
-    Closed,
-    Gathered,
+    GatheredOptions,
+    ReservedOptions,
     add_declared,
     add_open_options,
     in_canonical_form,
@@ -38,7 +38,7 @@ _OWN = {
     "pool": "pool",
     "bootdisk": "boot",
 }
-_CLOSED = Closed(
+_CLOSED = ReservedOptions(
     devices=re.compile(r"^(net|ide|sata|scsi|virtio|ipconfig|unused)\d+$"),
     device_step="Use disks and nics",
     set_by_pve=frozenset(("lock", "digest", "vmgenid", "meta")),
@@ -47,9 +47,9 @@ _CLOSED = Closed(
 )
 
 
-def read_hardware(options: Mapping[str, Any]) -> Gathered:
+def read_hardware(options: Mapping[str, Any]) -> GatheredOptions:
     """Return the hardware of checked options. Raises ValidationFailed."""
-    hardware = Gathered()
+    hardware = GatheredOptions()
     add_declared(TABLES, "", options, hardware)
     _add_rest(options, hardware)
     _add_cloud_init(options["cloud_init"] or {}, hardware)
@@ -59,7 +59,7 @@ def read_hardware(options: Mapping[str, Any]) -> Gathered:
     return in_canonical_form(hardware, QEMU)
 
 
-def _add_rest(options: Mapping[str, Any], hardware: Gathered) -> None:
+def _add_rest(options: Mapping[str, Any], hardware: GatheredOptions) -> None:
     """Add the options with their own rules."""
     if options["cores"] is not None:
         hardware.scalars["cores"] = options["cores"]
@@ -76,7 +76,7 @@ def _add_rest(options: Mapping[str, Any], hardware: Gathered) -> None:
         hardware.unset.add("serial0")
 
 
-def _add_memory(options: Mapping[str, Any], hardware: Gathered) -> None:
+def _add_memory(options: Mapping[str, Any], hardware: GatheredOptions) -> None:
     """Add memory and balloon, which must not be larger than the memory."""
     maximum = 1 << 32
     if options["memory"] is not None:
@@ -88,7 +88,7 @@ def _add_memory(options: Mapping[str, Any], hardware: Gathered) -> None:
         hardware.scalars["balloon"] = size
 
 
-def _add_cloud_init(options: Mapping[str, Any], hardware: Gathered) -> None:
+def _add_cloud_init(options: Mapping[str, Any], hardware: GatheredOptions) -> None:
     """Add the options of cloud-init, except the password and the SSH keys."""
     add_declared(TABLES, "cloud_init", options, hardware)
     volumes = dict(options.get("snippets", {}))
@@ -99,7 +99,7 @@ def _add_cloud_init(options: Mapping[str, Any], hardware: Gathered) -> None:
         hardware.property_strings["cicustom"] = volumes
 
 
-def _add_nics(items: Sequence[Mapping[str, Any]], hardware: Gathered) -> None:
+def _add_nics(items: Sequence[Mapping[str, Any]], hardware: GatheredOptions) -> None:
     for key, value in read_nics(items).items():
         if value is None:
             hardware.unset.add(key)

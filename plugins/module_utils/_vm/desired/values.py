@@ -19,7 +19,7 @@ from typing import Any
 from ..._core import validate
 from ..._core.propstring import canonical
 from ..._guest.desired.layers import disk_slots, nic_slots
-from ..._guest.desired.tables import Tables
+from ..._guest.desired.tables import OptionTables
 from ..._guest.desired.values import COMMON, checked_at, checked_items, cleared, cleared_within
 from ..._schema.formats import rule_of
 from ..._spec.fleet import with_defaults
@@ -143,7 +143,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, str], Any]] = {
 }
 """The checks that declarations name: each takes a value and the option's name for errors."""
 
-TABLES = Tables(
+TABLES = OptionTables(
     SCALARS,
     PROPERTY_STRINGS,
     WORDS,

@@ -26,7 +26,7 @@ from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
-from ..._guest.plan.creation import LIVE, Creation, Restore
+from ..._guest.plan.creation import LIVE, Creation, RestoreSource
 from ..._guest.plan.refusals import require_bridges, require_pool, require_template_wanted
 from ..._resource.plan import Plan
 from ..._schema.formats import parse_option, render_option
@@ -284,7 +284,7 @@ def _plan_restore(desired: DesiredVm, origin: VmOrigin, creation: Creation) -> P
         data["storage"] = origin.storage
     if desired.guest.source is not None and desired.guest.source.live:
         data[LIVE] = 1
-    restore = Restore(origin.volume, data)
+    restore = RestoreSource(origin.volume, data)
     source = archived_vm(origin.config, creation.node)
     return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)
 

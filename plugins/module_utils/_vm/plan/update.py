@@ -15,7 +15,7 @@ from ..._guest.actual import unconverted_disks
 from ..._guest.config.change import ConfigChange
 from ..._guest.model import Actual
 from ..._guest.plan import power
-from ..._guest.plan.planner import Creating, GuestPlanner, require_valid_data
+from ..._guest.plan.planner import CreationOptions, GuestPlanner, require_valid_data
 from ..._resource.plan import Plan, Step
 from ..config.actual import DRIVE
 from ..config.changes import all_changes, with_images
@@ -53,7 +53,7 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
         change: ConfigChange,
         *,
         shared: Collection[str] = (),
-        creating: Creating | None = None,
+        creating: CreationOptions | None = None,
         bases: Collection[str] = (),
     ) -> Plan:
         after = self.applied(change, actual.target)

@@ -17,33 +17,33 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     VmidTaken,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.failures.several import (
-    Failed,
+    FailedGuest,
     by_cause,
     failure_of_several,
 )
 
 
-def full(name: str, free: str = "80 GiB free") -> Failed:
+def full(name: str, free: str = "80 GiB free") -> FailedGuest:
     error = QuotaExceeded(
         attempted=f"New VM '{name}' could not be planned on node pve1",
         answer=f"storage vg has {free}",
         next_step="Ask for less",
         reason="no room",
     )
-    return Failed(f"VM '{name}'", error)
+    return FailedGuest(f"VM '{name}'", error)
 
 
-def message_of(failures: list[Failed]) -> str:
+def message_of(failures: list[FailedGuest]) -> str:
     return failure_of_several(failures, [one.label for one in failures]).message
 
 
 def test_one_error_for_several_keeps_a_category_that_all_of_them_have() -> None:
-    taken = Failed("VM 'a'", VmidTaken(reason="vmid taken"))
-    exists = Failed("VM 'b'", AlreadyExists(reason="exists"))
+    taken = FailedGuest("VM 'a'", VmidTaken(reason="vmid taken"))
+    exists = FailedGuest("VM 'b'", AlreadyExists(reason="exists"))
     labels = ["VM 'a'", "VM 'b'", "VM 'c'"]
     one = failure_of_several([taken, exists], labels)
     assert (one.category, one.reason) == ("Conflict", "some VMs failed")
-    other = failure_of_several([taken, Failed("VM 'c'", UnknownVm())], labels)
+    other = failure_of_several([taken, FailedGuest("VM 'c'", UnknownVm())], labels)
     assert other.category == "TaskFailed"
 
 
@@ -55,7 +55,7 @@ def test_guests_are_counted_by_their_kinds(other: str, counted: str) -> None:
     failed = full("a")
     message = failure_of_several([failed], [failed.label, other]).message
     assert message.startswith(f"{counted} failed: ")
-    box = Failed("Container 'box' (700)", UnknownVm())
+    box = FailedGuest("Container 'box' (700)", UnknownVm())
     assert "1 of 1 container failed" in failure_of_several([box], [box.label]).message
 
 
@@ -70,7 +70,7 @@ def test_one_cause_of_many_vms_is_said_once() -> None:
 
 def test_a_cause_that_names_its_vm_is_the_same_for_another() -> None:
     failures = [
-        Failed(
+        FailedGuest(
             f"VM '{name}' ({vmid})",
             Conflict(answer=f"VM '{name}' ({vmid}) is locked", next_step=f"Unlock {vmid}"),
         )
@@ -85,13 +85,13 @@ def test_other_causes_stay_apart_and_are_bounded() -> None:
     message = message_of(failures)
     assert "And 106 more." in message
     assert len(message) < 1000
-    long = [Failed(f"VM '{number}x'", FleetError(answer="x" * 9000)) for number in range(9)]
+    long = [FailedGuest(f"VM '{number}x'", FleetError(answer="x" * 9000)) for number in range(9)]
     assert len(message_of(long)) < 4000
 
 
 def test_failed_tasks_stay_apart() -> None:
     failures = [
-        Failed(f"VM '{name}'", TaskFailed(answer="exit code 1", upid=f"UPID:{name}"))
+        FailedGuest(f"VM '{name}'", TaskFailed(answer="exit code 1", upid=f"UPID:{name}"))
         for name in ("a", "b")
     ]
     assert len(by_cause(failures)) == 2

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.variables import (
-    Given,
+    PlayVariables,
     find_unknown,
     find_wrong,
 )
@@ -25,7 +25,7 @@ REPO = Path(__file__).resolve().parents[4]
 
 
 def unknown(family: str, name: str, extra: bool = False, **more: Any) -> list[str]:
-    given = Given([name], [name] if extra else [], **more)
+    given = PlayVariables([name], [name] if extra else [], **more)
     return list(find_unknown([FAMILIES[family]], given))
 
 
