@@ -12,7 +12,7 @@ from multiprocessing import util
 from typing import NamedTuple
 
 from ..module_utils._api.client import Client
-from ..module_utils._api.settings import Connection
+from ..module_utils._api.settings import ConnectionSettings
 from ..module_utils._core.clock import Clock
 
 # Proxmox VE closes a connection that is idle for five seconds. If it closes a connection just as a
@@ -20,7 +20,7 @@ from ..module_utils._core.clock import Clock
 LONGEST_IDLE = 3.0
 MAXIMUM = 8  # clients at once
 
-Key = tuple[Connection, tuple[tuple[str, str], ...]]
+Key = tuple[ConnectionSettings, tuple[tuple[str, str], ...]]
 
 
 class _PooledClient(NamedTuple):
@@ -34,7 +34,7 @@ class Clients:
     """The clients of one process. A process that is forked from it starts without clients."""
 
     def __init__(
-        self, clock: Clock | None = None, create: Callable[[Connection], Client] = Client
+        self, clock: Clock | None = None, create: Callable[[ConnectionSettings], Client] = Client
     ) -> None:
         self._clock = clock or Clock()
         self._create = create
@@ -42,7 +42,9 @@ class Clients:
         self._pool: dict[Key, _PooledClient] = {}
 
     @contextmanager
-    def lend(self, connection: Connection, environment: Mapping[str, str]) -> Iterator[Client]:
+    def lend(
+        self, connection: ConnectionSettings, environment: Mapping[str, str]
+    ) -> Iterator[Client]:
         """Lend a client for this connection. After an error it is closed and not lent again.
 
         `environment` are the variables that the task sets. TLS reads variables too, so a client is

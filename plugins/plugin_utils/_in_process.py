@@ -22,7 +22,7 @@ from ansible.utils.display import Display
 from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
-from ..module_utils._api.settings import Connection
+from ..module_utils._api.settings import ConnectionSettings
 from ..module_utils._entry.module import COUNTING, Entry, Mode
 from . import _arguments, _diffs, _eligibility, _failures, _interrupted, _progress
 from ._clients import CLIENTS
@@ -137,7 +137,7 @@ class InProcess(ActionBase):
         notes = _interrupted.TaskNotes()
 
         @contextmanager
-        def lend(connection: Connection) -> Iterator[Client]:
+        def lend(connection: ConnectionSettings) -> Iterator[Client]:
             with CLIENTS.lend(connection, environment) as client:
                 yield self._watched(client, variables).noted(notes)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from .._api.root import ROOT
-from .._api.settings import Connection
+from .._api.settings import ConnectionSettings
 from .._core import times, validate
 from .._core.errors import ValidationFailed
 from .._resource.table import Call, Field, Key, Members, Secret, Table
@@ -104,7 +104,7 @@ USER = Table(
 )
 
 
-def user_table(connection: Connection) -> Table:
+def user_table(connection: ConnectionSettings) -> Table:
     """Return the table for a caller with this login.
 
     Callers other than root@pam must send their own password to change a password (AccessControl.pm,

@@ -27,7 +27,7 @@ from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
 from .request import Again, Confirm, Request, Upload, UploadProgress, encode
 from .retrying import Retrying
-from .settings import Connection, ReadFile, resolve
+from .settings import ConnectionSettings, ReadFile, resolve
 from .task_poller import TaskPoller
 from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
 from .upid import TaskResult
@@ -53,7 +53,7 @@ class ClientLayers:
     `notes` records tasks and steps. `known` is shared by all clients of one transport.
     """
 
-    connection: Connection
+    connection: ConnectionSettings
     transport: Transport
     clock: Clock
     rng: random.Random
@@ -74,7 +74,7 @@ class Client:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionSettings,
         *,
         clock: Clock | None = None,
         rng: random.Random | None = None,

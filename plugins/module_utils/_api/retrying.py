@@ -21,7 +21,7 @@ from .._core.errors import (
 from .._core.retry import Backoff, NetworkBudget, TimeBudget
 from .protocols import Transport
 from .request import Request
-from .settings import Connection
+from .settings import ConnectionSettings
 
 # Tries if no connection is possible. If the endpoint has never answered, a wrong address is more
 # likely than a busy server; a node that PVE cannot reach is probably down.
@@ -39,7 +39,7 @@ class Retrying:
     """
 
     def __init__(
-        self, below: Transport, connection: Connection, clock: Clock, rng: random.Random
+        self, below: Transport, connection: ConnectionSettings, clock: Clock, rng: random.Random
     ) -> None:
         self._below = below
         self._connection = connection

@@ -88,7 +88,7 @@ ReadFile = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionSettings:
     """The settings of a session. Secrets are not part of its text form.
 
     `token_id` is complete (`user@realm!id`), `ca` is a path or PEM text, times are in seconds,
@@ -148,7 +148,7 @@ class Connection:
 
 def resolve(
     options: Mapping[str, Any], environ: Mapping[str, str], read_file: ReadFile | None = None
-) -> Connection:
+) -> ConnectionSettings:
     """Return the connection from a task's options, a site and the environment.
 
     `read_file` returns the data of a sites file. Raises ConfigurationError for a missing or
@@ -170,7 +170,7 @@ def resolve(
         )
     timeout = _number(layers, "timeout", 0.1, 86400.0)
     node = _text(layers, "node")
-    return Connection(
+    return ConnectionSettings(
         endpoint=endpoint,
         validate_certs=_boolean(layers, "validate_certs"),
         ca=_text(layers, "ca_path"),

@@ -15,7 +15,7 @@ from .state import ClusterState
 
 if TYPE_CHECKING:
     from .._api.client import Client
-    from .._api.settings import Connection
+    from .._api.settings import ConnectionSettings
 
 
 class KnownBridges:
@@ -26,7 +26,7 @@ class KnownBridges:
         self.seen: dict[str, frozenset[str] | None] = {}
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> ConnectionSettings:
         """The connection of the requests for bridges."""
         return self._client.connection
 

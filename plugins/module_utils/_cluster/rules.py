@@ -17,7 +17,7 @@ from .._core.quantities import MIB, parse_size
 from .state import VmRow
 
 if TYPE_CHECKING:
-    from .._api.settings import Connection
+    from .._api.settings import ConnectionSettings
 
 _BY_NAME = "name:"
 # How many times its free bytes a thin storage may allocate to new disks.
@@ -136,7 +136,7 @@ def _ratio_of(given: Mapping[str, Any], key: str) -> float | None:
     return ratio(given.get(key), f"placement.{key}")
 
 
-def with_site(rules: PlacementRules, connection: Connection) -> PlacementRules:
+def with_site(rules: PlacementRules, connection: ConnectionSettings) -> PlacementRules:
     """Return the rules with the nodes of the site, and with its limits if the task has none."""
     if not rules.counts_vms and connection.max_vms_per_node is not None:
         max_vms, max_vms_by_node = read_max_vms(

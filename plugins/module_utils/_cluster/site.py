@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .._api.settings import Connection
+from .._api.settings import ConnectionSettings
 from .._core.errors import ConfigurationError
 
 NOT_OWN = "not the site's own"
 
 
-def require_own_node(connection: Connection, node: str) -> None:
+def require_own_node(connection: ConnectionSettings, node: str) -> None:
     """Raise ConfigurationError for a node that the site does not use."""
     _require("Node", [node], connection.own_nodes, connection.site)
 
 
-def require_own_storages(connection: Connection, storages: Iterable[str]) -> None:
+def require_own_storages(connection: ConnectionSettings, storages: Iterable[str]) -> None:
     """Raise ConfigurationError for a storage that the site does not use."""
     _require("Storage", storages, connection.own_storages, connection.site)
 
 
-def require_own_bridges(connection: Connection, bridges: Iterable[str]) -> None:
+def require_own_bridges(connection: ConnectionSettings, bridges: Iterable[str]) -> None:
     """Raise ConfigurationError for a bridge that the site does not use."""
     _require("Bridge", bridges, connection.own_bridges, connection.site)
 

@@ -19,7 +19,7 @@ from ansible.module_utils.common.validation import check_type_dict
 from .._api.client import Client
 from .._api.endpoint import credentials_in
 from .._api.path_templates import count_requests
-from .._api.settings import Connection, misplaced_secrets, resolve, unchosen_sites
+from .._api.settings import ConnectionSettings, misplaced_secrets, resolve, unchosen_sites
 from .._cluster.tenant import require_named_owners
 from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
@@ -38,7 +38,7 @@ Run = Callable[[dict[str, Any], Client, bool], Result]
 RunAtSites = Callable[[dict[str, Any], Sequence[tuple[Collection[str], Client]], bool], Result]
 """The same for a task about several sites; each group of sites has one client."""
 
-Lend = Callable[[Connection], AbstractContextManager[Client]]
+Lend = Callable[[ConnectionSettings], AbstractContextManager[Client]]
 """Provides a client for one run."""
 
 Secrets = Callable[[Mapping[str, Any]], Iterable[str]]
@@ -230,7 +230,7 @@ class Entry:
 
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]
-    ) -> dict[Connection, list[str]]:
+    ) -> dict[ConnectionSettings, list[str]]:
         """Return the connections of a task, each with its sites."""
         options = {key: arguments.get(key) for key in connection_spec()}
         names: Sequence[str] = [""]
@@ -238,7 +238,7 @@ class Entry:
             names = self.sites.names(params)
             if self.sites.every:
                 names = unchosen_sites(options, environ, read_sites_file) or names
-        found: dict[Connection, list[str]] = {}
+        found: dict[ConnectionSettings, list[str]] = {}
         for name in names:
             own = {**options, "site": name} if name else options
             found.setdefault(resolve(own, environ, read_sites_file), []).append(name)
@@ -310,7 +310,7 @@ class TaskOutcome:
 
 
 @contextmanager
-def own_client(connection: Connection) -> Iterator[Client]:
+def own_client(connection: ConnectionSettings) -> Iterator[Client]:
     """Yield a new client, and close it at the end."""
     client = Client(connection)
     try:

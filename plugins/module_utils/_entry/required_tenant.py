@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._api.settings import Connection
+from .._api.settings import ConnectionSettings
 from .._core.errors import ValidationFailed
 from .generated.administrative import ADMINISTRATIVE
 
@@ -46,7 +46,7 @@ def has_tenant(params: Mapping[str, Any]) -> bool:
     return all(isinstance(item, Mapping) and item.get("tenant") for item in listed)
 
 
-def require_tenant(module: str, params: Mapping[str, Any], connection: Connection) -> None:
+def require_tenant(module: str, params: Mapping[str, Any], connection: ConnectionSettings) -> None:
     """Raise ValidationFailed for a task that needs a tenant and has none."""
     if not connection.require_tenant or is_exempt(module, params) or has_tenant(params):
         return

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request, Upload
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
@@ -158,8 +158,8 @@ def closed(client: Client) -> int:
     return cast(Log, client._layers.transport).closed
 
 
-PVE = Connection(parse_endpoint("https://pve:8006", None), user="root@pam", password="x")
-OTHER = Connection(parse_endpoint("https://pve:8006", None), user="ops@pve", password="x")
+PVE = ConnectionSettings(parse_endpoint("https://pve:8006", None), user="root@pam", password="x")
+OTHER = ConnectionSettings(parse_endpoint("https://pve:8006", None), user="ops@pve", password="x")
 
 
 @pytest.fixture
@@ -169,7 +169,9 @@ def clients() -> _clients.Clients:
     )
 
 
-def lent(clients: _clients.Clients, connection: Connection = PVE, **environment: str) -> Any:
+def lent(
+    clients: _clients.Clients, connection: ConnectionSettings = PVE, **environment: str
+) -> Any:
     with clients.lend(connection, environment) as client:
         return client
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..._api.root import ROOT
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._core.errors import ConfigurationError, Conflict, PermissionDenied
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
@@ -21,7 +21,7 @@ _WITH_PASSWORDS = ("pve", "pam")
 
 
 def precheck_user(
-    connection: Connection, client: Api, desired: DesiredResource, change: ResourceChange
+    connection: ConnectionSettings, client: Api, desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
     """Raise for a change that PVE would refuse, and for a mistake that PVE would accept."""
     name = desired.keys["name"]

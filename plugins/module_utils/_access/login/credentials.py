@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._core import vaulted
 from ..._core.errors import ConfigurationError, Conflict, FleetError, ValidationFailed
 from ..._core.files import (
@@ -77,7 +77,9 @@ class Stored:
     mark: str | None = None
 
 
-def site_of(name: str, connection: Connection, token_id: str, secret: str) -> dict[str, Any]:
+def site_of(
+    name: str, connection: ConnectionSettings, token_id: str, secret: str
+) -> dict[str, Any]:
     """Return a login for the Proxmox VE of the task, in the form of a sites_file."""
     site: dict[str, Any] = {
         "name": name,
@@ -351,7 +353,7 @@ class Keeper:
         self._write(self.place, json.loads(text))
         return Result(True, {"done": [found.summary]})
 
-    def reserve(self, connection: Connection, *, again: bool) -> Result:
+    def reserve(self, connection: ConnectionSettings, *, again: bool) -> Result:
         """Reserve the file, and check that there is room for the login.
 
         `again` makes the reservation of another run void. Raises ConfigurationError and Conflict.
@@ -365,7 +367,7 @@ class Keeper:
             self._write(self.place, content)
         return self.require_room(connection)
 
-    def require_room(self, connection: Connection) -> Result:
+    def require_room(self, connection: ConnectionSettings) -> Result:
         """Raise ConfigurationError if the disk has no room for the login."""
         if self.place is None:
             return Result()

@@ -22,7 +22,7 @@ from ..._core.clock import Clock
 from ..._core.errors import ConfigurationError
 from ..layer import Layer
 from ..request import Request, quoted
-from ..settings import Connection
+from ..settings import ConnectionSettings
 from .session import Answer, Exchange, Session, read_beside, read_data
 from .transport import requests
 
@@ -46,7 +46,7 @@ class ProxmoxerTransport(Layer[Session]):
     The first request opens a connection.
     """
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: ConnectionSettings, clock: Clock) -> None:
         require_libraries()
         super().__init__(Session(connection, clock))
 

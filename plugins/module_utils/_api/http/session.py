@@ -21,7 +21,7 @@ from ..._core.failures.classify import classify
 from ..answers.forms import ObjectForm, Unfit, flag, like
 from ..protocols import Row
 from ..request import Upload
-from ..settings import Connection
+from ..settings import ConnectionSettings
 from . import transport
 from .multipart import MultipartBody
 
@@ -143,7 +143,7 @@ class Exchange:
 class Session:
     """Sends requests for one connection; safe to use from several threads."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: ConnectionSettings, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
         self._lock = threading.RLock()

@@ -25,7 +25,7 @@ except ImportError:  # reported by `require_libraries` of the backend
     HTTPAdapter = object  # type: ignore[assignment,misc]
 
 from ..._core.errors import ConfigurationError, FleetError, NetworkError
-from ..settings import Connection
+from ..settings import ConnectionSettings
 
 POOL_SIZE = 32
 _CA_STEP = "Correct ca_path: a path to a PEM file, or PEM text"
@@ -68,7 +68,7 @@ class _Adapter(HTTPAdapter):
         return "CERT_REQUIRED"
 
 
-def tls_context(connection: Connection) -> ssl.SSLContext:
+def tls_context(connection: ConnectionSettings) -> ssl.SSLContext:
     """Return the TLS context: the named CA, else the system's; verification unless switched off.
 
     Raises ConfigurationError if a file cannot be read.
@@ -94,7 +94,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     return context
 
 
-def _verifying_context(connection: Connection) -> ssl.SSLContext:
+def _verifying_context(connection: ConnectionSettings) -> ssl.SSLContext:
     if not connection.validate_certs:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -137,7 +137,7 @@ def _unreadable(what: str, next_step: str, given: str, error: Exception) -> Conf
     )
 
 
-def new_requests_session(connection: Connection) -> Any:
+def new_requests_session(connection: ConnectionSettings) -> Any:
     """Return a `requests.Session` with our TLS settings, without cookies, proxies, .netrc and
     settings of the environment.
     """
@@ -161,7 +161,7 @@ def new_requests_session(connection: Connection) -> Any:
     return session
 
 
-def transport_error(error: Exception, connection: Connection) -> FleetError:
+def transport_error(error: Exception, connection: ConnectionSettings) -> FleetError:
     """Return the error for a failure below HTTP; it shows whether the request may have reached the
     server.
     """
@@ -198,7 +198,7 @@ def transport_error(error: Exception, connection: Connection) -> FleetError:
     )
 
 
-def _unknown_host(error: Exception, connection: Connection) -> FleetError:
+def _unknown_host(error: Exception, connection: ConnectionSettings) -> FleetError:
     message = str(error)
     is_temporary = "Temporary failure" in message or "try again" in message.lower()
     return _network(
@@ -210,7 +210,7 @@ def _unknown_host(error: Exception, connection: Connection) -> FleetError:
     )
 
 
-def _unreachable(error: Exception, text: str, connection: Connection) -> FleetError:
+def _unreachable(error: Exception, text: str, connection: ConnectionSettings) -> FleetError:
     if "refused" in str(error):
         return _network(
             f"{connection.endpoint} refused the connection",
@@ -296,7 +296,7 @@ _CLIENT_CERTIFICATE = _TlsFailure(
 _WRONG_CA = "ca_path does not hold the CA that signed it: take /etc/pve/pve-root-ca.pem from a node"
 
 
-def _tls_error(text: str, connection: Connection, *, while_connecting: bool) -> FleetError:
+def _tls_error(text: str, connection: ConnectionSettings, *, while_connecting: bool) -> FleetError:
     """Return the error for a failure of TLS, with the option that corrects it.
 
     `while_connecting`: it failed in the handshake, before any request was sent.

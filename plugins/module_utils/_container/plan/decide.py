@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ..._api.root import require_root
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._cluster.placement import (
     NodeChoice,
     PlacementNeeds,
@@ -124,7 +124,7 @@ def _copy(origin: ContainerOrigin, *, vmid: int, node: str, description: str) ->
     return CONTAINER_PLANNER.clone_of(source, vmid=vmid, node=node, data=data)
 
 
-def require_allowed(blueprint: ContainerBlueprint, connection: Connection) -> None:
+def require_allowed(blueprint: ContainerBlueprint, connection: ConnectionSettings) -> None:
     """Raise FleetError for storages and bridges of other sites, and for changes that need root."""
     needs = blueprint.needs({})
     require_own_storages(connection, needs.storages)
@@ -136,7 +136,10 @@ def require_allowed(blueprint: ContainerBlueprint, connection: Connection) -> No
 
 
 def placed(
-    blueprint: ContainerBlueprint, choice: NodeChoice, facts: GuestFacts, connection: Connection
+    blueprint: ContainerBlueprint,
+    choice: NodeChoice,
+    facts: GuestFacts,
+    connection: ConnectionSettings,
 ) -> PlacedBlueprint[ContainerBlueprint]:
     """Return the container on its node. Raises FleetError for each refusal."""
     guest, node, cluster = blueprint.desired.guest, choice.node, facts.cluster
@@ -228,7 +231,7 @@ def intent_of(desired: DesiredContainer, actual: Actual, cluster: ClusterState) 
 
 
 def require_possible(
-    intent: ContainerIntent, cluster: ClusterState, connection: Connection
+    intent: ContainerIntent, cluster: ClusterState, connection: ConnectionSettings
 ) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
     actual, change = intent.actual, intent.change
@@ -244,7 +247,9 @@ def require_possible(
         require_storage(cluster, storage, intent.node, content)
 
 
-def decide(intent: ContainerIntent, facts: GuestFacts, connection: Connection) -> DecidedPlan:
+def decide(
+    intent: ContainerIntent, facts: GuestFacts, connection: ConnectionSettings
+) -> DecidedPlan:
     """Return the plan from the container to the desired one. Raises FleetError for each refusal."""
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
@@ -355,7 +360,7 @@ def _require_rights_of_root(
     change: ConfigChange,
     before: Mapping[str, str],
     after: Mapping[str, str],
-    connection: Connection,
+    connection: ConnectionSettings,
 ) -> None:
     """Raise PermissionDenied for options that only root@pam with a password can change."""
     refused = root_only(change, before, unprivileged=after.get("unprivileged") == "1")

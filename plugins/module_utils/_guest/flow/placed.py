@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._cluster.placement import NodeChoice, PlacementNeeds, require_node, require_room, why_not
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.rules import PlacementRules
@@ -199,7 +199,7 @@ def with_vmid(
 
 
 def fixed_place(
-    blueprint: GuestBlueprint[Any], cluster: ClusterState, connection: Connection
+    blueprint: GuestBlueprint[Any], cluster: ClusterState, connection: ConnectionSettings
 ) -> NodeChoice | None:
     """Return the node that the task or the connection names, None if one must be chosen."""
     if blueprint.desired.guest.node:
@@ -214,7 +214,7 @@ def fixed_place(
     return NodeChoice(default, reasons=("it is the default node of the connection",))
 
 
-def rules_of(blueprint: GuestBlueprint[Any], connection: Connection) -> PlacementRules:
+def rules_of(blueprint: GuestBlueprint[Any], connection: ConnectionSettings) -> PlacementRules:
     """Return the rules for the choice of the node, with the nodes that the connection names."""
     rules: PlacementRules = blueprint.desired.guest.rules
     if rules.nodes:

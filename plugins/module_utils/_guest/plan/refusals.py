@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._cluster.site import require_own_bridges
 from ..._cluster.state import VmRow
 from ..._cluster.tenant import is_of_others, parse_tags, tenants_of
@@ -20,7 +20,10 @@ from ..model import Actual, Guest
 
 
 def require_bridges(
-    bridges: Collection[str], existing: frozenset[str] | None, node: str, connection: Connection
+    bridges: Collection[str],
+    existing: frozenset[str] | None,
+    node: str,
+    connection: ConnectionSettings,
 ) -> None:
     """Raise ConfigurationError for a bridge that the node does not have.
 

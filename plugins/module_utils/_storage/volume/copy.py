@@ -12,7 +12,7 @@ volume_import of the plugins. The method has no permissions, so only root@pam ma
 from __future__ import annotations
 
 from ..._api.root import require_root
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._cluster.state import StorageRow
 from ..._core.errors import NotFound, NotSupported
 from ..._resource.plan import Step
@@ -41,7 +41,9 @@ def copy_step(volume: DesiredVolume) -> Step:
     return Step(COPY, summary, "POST", path, {"target": volume.volid, "target_node": file.node})
 
 
-def require_copy(volume: DesiredVolume, place: StorageRow | None, connection: Connection) -> None:
+def require_copy(
+    volume: DesiredVolume, place: StorageRow | None, connection: ConnectionSettings
+) -> None:
     """Raise PermissionDenied for a caller other than root@pam, and NotSupported for a volume that
     PVE cannot copy unchanged.
     """

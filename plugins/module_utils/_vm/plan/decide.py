@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._api.settings import Connection
+from ..._api.settings import ConnectionSettings
 from ..._cluster.placement import NodeChoice, PlacementNeeds, require_node, require_room
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.site import require_own_bridges, require_own_storages
@@ -158,7 +158,9 @@ def _start_of(origin: VmOrigin) -> Mapping[str, str]:
     return clone_of(template, vmid=template.vmid, node=template.node, data=data).target
 
 
-def require_allowed(blueprint: VmBlueprint, cluster: ClusterState, connection: Connection) -> None:
+def require_allowed(
+    blueprint: VmBlueprint, cluster: ClusterState, connection: ConnectionSettings
+) -> None:
     """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
     require_own_drives(blueprint.desired, blueprint.change.sets, blueprint.origin.config, cluster)
     needs = blueprint.needs({})
@@ -167,7 +169,7 @@ def require_allowed(blueprint: VmBlueprint, cluster: ClusterState, connection: C
 
 
 def require_usable(
-    blueprint: VmBlueprint, node: str, cluster: ClusterState, connection: Connection
+    blueprint: VmBlueprint, node: str, cluster: ClusterState, connection: ConnectionSettings
 ) -> None:
     """Raise FleetError for storages that the node lacks, as far as the listing shows."""
     require_storages(blueprint.change, node, cluster, connection)
@@ -175,7 +177,7 @@ def require_usable(
 
 
 def placed(
-    blueprint: VmBlueprint, choice: NodeChoice, facts: VmFacts, connection: Connection
+    blueprint: VmBlueprint, choice: NodeChoice, facts: VmFacts, connection: ConnectionSettings
 ) -> PlacedBlueprint[VmBlueprint]:
     """Return the VM on its node. Raises FleetError for each refusal."""
     desired, node, cluster = blueprint.desired, choice.node, facts.cluster
@@ -209,7 +211,9 @@ def placed(
     )
 
 
-def require_possible(intent: VmIntent, cluster: ClusterState, connection: Connection) -> None:
+def require_possible(
+    intent: VmIntent, cluster: ClusterState, connection: ConnectionSettings
+) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_own_drives(desired, change.sets, actual.target, cluster, actual.vmid)
@@ -218,7 +222,7 @@ def require_possible(intent: VmIntent, cluster: ClusterState, connection: Connec
     require_snippet_storages(intent.snippets, intent.node, cluster)
 
 
-def decide(intent: VmIntent, facts: VmFacts, connection: Connection) -> DecidedPlan:
+def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> DecidedPlan:
     """Return the plan from the VM to the desired VM. Raises FleetError for each refusal."""
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_version(actual.label, change.sets, facts.release)

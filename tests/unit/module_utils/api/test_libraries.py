@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import Endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._api.http import backend
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ConfigurationError
 
 
@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conf
 )
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, name: str, library: str) -> None:
     monkeypatch.setattr(backend, name, None)
-    connection = Connection(Endpoint("127.0.0.1"), user="root@pam", password="s3cret")
+    connection = ConnectionSettings(Endpoint("127.0.0.1"), user="root@pam", password="s3cret")
     with pytest.raises(ConfigurationError) as caught:
         Client(connection).get("version")
     assert caught.value.reason == f"missing library {library}"

@@ -9,12 +9,12 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import Endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._api.root import require_root
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import PermissionDenied
 
 
 def test_root_with_a_password_passes() -> None:
-    connection = Connection(Endpoint("pve1"), user="root@pam", password="s3cret")
+    connection = ConnectionSettings(Endpoint("pve1"), user="root@pam", password="s3cret")
     require_root(connection.login, "The disk was not wiped")
 
 
@@ -28,7 +28,7 @@ def test_other_logins_are_refused(login: str) -> None:
 
 
 def test_token_goes_before_user() -> None:
-    connection = Connection(Endpoint("pve1"), user="root@pam", token_id="root@pam!fleet")
+    connection = ConnectionSettings(Endpoint("pve1"), user="root@pam", token_id="root@pam!fleet")
     assert connection.login == "root@pam!fleet"
 
 

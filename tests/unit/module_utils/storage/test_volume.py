@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.endpoint import parse_endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
-from ansible_collections.pve.fleet.plugins.module_utils._api.settings import Connection
+from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import StorageRow
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
@@ -33,8 +33,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired 
 from tests.fake_clock import FakeClock
 
 _PVE = parse_endpoint("https://pve:8006", None)
-ROOT = Connection(_PVE, user="root@pam", password="x")
-TOKEN = Connection(_PVE, user="root@pam", token_id="root@pam!a", token_secret="x")
+ROOT = ConnectionSettings(_PVE, user="root@pam", password="x")
+TOKEN = ConnectionSettings(_PVE, user="root@pam", token_id="root@pam!a", token_secret="x")
 FILE = DesiredFile("local", "iso", "a.iso", node="pve1")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ...._api.root import require_root
-from ...._api.settings import Connection
+from ...._api.settings import ConnectionSettings
 from ...._core import validate
 from ...._core.errors import ValidationFailed
 from ...._guest.desired.canonical import refusal_error
@@ -162,7 +162,7 @@ def _correction(name: UnknownName) -> str:
 
 
 def require_rights_of_root(
-    label: str, change: ConfigChange, target: Mapping[str, str], connection: Connection
+    label: str, change: ConfigChange, target: Mapping[str, str], connection: ConnectionSettings
 ) -> None:
     """Raise PermissionDenied for options that only root@pam, without a token, can change."""
     written = {*change.sets, *change.deletes}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ...._api.settings import Connection
+from ...._api.settings import ConnectionSettings
 from ...._cluster.lookup import volume_owner
 from ...._cluster.placement import require_node, require_storage
 from ...._cluster.site import require_own_storages
@@ -22,7 +22,7 @@ from ...config.drives import RAW_ONLY
 
 
 def require_storages(
-    change: ConfigChange, node: str, cluster: ClusterState, connection: Connection
+    change: ConfigChange, node: str, cluster: ClusterState, connection: ConnectionSettings
 ) -> None:
     """Raise ConfigurationError unless the node has the storages that a change needs."""
     require_node(cluster, node)
