@@ -138,11 +138,11 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_spec
 
-ENTRY = Entry(partial(run, ACL), acl_spec(), name="acl")
+ENTRY = ModuleEntry(partial(run, ACL), acl_spec(), name="acl")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -69,11 +69,11 @@ acls:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.acl import ACL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acl import acl_info_spec
 
-ENTRY = Entry(partial(run_info, ACL), acl_info_spec(), name="acl_info")
+ENTRY = ModuleEntry(partial(run_info, ACL), acl_info_spec(), name="acl_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

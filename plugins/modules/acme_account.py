@@ -108,7 +108,7 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_account import (
     ACME_ACCOUNT,
 )
@@ -117,7 +117,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_acc
     acme_account_spec,
 )
 
-ENTRY = Entry(partial(run, ACME_ACCOUNT), acme_account_spec(), name="acme_account")
+ENTRY = ModuleEntry(partial(run, ACME_ACCOUNT), acme_account_spec(), name="acme_account")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ acme_accounts:
       sample: 'https://acme-v02.api.letsencrypt.org/acme/acct/1'}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_account import (
     run_accounts_info,
 )
@@ -59,7 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_acc
     acme_account_info_spec,
 )
 
-ENTRY = Entry(run_accounts_info, acme_account_info_spec(), name="acme_account_info")
+ENTRY = ModuleEntry(run_accounts_info, acme_account_info_spec(), name="acme_account_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_certificate import (
     run_certificate,
 )
@@ -106,7 +106,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_cer
     acme_certificate_spec,
 )
 
-ENTRY = Entry(run_certificate, acme_certificate_spec(), name="acme_certificate")
+ENTRY = ModuleEntry(run_certificate, acme_certificate_spec(), name="acme_certificate")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_plugin import (
     ACME_PLUGIN,
 )
@@ -122,7 +122,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plu
     acme_plugin_spec,
 )
 
-ENTRY = Entry(partial(run, ACME_PLUGIN), acme_plugin_spec(), name="acme_plugin")
+ENTRY = ModuleEntry(partial(run, ACME_PLUGIN), acme_plugin_spec(), name="acme_plugin")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ acme_plugins:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.acme_plugin import (
     ACME_PLUGIN,
 )
@@ -60,7 +60,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plu
     acme_plugin_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, ACME_PLUGIN), acme_plugin_info_spec(), name="acme_plugin_info")
+ENTRY = ModuleEntry(
+    partial(run_info, ACME_PLUGIN), acme_plugin_info_spec(), name="acme_plugin_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

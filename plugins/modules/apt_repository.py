@@ -73,13 +73,13 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.apt.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repository import (
     apt_repository_spec,
 )
 
-ENTRY = Entry(run, apt_repository_spec(), name="apt_repository")
+ENTRY = ModuleEntry(run, apt_repository_spec(), name="apt_repository")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -48,13 +48,13 @@ repositories:
   sample: [{handle: enterprise, name: Enterprise, state: enabled}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.apt.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.apt_repository import (
     apt_repository_info_spec,
 )
 
-ENTRY = Entry(run_info, apt_repository_info_spec(), name="apt_repository_info")
+ENTRY = ModuleEntry(run_info, apt_repository_info_spec(), name="apt_repository_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

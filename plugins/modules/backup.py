@@ -217,10 +217,10 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.create.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     backup_spec(),
     {

@@ -153,10 +153,10 @@ checked:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.backup import backup_info_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     backup_info_spec(),
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},

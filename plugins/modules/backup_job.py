@@ -249,13 +249,13 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.job.table import BACKUP_JOB
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_job import (
     backup_job_spec,
 )
 
-ENTRY = Entry(partial(run, BACKUP_JOB), backup_job_spec(), name="backup_job")
+ENTRY = ModuleEntry(partial(run, BACKUP_JOB), backup_job_spec(), name="backup_job")
 main = ENTRY.main
 
 if __name__ == "__main__":

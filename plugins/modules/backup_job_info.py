@@ -110,12 +110,12 @@ uncovered:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._backup.job.run_info import run_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_job import (
     backup_job_info_spec,
 )
 
-ENTRY = Entry(run_info, backup_job_info_spec(), name="backup_job_info")
+ENTRY = ModuleEntry(run_info, backup_job_info_spec(), name="backup_job_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

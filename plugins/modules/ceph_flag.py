@@ -100,13 +100,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_flag import (
     ceph_flag_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.flags import run_flag
 
-ENTRY = Entry(run_flag, ceph_flag_spec(), name="ceph_flag")
+ENTRY = ModuleEntry(run_flag, ceph_flag_spec(), name="ceph_flag")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -78,12 +78,12 @@ missing:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.ceph_info import run_ceph_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_info import (
     ceph_info_spec,
 )
 
-ENTRY = Entry(run_ceph_info, ceph_info_spec(), name="ceph_info")
+ENTRY = ModuleEntry(run_ceph_info, ceph_info_spec(), name="ceph_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -94,13 +94,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_daemon import (
     ceph_mon_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.daemons import run_mon
 
-ENTRY = Entry(run_mon, ceph_mon_spec(), name="ceph_mon")
+ENTRY = ModuleEntry(run_mon, ceph_mon_spec(), name="ceph_mon")
 main = ENTRY.main
 
 if __name__ == "__main__":

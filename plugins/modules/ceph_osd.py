@@ -165,12 +165,12 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_osd import run_osd
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_osd import (
     ceph_osd_spec,
 )
 
-ENTRY = Entry(run_osd, ceph_osd_spec(), name="ceph_osd")
+ENTRY = ModuleEntry(run_osd, ceph_osd_spec(), name="ceph_osd")
 main = ENTRY.main
 
 if __name__ == "__main__":

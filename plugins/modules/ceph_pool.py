@@ -157,13 +157,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ceph_pool import (
     ceph_pool_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.ceph.run import run_pool
 
-ENTRY = Entry(run_pool, ceph_pool_spec(), name="ceph_pool")
+ENTRY = ModuleEntry(run_pool, ceph_pool_spec(), name="ceph_pool")
 main = ENTRY.main
 
 if __name__ == "__main__":

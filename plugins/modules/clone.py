@@ -232,12 +232,12 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._clone.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.clone import clone_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     clone_spec(),
     {"required_one_of": [("name", "vmid")]},

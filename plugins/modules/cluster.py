@@ -305,10 +305,10 @@ error:
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.desired import secrets_in
 from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import cluster_spec
 
-ENTRY = Entry(run, cluster_spec(), secrets=secrets_in, name="cluster")
+ENTRY = ModuleEntry(run, cluster_spec(), secrets=secrets_in, name="cluster")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -109,12 +109,12 @@ secrets:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster_file.run_export import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster import (
     cluster_export_info_spec,
 )
 
-ENTRY = Entry(run, cluster_export_info_spec(), name="cluster_export_info")
+ENTRY = ModuleEntry(run, cluster_export_info_spec(), name="cluster_export_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -143,13 +143,13 @@ cluster:
       sample: '2026-11-20T20:15:33Z'}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.cluster_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_info import (
     cluster_info_spec,
 )
 
-ENTRY = Entry(run, cluster_info_spec(), name="cluster_info")
+ENTRY = ModuleEntry(run, cluster_info_spec(), name="cluster_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -50,13 +50,13 @@ cluster_join:
       address: 10.99.0.11, fingerprint: 'AB:CD', links: {'0': 10.99.0.11}}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.join_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_join_info import (
     cluster_join_info_spec,
 )
 
-ENTRY = Entry(run, cluster_join_info_spec(), name="cluster_join_info")
+ENTRY = ModuleEntry(run, cluster_join_info_spec(), name="cluster_join_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -390,13 +390,13 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_options import (
     cluster_options_spec,
 )
 
-ENTRY = Entry(partial(run, CLUSTER_OPTIONS), cluster_options_spec(), name="cluster_options")
+ENTRY = ModuleEntry(partial(run, CLUSTER_OPTIONS), cluster_options_spec(), name="cluster_options")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -77,10 +77,10 @@ cluster_options:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.table import CLUSTER_OPTIONS
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 
-ENTRY = Entry(partial(run_info, CLUSTER_OPTIONS), {}, name="cluster_options_info")
+ENTRY = ModuleEntry(partial(run_info, CLUSTER_OPTIONS), {}, name="cluster_options_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

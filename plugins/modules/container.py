@@ -787,11 +787,11 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     container_spec(),
     {"required_one_of": [("name", "vmid")]},

@@ -124,12 +124,12 @@ plan:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.replace.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.container_image import (
     container_image_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run, container_image_spec(), {"required_one_of": [("name", "vmid")]}, name="container_image"
 )
 main = ENTRY.main

@@ -136,10 +136,10 @@ containers:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._container.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_info_spec
 
-ENTRY = Entry(run, container_info_spec(), name="container_info")
+ENTRY = ModuleEntry(run, container_info_spec(), name="container_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -105,13 +105,13 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.cpu_model import CPU_MODEL
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cpu_model import (
     cpu_model_spec,
 )
 
-ENTRY = Entry(partial(run, CPU_MODEL), cpu_model_spec(), name="cpu_model")
+ENTRY = ModuleEntry(partial(run, CPU_MODEL), cpu_model_spec(), name="cpu_model")
 main = ENTRY.main
 
 if __name__ == "__main__":

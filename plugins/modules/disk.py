@@ -92,10 +92,10 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_disk import run_disk
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk import disk_spec
 
-ENTRY = Entry(run_disk, disk_spec(), name="disk")
+ENTRY = ModuleEntry(run_disk, disk_spec(), name="disk")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -81,10 +81,10 @@ missing:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_disk import run_disk_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk import disk_info_spec
 
-ENTRY = Entry(run_disk_info, disk_info_spec(), name="disk_info")
+ENTRY = ModuleEntry(run_disk_info, disk_info_spec(), name="disk_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

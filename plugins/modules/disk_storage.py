@@ -160,12 +160,12 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_storage import run_disk_storage
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk_storage import (
     disk_storage_spec,
 )
 
-ENTRY = Entry(run_disk_storage, disk_storage_spec(), name="disk_storage")
+ENTRY = ModuleEntry(run_disk_storage, disk_storage_spec(), name="disk_storage")
 main = ENTRY.main
 
 if __name__ == "__main__":

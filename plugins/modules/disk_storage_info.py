@@ -66,12 +66,12 @@ missing:
 from ansible_collections.pve.fleet.plugins.module_utils._disk.run_storage import (
     run_disk_storage_info,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.disk_storage import (
     disk_storage_info_spec,
 )
 
-ENTRY = Entry(run_disk_storage_info, disk_storage_info_spec(), name="disk_storage_info")
+ENTRY = ModuleEntry(run_disk_storage_info, disk_storage_info_spec(), name="disk_storage_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

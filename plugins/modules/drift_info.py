@@ -247,13 +247,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import (
     run_at_sites,
     secrets_in,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_info import (
     drift_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     drift_info_spec(),
     {"required_one_of": [("vms", "containers", "cluster")]},

@@ -160,10 +160,10 @@ error:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._drill.run import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_spec
 
-ENTRY = Entry(run, drill_spec(), name="drill")
+ENTRY = ModuleEntry(run, drill_spec(), name="drill")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -113,10 +113,10 @@ report:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._drill.run_info import run
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_info_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     drill_info_spec(),
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},

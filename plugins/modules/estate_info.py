@@ -190,13 +190,13 @@ report:
   sample: [exported 6 VMs, 'acme/web1 (15046): cloud_init.password is left out, it is a secret']
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._estate.run_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.estate_info import (
     estate_info_spec,
 )
 
-ENTRY = Entry(run, estate_info_spec(), name="estate_info")
+ENTRY = ModuleEntry(run, estate_info_spec(), name="estate_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -212,13 +212,13 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuation import (
     evacuation_spec,
 )
 
-ENTRY = Entry(run, evacuation_spec(), name="evacuation")
+ENTRY = ModuleEntry(run, evacuation_spec(), name="evacuation")
 main = ENTRY.main
 
 if __name__ == "__main__":

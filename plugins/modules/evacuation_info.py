@@ -53,13 +53,13 @@ offline:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuation import (
     evacuation_info_spec,
 )
 
-ENTRY = Entry(run_info, evacuation_info_spec(), name="evacuation_info")
+ENTRY = ModuleEntry(run_info, evacuation_info_spec(), name="evacuation_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -348,7 +348,7 @@ error:
       - 'VM ''web1'' (15046): bridge or VNet vmbr7 is not here (networks)'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._failover.run import (
     run,
     run_at_sites,
@@ -358,7 +358,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover
     failover_spec,
 )
 
-ENTRY = Entry(run, failover_spec(), sites=Sites(names=sites_of, run=run_at_sites), name="failover")
+ENTRY = ModuleEntry(
+    run, failover_spec(), sites=Sites(names=sites_of, run=run_at_sites), name="failover"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -345,11 +345,11 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.firewall import firewall_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     firewall_spec(),
     {

@@ -161,13 +161,13 @@ packet:
   sample: {source: 10.0.0.5, dest: 10.0.0.6, proto: tcp, dport: 443, sport: 50000}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.reach.run_check import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.firewall import (
     firewall_check_spec,
 )
 
-ENTRY = Entry(run, firewall_check_spec(), name="firewall_check")
+ENTRY = ModuleEntry(run, firewall_check_spec(), name="firewall_check")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -80,11 +80,11 @@ groups:
   sample: [{name: web, comment: Web servers}]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.run_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.firewall import firewall_info_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     firewall_info_spec(),
     {

@@ -91,11 +91,11 @@ error:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_spec
 
-ENTRY = Entry(partial(run, GROUP), group_spec(), name="group")
+ENTRY = ModuleEntry(partial(run, GROUP), group_spec(), name="group")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ groups:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.group import GROUP
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.group import group_info_spec
 
-ENTRY = Entry(partial(run_info, GROUP), group_info_spec(), name="group_info")
+ENTRY = ModuleEntry(partial(run_info, GROUP), group_info_spec(), name="group_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

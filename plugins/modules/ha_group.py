@@ -96,14 +96,14 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.group import HA_GROUP
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_group import (
     ha_group_spec,
 )
 
-ENTRY = Entry(partial(run, HA_GROUP), ha_group_spec(), name="ha_group")
+ENTRY = ModuleEntry(partial(run, HA_GROUP), ha_group_spec(), name="ha_group")
 main = ENTRY.main
 
 if __name__ == "__main__":

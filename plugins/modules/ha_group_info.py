@@ -51,14 +51,14 @@ ha_groups:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.group import HA_GROUP
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_group import (
     ha_group_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, HA_GROUP), ha_group_info_spec(), name="ha_group_info")
+ENTRY = ModuleEntry(partial(run_info, HA_GROUP), ha_group_info_spec(), name="ha_group_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

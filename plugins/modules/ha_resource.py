@@ -114,13 +114,13 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_resource
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resource import (
     ha_resource_spec,
 )
 
-ENTRY = Entry(run_resource, ha_resource_spec(), name="ha_resource")
+ENTRY = ModuleEntry(run_resource, ha_resource_spec(), name="ha_resource")
 main = ENTRY.main
 
 if __name__ == "__main__":

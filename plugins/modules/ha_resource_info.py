@@ -52,14 +52,16 @@ ha_resources:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.resource import HA_RESOURCE
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_resource import (
     ha_resource_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, HA_RESOURCE), ha_resource_info_spec(), name="ha_resource_info")
+ENTRY = ModuleEntry(
+    partial(run_info, HA_RESOURCE), ha_resource_info_spec(), name="ha_resource_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -139,11 +139,11 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.run import run_rule
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import ha_rule_spec
 
-ENTRY = Entry(run_rule, ha_rule_spec(), name="ha_rule")
+ENTRY = ModuleEntry(run_rule, ha_rule_spec(), name="ha_rule")
 main = ENTRY.main
 
 if __name__ == "__main__":

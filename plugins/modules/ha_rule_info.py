@@ -55,14 +55,14 @@ ha_rules:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import HA_RULE
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_rule import (
     ha_rule_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, HA_RULE), ha_rule_info_spec(), name="ha_rule_info")
+ENTRY = ModuleEntry(partial(run_info, HA_RULE), ha_rule_info_spec(), name="ha_rule_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

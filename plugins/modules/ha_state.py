@@ -88,13 +88,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._ha.arming import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.ha_state import (
     ha_state_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     ha_state_spec(),
     {"required_if": [("armed_state", "disarmed", ["resource_mode"])]},

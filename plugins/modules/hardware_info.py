@@ -91,13 +91,13 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.hardware_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.hardware_info import (
     hardware_info_spec,
 )
 
-ENTRY = Entry(run, hardware_info_spec(), name="hardware_info")
+ENTRY = ModuleEntry(run, hardware_info_spec(), name="hardware_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -157,11 +157,11 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import MAPPING
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import mapping_spec
 
-ENTRY = Entry(partial(run, MAPPING), mapping_spec(), name="mapping")
+ENTRY = ModuleEntry(partial(run, MAPPING), mapping_spec(), name="mapping")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -70,12 +70,12 @@ mappings:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.mapping import run_mapping_info
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.mapping import (
     mapping_info_spec,
 )
 
-ENTRY = Entry(run_mapping_info, mapping_info_spec(), name="mapping_info")
+ENTRY = ModuleEntry(run_mapping_info, mapping_info_spec(), name="mapping_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -194,13 +194,13 @@ from functools import partial
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.metric_server import (
     METRIC_SERVER,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_server import (
     metric_server_spec,
 )
 
-ENTRY = Entry(partial(run, METRIC_SERVER), metric_server_spec(), name="metric_server")
+ENTRY = ModuleEntry(partial(run, METRIC_SERVER), metric_server_spec(), name="metric_server")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -75,13 +75,13 @@ from functools import partial
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.metric_server import (
     METRIC_SERVER,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metric_server import (
     metric_server_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     partial(run_info, METRIC_SERVER), metric_server_info_spec(), name="metric_server_info"
 )
 main = ENTRY.main

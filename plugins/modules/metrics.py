@@ -110,12 +110,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import run, run_at_sites
 from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import metrics_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     metrics_spec(),
     sites=Sites(run=run_at_sites, every=True),

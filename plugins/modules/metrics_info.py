@@ -79,7 +79,7 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import (
     run_info,
@@ -87,7 +87,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metrics import metrics_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run_info,
     metrics_spec(),
     sites=Sites(run=run_info_at_sites, every=True),

@@ -203,11 +203,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import node_spec
 
-ENTRY = Entry(run, node_spec(), name="node")
+ENTRY = ModuleEntry(run, node_spec(), name="node")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.certificate import (
     run_certificate,
     secrets_in,
@@ -105,7 +105,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_cer
     node_certificate_spec,
 )
 
-ENTRY = Entry(run_certificate, node_certificate_spec(), secrets=secrets_in, name="node_certificate")
+ENTRY = ModuleEntry(
+    run_certificate, node_certificate_spec(), secrets=secrets_in, name="node_certificate"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

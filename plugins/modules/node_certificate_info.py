@@ -57,7 +57,7 @@ certificates:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.certificate import (
     NODE_CERTIFICATE,
 )
@@ -66,7 +66,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_cer
     node_certificate_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     partial(run_info, NODE_CERTIFICATE), node_certificate_info_spec(), name="node_certificate_info"
 )
 main = ENTRY.main

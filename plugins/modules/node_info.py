@@ -157,13 +157,13 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.node_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_info import (
     node_info_spec,
 )
 
-ENTRY = Entry(run, node_info_spec(), name="node_info")
+ENTRY = ModuleEntry(run, node_info_spec(), name="node_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

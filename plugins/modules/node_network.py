@@ -257,13 +257,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_network import (
     node_network_spec,
 )
 
-ENTRY = Entry(run, node_network_spec(), name="node_network")
+ENTRY = ModuleEntry(run, node_network_spec(), name="node_network")
 main = ENTRY.main
 
 if __name__ == "__main__":

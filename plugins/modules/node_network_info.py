@@ -68,13 +68,13 @@ pending:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.network.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_network import (
     node_network_info_spec,
 )
 
-ENTRY = Entry(run_info, node_network_info_spec(), name="node_network_info")
+ENTRY = ModuleEntry(run_info, node_network_info_spec(), name="node_network_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

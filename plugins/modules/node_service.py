@@ -84,13 +84,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.service import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_service import (
     node_service_spec,
 )
 
-ENTRY = Entry(run, node_service_spec(), name="node_service")
+ENTRY = ModuleEntry(run, node_service_spec(), name="node_service")
 main = ENTRY.main
 
 if __name__ == "__main__":

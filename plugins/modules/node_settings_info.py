@@ -55,13 +55,13 @@ settings:
   sample: {description: Rack 4, startall_onboot_delay: 0, timezone: UTC}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.settings.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node import (
     node_settings_info_spec,
 )
 
-ENTRY = Entry(run_info, node_settings_info_spec(), name="node_settings_info")
+ENTRY = ModuleEntry(run_info, node_settings_info_spec(), name="node_settings_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -77,13 +77,13 @@ missing:
   sample: []
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.update_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_update_info import (
     node_update_info_spec,
 )
 
-ENTRY = Entry(run, node_update_info_spec(), name="node_update_info")
+ENTRY = ModuleEntry(run, node_update_info_spec(), name="node_update_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -167,13 +167,13 @@ done:
   elements: str
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._notification.endpoint import run_endpoint
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_endpoint import (
     notification_endpoint_spec,
 )
 
-ENTRY = Entry(run_endpoint, notification_endpoint_spec(), name="notification_endpoint")
+ENTRY = ModuleEntry(run_endpoint, notification_endpoint_spec(), name="notification_endpoint")
 main = ENTRY.main
 
 if __name__ == "__main__":

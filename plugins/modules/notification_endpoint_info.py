@@ -51,7 +51,7 @@ notification_endpoints:
     webhook_url: {description: Its URL., type: str, returned: of type webhook}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._notification.endpoint import (
     run_endpoint_info,
 )
@@ -59,7 +59,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_e
     notification_endpoint_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run_endpoint_info, notification_endpoint_info_spec(), name="notification_endpoint_info"
 )
 main = ENTRY.main

@@ -113,14 +113,14 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._notification.matcher import MATCHER
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_matcher import (
     notification_matcher_spec,
 )
 
-ENTRY = Entry(partial(run, MATCHER), notification_matcher_spec(), name="notification_matcher")
+ENTRY = ModuleEntry(partial(run, MATCHER), notification_matcher_spec(), name="notification_matcher")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -48,14 +48,14 @@ notification_matchers:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._notification.matcher import MATCHER
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.notify_matcher import (
     notification_matcher_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     partial(run_info, MATCHER), notification_matcher_info_spec(), name="notification_matcher_info"
 )
 main = ENTRY.main

@@ -144,12 +144,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_spec
 
-ENTRY = Entry(partial(run, POOL), pool_spec(), name="pool")
+ENTRY = ModuleEntry(partial(run, POOL), pool_spec(), name="pool")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -57,12 +57,12 @@ pools:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._pool.table import POOL
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.pool import pool_info_spec
 
-ENTRY = Entry(partial(run_info, POOL), pool_info_spec(), name="pool_info")
+ENTRY = ModuleEntry(partial(run_info, POOL), pool_info_spec(), name="pool_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

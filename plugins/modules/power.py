@@ -171,11 +171,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
 
-ENTRY = Entry(run, power_spec(), name="power")
+ENTRY = ModuleEntry(run, power_spec(), name="power")
 main = ENTRY.main
 
 if __name__ == "__main__":

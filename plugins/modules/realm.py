@@ -274,14 +274,14 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._realm.table import REALM_CONFIG
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm_config import (
     realm_spec,
 )
 
-ENTRY = Entry(partial(run, REALM_CONFIG), realm_spec(), name="realm")
+ENTRY = ModuleEntry(partial(run, REALM_CONFIG), realm_spec(), name="realm")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -52,11 +52,11 @@ realms:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.realm import REALM
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_info_spec
 
-ENTRY = Entry(partial(run_info, REALM), realm_info_spec(), name="realm_info")
+ENTRY = ModuleEntry(partial(run_info, REALM), realm_info_spec(), name="realm_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -123,10 +123,10 @@ done:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import run_realm_sync
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.realm import realm_sync_spec
 
-ENTRY = Entry(run_realm_sync, realm_sync_spec(), name="realm_sync")
+ENTRY = ModuleEntry(run_realm_sync, realm_sync_spec(), name="realm_sync")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -175,13 +175,13 @@ error:
     upid: null, retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._rebalance.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.rebalance import (
     rebalance_spec,
 )
 
-ENTRY = Entry(run, rebalance_spec(), name="rebalance")
+ENTRY = ModuleEntry(run, rebalance_spec(), name="rebalance")
 main = ENTRY.main
 
 if __name__ == "__main__":

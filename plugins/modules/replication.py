@@ -93,12 +93,12 @@ done:
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import (
     run_replication,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replication import (
     replication_spec,
 )
 
-ENTRY = Entry(run_replication, replication_spec(), name="replication")
+ENTRY = ModuleEntry(run_replication, replication_spec(), name="replication")
 main = ENTRY.main
 
 if __name__ == "__main__":

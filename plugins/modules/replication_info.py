@@ -52,13 +52,15 @@ replications:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._datacenter.replication import REPLICATION
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.replication import (
     replication_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, REPLICATION), replication_info_spec(), name="replication_info")
+ENTRY = ModuleEntry(
+    partial(run_info, REPLICATION), replication_info_spec(), name="replication_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

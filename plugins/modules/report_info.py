@@ -272,7 +272,7 @@ costs_csv:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._report.run_info import (
     estate_secrets,
     run,
@@ -283,7 +283,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.report_i
     report_info_spec,
 )
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     report_info_spec(),
     secrets=estate_secrets,

@@ -239,12 +239,12 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._restore.guest import restore_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._restore.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.restore import restore_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     restore_spec(),
     {

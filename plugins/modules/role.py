@@ -111,11 +111,11 @@ done:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_spec
 
-ENTRY = Entry(partial(run, ROLE), role_spec(), name="role")
+ENTRY = ModuleEntry(partial(run, ROLE), role_spec(), name="role")
 main = ENTRY.main
 
 if __name__ == "__main__":

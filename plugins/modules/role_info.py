@@ -54,11 +54,11 @@ roles:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.role import ROLE
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.role import role_info_spec
 
-ENTRY = Entry(partial(run_info, ROLE), role_info_spec(), name="role_info")
+ENTRY = ModuleEntry(partial(run_info, ROLE), role_info_spec(), name="role_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

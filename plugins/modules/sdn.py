@@ -526,11 +526,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.sdn import sdn_spec
 
-ENTRY = Entry(run, sdn_spec(), name="sdn")
+ENTRY = ModuleEntry(run, sdn_spec(), name="sdn")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -62,10 +62,10 @@ nodes:
   sample: {pve1: {teams: available}}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._sdn.run_info import no_options, run
 
-ENTRY = Entry(run, no_options(), name="sdn_info")
+ENTRY = ModuleEntry(run, no_options(), name="sdn_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

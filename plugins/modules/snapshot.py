@@ -206,11 +206,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     snapshot_spec(),
     {

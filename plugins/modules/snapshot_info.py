@@ -100,11 +100,11 @@ vms:
           returned: O(details=true), type: int, sample: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.run_info import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.snapshot import snapshot_info_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     snapshot_info_spec(),
     {

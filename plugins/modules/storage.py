@@ -441,12 +441,12 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage import storage_spec
 from ansible_collections.pve.fleet.plugins.module_utils._storage.table import STORAGE
 
-ENTRY = Entry(partial(run, STORAGE), storage_spec(), name="storage")
+ENTRY = ModuleEntry(partial(run, STORAGE), storage_spec(), name="storage")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -156,13 +156,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_download import (
     storage_download_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.download import run
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     storage_download_spec(),
     {

@@ -75,13 +75,13 @@ storages:
           sample: 106300440576}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage import (
     storage_info_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.info import run_storage_info
 
-ENTRY = Entry(run_storage_info, storage_info_spec(), name="storage_info")
+ENTRY = ModuleEntry(run_storage_info, storage_info_spec(), name="storage_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

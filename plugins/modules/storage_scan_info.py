@@ -119,13 +119,13 @@ found:
       type: int}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.storage_scan_info import (
     storage_scan_info_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.scan import run
 
-ENTRY = Entry(run, storage_scan_info_spec(), name="storage_scan_info")
+ENTRY = ModuleEntry(run, storage_scan_info_spec(), name="storage_scan_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

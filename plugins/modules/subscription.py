@@ -85,7 +85,7 @@ done:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.subscription import (
     SUBSCRIPTION,
 )
@@ -94,7 +94,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscrip
     subscription_spec,
 )
 
-ENTRY = Entry(partial(run, SUBSCRIPTION), subscription_spec(), name="subscription")
+ENTRY = ModuleEntry(partial(run, SUBSCRIPTION), subscription_spec(), name="subscription")
 main = ENTRY.main
 
 if __name__ == "__main__":

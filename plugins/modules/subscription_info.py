@@ -55,7 +55,7 @@ subscriptions:
 
 from functools import partial
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._node.identity.subscription import (
     SUBSCRIPTION,
 )
@@ -64,7 +64,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.subscrip
     subscription_info_spec,
 )
 
-ENTRY = Entry(partial(run_info, SUBSCRIPTION), subscription_info_spec(), name="subscription_info")
+ENTRY = ModuleEntry(
+    partial(run_info, SUBSCRIPTION), subscription_info_spec(), name="subscription_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -88,11 +88,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.task_info import task_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.run import run
 
-ENTRY = Entry(run, task_spec(), name="task")
+ENTRY = ModuleEntry(run, task_spec(), name="task")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -153,13 +153,13 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.task_info import (
     task_info_spec,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.run_info import run
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     task_info_spec(),
     {

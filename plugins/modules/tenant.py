@@ -390,11 +390,11 @@ error:
     retryable: false, tries: null, done: []}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tenant.run import run
 
-ENTRY = Entry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
+ENTRY = ModuleEntry(run, tenant_spec(), returned_secrets=("credentials",), name="tenant")
 main = ENTRY.main
 
 if __name__ == "__main__":

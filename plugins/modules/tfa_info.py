@@ -65,13 +65,13 @@ without_factor:
   sample: [ops@pve]
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._facts.second_factors import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tfa_info import (
     tfa_info_spec,
 )
 
-ENTRY = Entry(run, tfa_info_spec(), name="tfa_info")
+ENTRY = ModuleEntry(run, tfa_info_spec(), name="tfa_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

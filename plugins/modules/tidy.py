@@ -102,11 +102,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tidy import tidy_spec
 from ansible_collections.pve.fleet.plugins.module_utils._tidy.run import run
 
-ENTRY = Entry(run, tidy_spec(), name="tidy")
+ENTRY = ModuleEntry(run, tidy_spec(), name="tidy")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -166,10 +166,10 @@ done:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.login.token import run_login
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_spec
 
-ENTRY = Entry(run_login, token_spec(), returned_secrets=("secret",), name="token")
+ENTRY = ModuleEntry(run_login, token_spec(), returned_secrets=("secret",), name="token")
 main = ENTRY.main
 
 if __name__ == "__main__":

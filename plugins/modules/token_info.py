@@ -60,11 +60,11 @@ tokens:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.token import TOKEN
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.token import token_info_spec
 
-ENTRY = Entry(partial(run_info, TOKEN), token_info_spec(), name="token_info")
+ENTRY = ModuleEntry(partial(run_info, TOKEN), token_info_spec(), name="token_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

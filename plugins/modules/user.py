@@ -145,10 +145,10 @@ done:
 """
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_user import run_user
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_spec
 
-ENTRY = Entry(run_user, user_spec(), name="user")
+ENTRY = ModuleEntry(run_user, user_spec(), name="user")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ users:
 from functools import partial
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.user import USER
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._resource.run import run_info
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.user import user_info_spec
 
-ENTRY = Entry(partial(run_info, USER), user_info_spec(), name="user_info")
+ENTRY = ModuleEntry(partial(run_info, USER), user_info_spec(), name="user_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

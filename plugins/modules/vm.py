@@ -202,13 +202,13 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._guest.describe import conditions_of_failure
 from ansible_collections.pve.fleet.plugins.module_utils._guest.desired.classes import class_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     vm_spec(),
     {"required_one_of": [("name", "vmid")]},

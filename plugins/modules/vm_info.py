@@ -124,11 +124,11 @@ vms:
       type: list, elements: dict, sample: [{type: Ready, status: true, reason: Running}]}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
 
-ENTRY = Entry(run, vm_info_spec(), name="vm_info")
+ENTRY = ModuleEntry(run, vm_info_spec(), name="vm_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -399,7 +399,7 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
     run,
@@ -409,7 +409,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.secrets import fleet_secrets
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import fleet_spec
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run,
     fleet_spec(),
     {"required_one_of": [("vms", "containers")]},

@@ -270,11 +270,11 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.volume import volume_spec
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
 
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     run_volume,
     volume_spec(),
     {

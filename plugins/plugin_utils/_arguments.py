@@ -15,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 
 from ..module_utils._core.arguments.options import every_refusal
-from ..module_utils._entry.module import Entry
+from ..module_utils._entry.module import ModuleEntry
 
 # Moves the error in the result of a failed module to the place where failed_when finds it.
 try:
@@ -65,7 +65,9 @@ def _passed_on(data: Mapping[str, Any], direction: str, **before_219: Any) -> di
     return plain
 
 
-def check(entry: Entry, name: str, arguments: Mapping[str, Any], repeated: bool = True) -> Checked:
+def check(
+    entry: ModuleEntry, name: str, arguments: Mapping[str, Any], repeated: bool = True
+) -> Checked:
     """Return the arguments, checked with the module's own specification.
 
     `name` is the name of the module in messages.

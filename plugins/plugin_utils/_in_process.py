@@ -23,7 +23,7 @@ from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import ConnectionSettings
-from ..module_utils._entry.module import COUNTING, Entry, Mode
+from ..module_utils._entry.module import COUNTING, Mode, ModuleEntry
 from . import _arguments, _diffs, _eligibility, _failures, _interrupted, _progress
 from ._clients import CLIENTS
 
@@ -49,7 +49,7 @@ _PLAYBOOK_PYTHON = "{{ ansible_playbook_python }}"
 class InProcess(ActionBase):
     """Runs one module; a subclass names it."""
 
-    ENTRY: ClassVar[Entry]
+    ENTRY: ClassVar[ModuleEntry]
 
     _supports_check_mode = True
     _supports_async = True

@@ -14,7 +14,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import FRESH
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Mode
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mode, ModuleEntry
 from ansible_collections.pve.fleet.plugins.plugin_utils._clients import Clients
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
@@ -36,7 +36,7 @@ class Loop:
 
     def __init__(self, lab: Lab, module: str) -> None:
         name = f"ansible_collections.pve.fleet.plugins.modules.{module}"
-        self._entry: Entry = importlib.import_module(name).ENTRY
+        self._entry: ModuleEntry = importlib.import_module(name).ENTRY
         self._lab = lab
         self.clock = LaterClock()
         self._clients = Clients(create=lambda connection: Client(connection, clock=self.clock))

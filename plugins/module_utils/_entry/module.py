@@ -84,7 +84,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ModuleEntry:
     """A module: its work, its options without the connection, and AnsibleModule's checks of them.
 
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...). `secrets`
@@ -270,7 +270,7 @@ def _values_in(text: Any) -> set[str]:
     return {str(value) for value in values.values()}
 
 
-def _module_class(entry: Entry) -> Any:
+def _module_class(entry: ModuleEntry) -> Any:
     """Return a subclass of AnsibleModule that hides more secrets, from the start, and returns every
     failure in the same form.
     """

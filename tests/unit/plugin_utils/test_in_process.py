@@ -20,7 +20,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._api.request import Requ
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ConnectionSettings
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.plugin_utils import (
     _arguments,
     _clients,
@@ -85,7 +85,7 @@ SPEC: dict[str, dict[str, Any]] = {
         "options": {"key": {"type": "str", "no_log": True}},
     },
 }
-ENTRY = Entry(
+ENTRY = ModuleEntry(
     lambda params, client, check: Result(), SPEC, {"mutually_exclusive": [("name", "rows")]}
 )
 
@@ -130,7 +130,7 @@ def test_secrets_are_starred_everywhere() -> None:
     assert found["invocation"]["module_args"]["count"] == 3
     assert found["invocation"]["module_args"]["secret"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
     assert "hush" not in repr(checked)
-    finding = Entry(ENTRY.run, SPEC, secrets=lambda said: [said["name"]])
+    finding = ModuleEntry(ENTRY.run, SPEC, secrets=lambda said: [said["name"]])
     hidden = _arguments.finished(said, _arguments.check(finding, "x", {"name": "hush-hush"}))
     assert "hush" not in json.dumps(hidden)
 

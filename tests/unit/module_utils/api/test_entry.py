@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import Conflict
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry, Run
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Run
 from tests.scripted import Reply, Scripted
 
 testing = pytest.importorskip(
@@ -33,7 +33,7 @@ def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
 
     def _ran(run: Run, arguments: dict[str, Any]) -> dict[str, Any]:
         with testing.patch_module_args(arguments), pytest.raises(SystemExit):
-            Entry(run, SPEC).main()
+            ModuleEntry(run, SPEC).main()
         return json.loads(capsys.readouterr().out)
 
     return _ran
@@ -56,7 +56,7 @@ def test_secrets_within_free_options_are_hidden(
     given = {**script.options, "name": "a", "notes": {"secret": "hunter2"}, **arguments}
     spec = {**SPEC, "notes": {"type": "dict"}}
     with testing.patch_module_args(given), pytest.raises(SystemExit):
-        Entry(read_version, spec, secrets=lambda said: [said["notes"]["secret"]]).main()
+        ModuleEntry(read_version, spec, secrets=lambda said: [said["notes"]["secret"]]).main()
     found = json.loads(capsys.readouterr().out)
     assert found.get("failed", False) == bool(arguments)
     # Since ansible-core 2.21 results repeat the arguments only where that is asked for.

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.settings import ENVIRONMENT
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Entry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.fleet import VM_SPECS
 from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
 
@@ -43,8 +43,8 @@ NAMES = {
 PAIRS = [(module, option) for module in NEEDED for option in NAMES]
 
 
-def entry_of(module: str) -> Entry:
-    found: Entry = importlib.import_module(f"{PACKAGE}.modules.{module}").ENTRY
+def entry_of(module: str) -> ModuleEntry:
+    found: ModuleEntry = importlib.import_module(f"{PACKAGE}.modules.{module}").ENTRY
     return found
 
 
