@@ -20,7 +20,7 @@ from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
 from .._guest.flow.intent import DecidedPlan
-from .._guest.flow.placed import PlacedBlueprint
+from .._guest.flow.placed import PlacedGuest
 from .._guest.flow.reads import GuestReads
 from .._guest.model import Actual
 from .._guest.plan.copies import place_of
@@ -120,11 +120,11 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         blueprint: ContainerBlueprint,
         choice: NodeChoice,
         cluster: ClusterState,
-    ) -> PlacedBlueprint[ContainerBlueprint]:
+    ) -> PlacedGuest[ContainerBlueprint]:
         facts = gather_new(reads, blueprint, choice.node, cluster)
         return placed(blueprint, choice, facts, reads.client.connection)
 
-    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)
 
     def guest_report(self, context: ContainerContext, actual: Actual) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from .._core.parallel import side_by_side
 from .._core.shown import counted, first_of
 from .._guest.context import RunContext
 from .._guest.flow.flow import GuestPlan
-from .._guest.flow.placed import GuestDraft
+from .._guest.flow.placed import NumberedGuest
 from .._guest.live.find import find, find_row
 from .._guest.model import Actual, Guest
 from .._guest.plan.capacity import Capacity
@@ -59,7 +59,7 @@ class PlannedGuest:
         return None if self.vm_plan is None else self.vm_plan.actual
 
     @property
-    def draft(self) -> GuestDraft[Any] | None:
+    def draft(self) -> NumberedGuest[Any] | None:
         """The VM that the plan creates."""
         return None if self.vm_plan is None else self.vm_plan.draft
 

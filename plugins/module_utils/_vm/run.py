@@ -20,7 +20,7 @@ from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
 from .._guest.flow.gather import at_home
 from .._guest.flow.intent import DecidedPlan, must_leave
-from .._guest.flow.placed import PlacedBlueprint
+from .._guest.flow.placed import PlacedGuest
 from .._guest.model import Actual
 from .._guest.plan.creation import Creation
 from .._isolation.guest import IsolatingFlow
@@ -144,13 +144,13 @@ class VmFlow(IsolatingFlow[VmContext]):
 
     def place(
         self, reads: VmReads, blueprint: VmBlueprint, choice: NodeChoice, cluster: ClusterState
-    ) -> PlacedBlueprint[VmBlueprint]:
+    ) -> PlacedGuest[VmBlueprint]:
         connection = reads.client.connection
         require_usable(blueprint, choice.node, cluster, connection)
         facts = gather_new(reads, blueprint, choice.node, cluster)
         return placed(blueprint, choice, facts, connection)
 
-    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:
         return plan_creation(placed, creation)
 
     def with_files(self, context: VmContext, plan: Plan, actual: Actual | None, node: str) -> Plan:

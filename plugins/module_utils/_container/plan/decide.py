@@ -27,7 +27,7 @@ from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import ConfigChange
 from ..._guest.create.quota_race import QuotaGrowth, growth_of, require_quota
 from ..._guest.flow.intent import DecidedPlan, GuestFacts, GuestIntent, Release, hidden_pool
-from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
+from ..._guest.flow.placed import GuestBlueprint, PlacedGuest, require_room_for
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
 from ..._guest.plan.capacity import added, moved_bytes
@@ -140,7 +140,7 @@ def placed(
     choice: NodeChoice,
     facts: GuestFacts,
     connection: ConnectionSettings,
-) -> PlacedBlueprint[ContainerBlueprint]:
+) -> PlacedGuest[ContainerBlueprint]:
     """Return the container on its node. Raises FleetError for each refusal."""
     guest, node, cluster = blueprint.desired.guest, choice.node, facts.cluster
     require_node(cluster, node)
@@ -156,7 +156,7 @@ def placed(
     require_room_for(blueprint, node, {}, cluster)
     growth = QuotaGrowth(QuotaFigures(), figures)
     siblings = require_quota(guest, blueprint.label, growth, facts.usage, cluster)
-    return PlacedBlueprint(
+    return PlacedGuest(
         blueprint,
         choice,
         blueprint.needs({}),
@@ -171,7 +171,7 @@ def placed(
     )
 
 
-def plan_creation(placed: PlacedBlueprint[ContainerBlueprint], creation: Creation) -> Plan:
+def plan_creation(placed: PlacedGuest[ContainerBlueprint], creation: Creation) -> Plan:
     """Return the plan that creates a new container with its node and its VMID."""
     desired, origin = placed.blueprint.desired, placed.blueprint.origin
     planner = CONTAINER_PLANNER

@@ -26,7 +26,7 @@ from .create import create_guest
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
 from .flow import Flow, GuestPlan
 from .place import confirm
-from .placed import GuestDraft
+from .placed import NumberedGuest
 from .report import report
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyCon
     return guest_plan.flow.plan_found(context, current, fresh)
 
 
-def _make(guest_plan: GuestPlan[AnyContext], draft: GuestDraft[Any]) -> Result:
+def _make(guest_plan: GuestPlan[AnyContext], draft: NumberedGuest[Any]) -> Result:
     flow, context = guest_plan.flow, guest_plan.context
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     if fresh is not guest_plan.cluster:

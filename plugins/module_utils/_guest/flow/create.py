@@ -33,7 +33,7 @@ from ..plan.planner import CreationOptions
 from ..plan.steps import writes_notes_only
 from .flow import Flow
 from .place import choose_place
-from .placed import GuestDraft, can_be_placed_again
+from .placed import NumberedGuest, can_be_placed_again
 from .reads import GuestReads
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ _BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move
 def create_guest(
     flow: Flow[AnyContext],
     context: AnyContext,
-    vm: GuestDraft[Any],
+    vm: NumberedGuest[Any],
     taken: AbstractSet[int],
     rng: random.Random | None = None,
-) -> tuple[GuestDraft[Any], list[str], list[str]]:
+) -> tuple[NumberedGuest[Any], list[str], list[str]]:
     """Create the guest and return it in its final form, the finished steps, and warnings.
 
     If PVE refuses a VMID as taken, the VM with that VMID is read: AlreadyCreated is raised if it is
@@ -81,7 +81,7 @@ def create_guest(
         cluster_view.claim(vm.vmid, vm.node)
 
 
-def _placed_again(client: Client, vm: GuestDraft, cluster: ClusterState) -> GuestDraft[Any]:
+def _placed_again(client: Client, vm: NumberedGuest, cluster: ClusterState) -> NumberedGuest[Any]:
     """Choose the node again, now that the winner of the race is visible; return the guest."""
     placed = vm.placed
     if not can_be_placed_again(placed):
@@ -91,7 +91,7 @@ def _placed_again(client: Client, vm: GuestDraft, cluster: ClusterState) -> Gues
     return vm.on(replace(placed, choice=choice))
 
 
-def _first_node(vm: GuestDraft[Any]) -> str:
+def _first_node(vm: NumberedGuest[Any]) -> str:
     """Return the node of the creation; a clone with local disks is migrated afterwards."""
     step = vm.plan.steps[0]
     return str(step.data.get("target") or step.path[1])
@@ -107,7 +107,7 @@ class NewResource(GuestSteps):
         self,
         flow: Flow[Any],
         client: Client,
-        vm: GuestDraft[Any],
+        vm: NumberedGuest[Any],
         timeout: int,
         cluster_view: ClusterView,
     ) -> None:
@@ -240,7 +240,7 @@ class NewResource(GuestSteps):
         self._is_removed = True
 
 
-def _race_rules(client: Client, vm: GuestDraft, cluster_view: ClusterView) -> Iterator[RaceRule]:
+def _race_rules(client: Client, vm: NumberedGuest, cluster_view: ClusterView) -> Iterator[RaceRule]:
     """Yield the rules that guests of other runs can break at the same time."""
     desired = vm.desired
     label = (

@@ -36,7 +36,7 @@ from ..plan.removal import plan_removal, require_named_so
 from .gather import with_current_power
 from .intent import DecidedPlan, GuestIntent
 from .place import choose_place, with_nearest_copy
-from .placed import AnyBlueprint, GuestBlueprint, GuestDraft, PlacedBlueprint, with_vmid
+from .placed import AnyBlueprint, GuestBlueprint, NumberedGuest, PlacedGuest, with_vmid
 from .reads import GuestReads
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class GuestPlan(Generic[AnyContext]):
     plan: Plan
     cluster: ClusterState
     actual: Actual | None = None
-    draft: GuestDraft[Any] | None = None
+    draft: NumberedGuest[Any] | None = None
     growth: QuotaGrowth | None = None
     config: Mapping[str, str] | None = None  # the guest's configuration after the plan
     # bytes of the images that new disks import, by slot
@@ -116,7 +116,7 @@ class Flow(Generic[AnyContext]):
 
     def place(
         self, reads: Any, blueprint: Any, choice: NodeChoice, cluster: ClusterState
-    ) -> PlacedBlueprint[Any]:
+    ) -> PlacedGuest[Any]:
         """Return a new guest on its node: read its facts, then decide.
 
         Raises FleetError for each refusal.
@@ -130,7 +130,7 @@ class Flow(Generic[AnyContext]):
         parallel, then plans one guest after the other.
         """
 
-    def plan_creation(self, placed: PlacedBlueprint[Any], creation: Creation) -> Plan:
+    def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:
         """Return the plan that creates a new guest with its node and its VMID."""
         raise NotImplementedError
 
@@ -258,7 +258,7 @@ class Flow(Generic[AnyContext]):
         return self.draft(context, replace(placed, bridges=reads.bridges.seen), cluster)
 
     def draft(
-        self, context: AnyContext, placed: PlacedBlueprint[AnyBlueprint], cluster: ClusterState
+        self, context: AnyContext, placed: PlacedGuest[AnyBlueprint], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
         """Choose the VMID of a new guest that was placed, and return its plan."""
         desired = context.desired.guest
@@ -268,7 +268,7 @@ class Flow(Generic[AnyContext]):
         return self.of_draft(context, draft, cluster)
 
     def of_draft(
-        self, context: AnyContext, draft: GuestDraft[Any], cluster: ClusterState
+        self, context: AnyContext, draft: NumberedGuest[Any], cluster: ClusterState
     ) -> GuestPlan[AnyContext]:
         """Return the plan for a new guest that has its VMID."""
         return GuestPlan(

@@ -20,8 +20,8 @@ from ..plan.copies import nearest, why_copy
 from .placed import (
     AnyBlueprint,
     GuestBlueprint,
-    GuestDraft,
-    PlacedBlueprint,
+    NumberedGuest,
+    PlacedGuest,
     fixed_place,
     placed_again,
     require_still_there,
@@ -87,8 +87,8 @@ def usage_for(
 
 
 def confirm(
-    client: Client, guest: GuestDraft[AnyBlueprint], cluster: ClusterState
-) -> GuestDraft[AnyBlueprint]:
+    client: Client, guest: NumberedGuest[AnyBlueprint], cluster: ClusterState
+) -> NumberedGuest[AnyBlueprint]:
     """Confirm the guest from a newer cluster state; its node is kept if the guest still fits there.
 
     The VMID is kept even if it is already taken: if PVE refuses it, the guest with that VMID is
@@ -105,7 +105,7 @@ def confirm(
 
 
 def _choose_again(
-    reads: GuestReads, placed: PlacedBlueprint[AnyBlueprint], cluster: ClusterState
+    reads: GuestReads, placed: PlacedGuest[AnyBlueprint], cluster: ClusterState
 ) -> NodeChoice:
     """Return the node of a new guest from a newer cluster state: the same node if it still fits."""
     content = placed.desired.guest.kind.content

@@ -112,7 +112,7 @@ class GuestBlueprint(Generic[AnyOrigin]):
 
 
 @dataclass(frozen=True)
-class PlacedBlueprint(Generic[AnyBlueprint]):
+class PlacedGuest(Generic[AnyBlueprint]):
     """A new guest whose node was chosen, after every check that needs no write."""
 
     blueprint: AnyBlueprint
@@ -147,15 +147,15 @@ class PlacedBlueprint(Generic[AnyBlueprint]):
 
 
 @dataclass(frozen=True)
-class GuestDraft(Generic[AnyBlueprint]):
+class NumberedGuest(Generic[AnyBlueprint]):
     """A new guest with its VMID and its plan; `plan_of` makes the plan for another VMID."""
 
-    placed: PlacedBlueprint[AnyBlueprint]
+    placed: PlacedGuest[AnyBlueprint]
     vmid: int
     plan: Plan
     run: str  # marks the guest as made by this run until it is complete
     identity: str  # the uuid it gets, unless it is a clone
-    plan_of: Callable[[PlacedBlueprint[AnyBlueprint], Creation], Plan]
+    plan_of: Callable[[PlacedGuest[AnyBlueprint], Creation], Plan]
 
     @property
     def desired(self) -> Any:
@@ -165,28 +165,28 @@ class GuestDraft(Generic[AnyBlueprint]):
     def node(self) -> str:
         return self.placed.node
 
-    def on(self, placed: PlacedBlueprint[AnyBlueprint]) -> GuestDraft[AnyBlueprint]:
+    def on(self, placed: PlacedGuest[AnyBlueprint]) -> NumberedGuest[AnyBlueprint]:
         """Return the guest with the same VMID, placed again."""
         return self._with_vmid(placed, self.vmid)
 
-    def with_vmid(self, vmid: int) -> GuestDraft[AnyBlueprint]:
+    def with_vmid(self, vmid: int) -> NumberedGuest[AnyBlueprint]:
         """Return the guest with another VMID."""
         return self._with_vmid(self.placed, vmid)
 
     def _with_vmid(
-        self, placed: PlacedBlueprint[AnyBlueprint], vmid: int
-    ) -> GuestDraft[AnyBlueprint]:
+        self, placed: PlacedGuest[AnyBlueprint], vmid: int
+    ) -> NumberedGuest[AnyBlueprint]:
         return with_vmid(placed, vmid, self.plan_of, run=self.run, identity=self.identity)
 
 
 def with_vmid(
-    placed: PlacedBlueprint[AnyBlueprint],
+    placed: PlacedGuest[AnyBlueprint],
     vmid: int,
-    plan_of: Callable[[PlacedBlueprint[AnyBlueprint], Creation], Plan],
+    plan_of: Callable[[PlacedGuest[AnyBlueprint], Creation], Plan],
     *,
     run: str,
     identity: str,
-) -> GuestDraft[AnyBlueprint]:
+) -> NumberedGuest[AnyBlueprint]:
     """Return the guest with that VMID and the plan for it."""
     desired = placed.desired.guest
     plan = plan_of(placed, Creation(vmid, placed.node, run, identity, placed.contested))
@@ -195,7 +195,7 @@ def with_vmid(
         warnings += filter(None, [advice(vmid, desired.vmid_ranges)])
     warnings += placed.warnings
     plan = replace(plan, warnings=tuple(warnings))
-    return GuestDraft(placed, vmid, plan, run, identity, plan_of)
+    return NumberedGuest(placed, vmid, plan, run, identity, plan_of)
 
 
 def fixed_place(
@@ -246,13 +246,13 @@ def require_room_for(
     require_room(cluster, node, blueprint.needs_on(node, sizes, shared), rules, blueprint.label)
 
 
-def require_still_there(placed: PlacedBlueprint[Any], cluster: ClusterState) -> None:
+def require_still_there(placed: PlacedGuest[Any], cluster: ClusterState) -> None:
     """Raise FleetError if the named or chosen node is gone or offline."""
     if placed.desired.guest.node or placed.node not in cluster.nodes:
         require_node(cluster, placed.node)
 
 
-def stays(placed: PlacedBlueprint[Any], cluster: ClusterState) -> bool:
+def stays(placed: PlacedGuest[Any], cluster: ClusterState) -> bool:
     """Return whether the guest still fits on its node in a newer cluster state."""
     desired = placed.desired.guest
     if desired.node:
@@ -261,11 +261,11 @@ def stays(placed: PlacedBlueprint[Any], cluster: ClusterState) -> bool:
 
 
 def placed_again(
-    placed: PlacedBlueprint[AnyBlueprint],
+    placed: PlacedGuest[AnyBlueprint],
     choice: NodeChoice,
     usage: TenantUsage | None,
     cluster: ClusterState,
-) -> PlacedBlueprint[AnyBlueprint]:
+) -> PlacedGuest[AnyBlueprint]:
     """Return the guest on a node that was chosen or confirmed from a newer cluster state.
 
     Raises QuotaExceeded if its tenant has used up the quota in the meantime.
@@ -275,6 +275,6 @@ def placed_again(
     return replace(placed, choice=choice, siblings=siblings)
 
 
-def can_be_placed_again(placed: PlacedBlueprint[Any]) -> bool:
+def can_be_placed_again(placed: PlacedGuest[Any]) -> bool:
     """Return whether another node can be chosen: images and ISOs were checked on this node only."""
     return not any(disk.import_from or disk.volume for disk in placed.desired.hardware.disks)

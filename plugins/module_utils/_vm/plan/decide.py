@@ -21,7 +21,7 @@ from ..._guest.config.change import ConfigChange
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import QuotaGrowth, require_quota
 from ..._guest.flow.intent import DecidedPlan, hidden_pool
-from ..._guest.flow.placed import GuestBlueprint, PlacedBlueprint, require_room_for
+from ..._guest.flow.placed import GuestBlueprint, PlacedGuest, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
 from ..._guest.plan.allocation import require_allocation
@@ -178,7 +178,7 @@ def require_usable(
 
 def placed(
     blueprint: VmBlueprint, choice: NodeChoice, facts: VmFacts, connection: ConnectionSettings
-) -> PlacedBlueprint[VmBlueprint]:
+) -> PlacedGuest[VmBlueprint]:
     """Return the VM on its node. Raises FleetError for each refusal."""
     desired, node, cluster = blueprint.desired, choice.node, facts.cluster
     require_version(blueprint.label, blueprint.options, facts.release)
@@ -196,7 +196,7 @@ def placed(
         desired.guest, blueprint.label, QuotaGrowth(QuotaFigures(), figures), facts.usage, cluster
     )
     unknown = require_snippets(facts.snippets, node)
-    return PlacedBlueprint(
+    return PlacedGuest(
         blueprint,
         choice,
         blueprint.needs(sizes),
@@ -293,7 +293,7 @@ def _plan_restore(desired: DesiredVm, origin: VmOrigin, creation: Creation) -> P
     return creations.plan_restore(VM_PLANNER, desired, source, creation, restore)
 
 
-def plan_creation(placed: PlacedBlueprint[VmBlueprint], creation: Creation) -> Plan:
+def plan_creation(placed: PlacedGuest[VmBlueprint], creation: Creation) -> Plan:
     """Return the plan that creates a new VM with its node and its VMID."""
     desired, origin = placed.blueprint.desired, placed.blueprint.origin
     if origin.archived is not None:
