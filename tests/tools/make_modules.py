@@ -309,7 +309,7 @@ class Code:
     """The code of a module's entry, with the names that it imports."""
 
     def __init__(self) -> None:
-        self._imported: dict[str, set[str]] = {f"{UTILS}._entry.module": {"Entry"}}
+        self._imported: dict[str, set[str]] = {f"{UTILS}._entry.module": {"ModuleEntry"}}
 
     def named(self, reference: str) -> str:
         """Return the name of a value of the collection, which is imported."""
@@ -339,7 +339,7 @@ class Code:
         if "libraries" in module:
             names = "".join(f"{self.named(library)}, " for library in module["libraries"])
             arguments.append(f"libraries=({names})")
-        return f"Entry({', '.join(arguments)}, name={name!r})"
+        return f"ModuleEntry({', '.join(arguments)}, name={name!r})"
 
     def _run(self, name: str, declaration: Mapping[str, Any]) -> str:
         module: Module = declaration["modules"][name]

@@ -391,7 +391,7 @@ def render_variables(roles: Mapping[str, str], families: Path = FAMILIES) -> str
             given = variables[variable]
             rules[variable] = {key: given[key] for key in IN_VARIABLES if key in given}
         more = "".join(f", {key}={_family_value(family[key])!r}" for key in sorted(family))
-        text += f"    {name!r}: Family({name + '_'!r}, {rules!r}{more}),\n"
+        text += f"    {name!r}: VariableFamily({name + '_'!r}, {rules!r}{more}),\n"
     return text + "}\n"
 
 
@@ -412,9 +412,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._core.arguments.variables import Family
+from ..._core.arguments.variables import VariableFamily
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, VariableFamily] = {
 '''
 )
 
