@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._access.run_realm_sync import (
-    Accounts,
+    RealmAccounts,
     foreseen,
 )
 from tests.modules.access_lab import do, limited, refused, requests, with_directory
@@ -191,7 +191,7 @@ def test_a_dry_run_without_its_log_is_an_error(lab: Lab) -> None:
 
 def test_the_log_of_a_dry_run() -> None:
     """Lines as API2/Domains.pm prints them; a name may have quotes."""
-    before = Accounts(
+    before = RealmAccounts(
         users={"a@r": {"userid": "a@r"}, "o'x@r": {"userid": "o'x@r"}},
         groups={"g-r": {}},
         grants={"one": ("user", "o'x@r"), "two": ("token", "o'x@r!t"), "three": ("group", "g-r")},

@@ -20,7 +20,7 @@ from .._core import validate
 from .._core.errors import AuthenticationError, FleetError, PermissionDenied, TaskFailed
 from .._core.result import Result
 from .._resource.engine import Resource, apply_plan
-from .._resource.execute import Execution, Verdict, attempted
+from .._resource.execute import Execution, FailureVerdict, attempted
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss, require_allowed
 from .._resource.plan import Plan, Step
 from .._resource.protocols import Api
@@ -35,7 +35,7 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Accounts:
+class RealmAccounts:
     """The accounts of one realm: users and groups by name, and their grants.
 
     `grants` are the subjects of access control entries, by the text of the entry in messages.
@@ -54,7 +54,7 @@ class Accounts:
         }
 
 
-def read_accounts(client: Api, realm: str) -> Accounts:
+def read_accounts(client: Api, realm: str) -> RealmAccounts:
     """Return the accounts of a realm; three requests.
 
     The access control list only has entries that the caller may see.
@@ -68,7 +68,7 @@ def read_accounts(client: Api, realm: str) -> Accounts:
         if _belongs(kind, who, realm):
             text = f"{entry['roleid']} for {kind} {who} on {entry['path']}"
             grants[text] = (kind, who)
-    return Accounts(
+    return RealmAccounts(
         users=_named(users, "userid", f"@{realm}"),
         groups=_named(groups, "groupid", f"-{realm}"),
         grants=grants,
@@ -87,7 +87,7 @@ def _named(rows: Iterable[Mapping[str, Any]], key: str, end: str) -> dict[str, M
     return {name: {**row, "groups": None} for name, row in by_name.items() if name.endswith(end)}
 
 
-def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
+def foreseen(before: RealmAccounts, log: Iterable[str]) -> RealmAccounts:
     """Return the accounts of a realm that the log of a dry run predicts (pure)."""
     users, groups = dict(before.users), dict(before.groups)
     rows = {"user": users, "group": groups}
@@ -105,7 +105,7 @@ def foreseen(before: Accounts, log: Iterable[str]) -> Accounts:
         else:
             rows[kind].setdefault(name, {})
     grants = {text: who for text, who in before.grants.items() if not _is_lost(who, lost, users)}
-    return Accounts(users, groups, grants)
+    return RealmAccounts(users, groups, grants)
 
 
 def _is_lost(who: tuple[str, str], lost: set[tuple[str, str]], users: Rows) -> bool:
@@ -133,7 +133,7 @@ def run_realm_sync(params: Mapping[str, Any], client: Api, check_mode: bool = Fa
     return apply_plan(RealmSync(client, name, params), check_mode)
 
 
-def own_loss(before: Accounts, after: Accounts, caller: Caller) -> OwnLoss | None:
+def own_loss(before: RealmAccounts, after: RealmAccounts, caller: Caller) -> OwnLoss | None:
     """Return the rights that the login of the task loses between two states of a realm (pure)."""
     if caller.user in before.users and caller.user not in after.users:
         return OwnLoss(NOT_ACCEPTED, LOGIN)
@@ -166,7 +166,7 @@ class RealmSync(Resource[Result]):
         )
         self.plan = Plan((step,))
         self.known = read_accounts(client, name)
-        self.foreseen: Accounts | None = None
+        self.foreseen: RealmAccounts | None = None
         self.own_warnings = self._own_warnings(params)
 
     def _own_warnings(self, params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -197,15 +197,15 @@ class RealmSync(Resource[Result]):
         """Return the check after a lost answer. It finds nothing: a repetition is harmless."""
         return lambda: None
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         """Return DONE if the run has removed the login of the task and the task allows that.
 
         PVE writes all users, groups and rights at once, at the end of the task (API2/Domains.pm,
         sync). So the removal of the login shows that everything else is written too.
         """
         if self.own_warnings and error.upid and isinstance(error, AuthenticationError):
-            return Verdict.DONE
-        return Verdict.FAILED
+            return FailureVerdict.DONE
+        return FailureVerdict.FAILED
 
     def tolerate(self, step: Step, error: FleetError) -> str:
         return f"{step.summary}: this login was removed by task {error.upid} and cannot follow it"
@@ -218,7 +218,7 @@ class RealmSync(Resource[Result]):
         result = self._result(after, known=False)
         return replace(result, warnings=self.own_warnings)
 
-    def _dry_run(self) -> Accounts:
+    def _dry_run(self) -> RealmAccounts:
         """Return the accounts that the realm would have after the run. Raises FleetError."""
         (step,) = self.plan.steps
         dry = replace(step, data={**step.data, "dry-run": 1})
@@ -248,7 +248,7 @@ class RealmSync(Resource[Result]):
         values = {**result.values, "done": list(execution.done)}
         return replace(result, values=values, warnings=tuple(warnings))
 
-    def _result(self, after: Accounts, known: bool) -> Result:
+    def _result(self, after: RealmAccounts, known: bool) -> Result:
         users = changes(self.known.users, after.users, known)
         groups = changes(self.known.groups, after.groups, known)
         removed = sorted(self.known.grants.keys() - after.grants.keys())

@@ -27,7 +27,7 @@ from .._resource.decide import read_desired
 from .._resource.execute import after_writes, attempted
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
 from .._resource.protocols import Api
-from .._resource.run import Reading, read_values, run
+from .._resource.run import ResourceReading, read_values, run
 from .successor import give, read_rights
 from .token import TOKEN, precheck_token, token_id
 
@@ -41,7 +41,10 @@ _WAY_OUT = (
 
 
 def run_token(
-    params: Mapping[str, Any], client: Api, check_mode: bool = False, reading: Reading | None = None
+    params: Mapping[str, Any],
+    client: Api,
+    check_mode: bool = False,
+    reading: ResourceReading | None = None,
 ) -> Result:
     """Bring a token to the desired state; the result has its secret if PVE returned one.
 
@@ -68,7 +71,7 @@ def _run(
     params: Mapping[str, Any],
     keeper: SecretKeeper,
     check_mode: bool,
-    reading: Reading | None = None,
+    reading: ResourceReading | None = None,
 ) -> Result:
 
     def precheck(client: Api, desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from .checks.acl_check import held_on, read_roles, require_givable
 from .grants import Grant, read_grant
 
 
-class Right(NamedTuple):
+class GrantOnPath(NamedTuple):
     """A role on a path."""
 
     path: str
@@ -27,18 +27,18 @@ class Right(NamedTuple):
         return f"Add {self.grant.role} on {self.path} for token '{self.grant.who}'"
 
 
-def read_rights(client: Api, token: str, successor: str, began: str) -> list[Right]:
+def read_rights(client: Api, token: str, successor: str, began: str) -> list[GrantOnPath]:
     """Return the rights of a token for its successor; `began` begins the message of a refusal.
 
     Raises PermissionDenied before any write if the caller cannot see all rights, which PVE does not
     report (API2/ACL.pm, read_acl), or cannot give one of them.
     """
     _require_all_visible(held_on(client, "/access"), began)
-    found: list[Right] = []
+    found: list[GrantOnPath] = []
     for entry in client.get("access", "acl", attempted="Could not read the rights") or []:
         grant = read_grant(entry)
         if (grant.kind, grant.who) == ("token", token):
-            found.append(Right(str(entry["path"]), grant._replace(who=successor)))
+            found.append(GrantOnPath(str(entry["path"]), grant._replace(who=successor)))
     if found:
         _require_givable(client, found, began)
     return sorted(found)
@@ -58,14 +58,14 @@ def _require_all_visible(held: Collection[str], began: str) -> None:
     )
 
 
-def _require_givable(client: Api, rights: Sequence[Right], began: str) -> None:
+def _require_givable(client: Api, rights: Sequence[GrantOnPath], began: str) -> None:
     roles = read_roles(client)
     for path in sorted({right.path for right in rights}):
         grants = [right.grant for right in rights if right.path == path]
         require_givable(held_on(client, path), roles, grants, (), began)
 
 
-def give(client: Api, right: Right, done: Sequence[str]) -> None:
+def give(client: Api, right: GrantOnPath, done: Sequence[str]) -> None:
     """Give a token one role; a repetition is harmless. Errors list the steps done before."""
     data: Mapping[str, Any] = {
         "path": right.path,

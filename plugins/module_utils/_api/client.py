@@ -5,7 +5,7 @@
 
 A client is composed of layers, each around the layer below it:
 
-- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `Typed` <- `Retrying` <- `Caching`
+- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `FormCheck` <- `Retrying` <- `Caching`
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
 A client does not change: another composition is another client over the same connections.
@@ -21,7 +21,7 @@ from typing import Any
 
 from .._core.clock import Clock
 from .._core.quantities import whole_number
-from .answers.typed import Typed
+from .answers.typed import FormCheck
 from .http.backend import ProxmoxerTransport
 from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
@@ -326,7 +326,7 @@ def _sender_of(layers: ClientLayers) -> Sender:
     transport = layers.transport
     if layers.limit is not None:
         transport = LimitedTransport(transport, layers.limit)
-    sender: Sender = Retrying(Typed(transport), layers.connection, layers.clock, layers.rng)
+    sender: Sender = Retrying(FormCheck(transport), layers.connection, layers.clock, layers.rng)
     if layers.above is None:
         return sender
     return layers.above(sender)

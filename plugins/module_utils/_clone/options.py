@@ -34,7 +34,7 @@ _VMS_ONLY = frozenset(_SPEC.keys() - CONTAINERS.specs.item.keys() - _OF_THE_CLON
 
 
 @dataclass(frozen=True)
-class Readings:
+class CloneOptions:
     """The options as read for a VM and for a container, or the refusal of each."""
 
     vm: GuestOptions[Any] | FleetError
@@ -53,9 +53,9 @@ class Readings:
         return self.of(CONTAINERS if isinstance(self.vm, FleetError) else VMS)
 
 
-def read_clone(params: Mapping[str, Any]) -> Readings:
+def read_clone(params: Mapping[str, Any]) -> CloneOptions:
     """Return the options of a task. Raises the refusal for VMs if they fit neither kind."""
-    readings = Readings(_attempt(VMS, params), _attempt(CONTAINERS, params))
+    readings = CloneOptions(_attempt(VMS, params), _attempt(CONTAINERS, params))
     if isinstance(readings.container, FleetError):
         readings.of(VMS)
     return readings

@@ -14,7 +14,7 @@ from .._core import propstring, validate
 from .._core.errors import Conflict, FleetError, ValidationFailed
 from .._core.quantities import MIB
 from .._resource.plan import Plan, Step
-from .._resource.planned import PlannedStep, Worker
+from .._resource.planned import PlannedStep, WorkerTask
 from .disks import Row
 from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS, of_row
 
@@ -140,7 +140,7 @@ def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> PlannedStep:
     after = {**_foreseen(wanted), "disks": sorted(paths)}
     plan = Plan((step,), {}, {key: after[key] for key in ("name", "disks", "raidlevel")})
     task = {"directory": "dircreate"}.get(wanted.type, f"{wanted.type}create")
-    return PlannedStep(plan, {"disk_storage": after}, Worker(wanted.node, task, wanted.name))
+    return PlannedStep(plan, {"disk_storage": after}, WorkerTask(wanted.node, task, wanted.name))
 
 
 def _data(wanted: WantedStorage, paths: Sequence[str]) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> 
     step = Step("remove", f"Remove {wanted.label}", "DELETE", path, data)
     plan = Plan((step,), {key: found[key] for key in ("name", "disks", "raidlevel")}, {})
     task = {"directory": "dirremove"}.get(wanted.type, f"{wanted.type}remove")
-    return PlannedStep(plan, {"disk_storage": None}, Worker(wanted.node, task, ident))
+    return PlannedStep(plan, {"disk_storage": None}, WorkerTask(wanted.node, task, ident))
 
 
 def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:

@@ -17,7 +17,7 @@ from .._core.errors import Conflict, ValidationFailed
 from .._core.result import Result
 from .._facts.each_node import answered, read_each_node, result_of_nodes
 from .._resource.plan import Plan, Step
-from .._resource.planned import PlannedStep, Worker, run_planned
+from .._resource.planned import PlannedStep, WorkerTask, run_planned
 from .._resource.protocols import Api
 from .disks import Row, disks_of, find_disk, find_uses
 from .read import query, read_disks, read_groups
@@ -122,7 +122,7 @@ def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> PlannedStep
     path = ("nodes", wanted.node, "disks", call)
     step = Step(call, f"{verb} {wanted.label}", method, path, {"disk": device})
     plan = Plan((step,), _compared(disk), _compared(after))
-    worker = Worker(wanted.node, task, device.rpartition("/")[2])
+    worker = WorkerTask(wanted.node, task, device.rpartition("/")[2])
     return PlannedStep(plan, {"disk": shown(after)}, worker)
 
 

@@ -16,7 +16,7 @@ from .._core.result import Result
 from .._resource.engine import apply_plan
 from .._resource.execute import attempted
 from .._resource.plan import Plan, Step
-from .._resource.planned import PlannedStep, PlannedTask, Worker
+from .._resource.planned import PlannedStep, PlannedTask, WorkerTask
 from .._resource.protocols import Api
 from .._storage.ceph.safety import read_safety, require_safe
 from .osd import (
@@ -85,7 +85,7 @@ class OsdTask(PlannedTask):
         self._await(lambda planned: not planned.plan.changed)
         return ()
 
-    def worker_of(self, step: Step) -> Worker | None:
+    def worker_of(self, step: Step) -> WorkerTask | None:
         return worker_of(step) if step.action in _WORKERS else None
 
     def _await(self, is_reached: Callable[[PlannedStep], bool]) -> PlannedStep:
@@ -103,11 +103,11 @@ class OsdTask(PlannedTask):
             self.client.clock.sleep(_PAUSE)
 
 
-def worker_of(step: Step) -> Worker:
+def worker_of(step: Step) -> WorkerTask:
     """Return the task of a step, as its UPID names it (pure)."""
     node = str(step.path[1])
     if step.action == CREATE:
         ident = str(step.data["dev"]).removeprefix("/dev/")
     else:
         ident = step.data.get("service") or f"osd.{step.path[-1]}"
-    return Worker(node, _WORKERS[step.action], ident)
+    return WorkerTask(node, _WORKERS[step.action], ident)

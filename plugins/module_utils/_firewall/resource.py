@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import AlreadyExists, DigestChanged
 from .._core.result import Result
 from .._resource.engine import Resource
-from .._resource.execute import Execution, Sent
+from .._resource.execute import Execution, StepResult
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from . import read
@@ -67,7 +67,7 @@ class FirewallOfScope(Resource[Result]):
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._plan(read.read_firewall(self.client, self.scope, self.desired))
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         if not isinstance(step, FirewallStep):
             return super().send(step)
         answer = self.client.get(*step.part)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .._core.errors import DigestChanged, FleetError
 from .._node.record import NodeRecord, join_record
 from .._resource.engine import Resource, apply_plan
-from .._resource.execute import Execution, Verdict
+from .._resource.execute import Execution, FailureVerdict
 from .._resource.plan import Plan, Step
 from .read import read_notes
 
@@ -58,8 +58,8 @@ class NodeRecordResource(Resource["NodeRecord | None"]):
         """Return the check after a lost answer: the step is done if nothing is left to write."""
         return lambda: None if self._planned().changed else True
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        return Verdict.UNKNOWN if isinstance(error, DigestChanged) else Verdict.FAILED
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
+        return FailureVerdict.UNKNOWN if isinstance(error, DigestChanged) else FailureVerdict.FAILED
 
     def preview(self) -> NodeRecord | None:
         return self.after

@@ -14,7 +14,7 @@ from .._core import validate
 from .._core.errors import Conflict, NotFound
 from .._core.result import Result
 from .._resource.plan import Plan, Step
-from .._resource.planned import PlannedStep, Worker, run_planned
+from .._resource.planned import PlannedStep, WorkerTask, run_planned
 from .._resource.protocols import Api
 
 STARTED, STOPPED, RESTARTED = "started", "stopped", "restarted"
@@ -115,7 +115,7 @@ def plan_service(node: str, row: Row, state: str) -> PlannedStep:
     after = {**before, "active_state": active, "state": sub_state}
     step = Step(call, summary, "POST", ("nodes", node, "services", name, call))
     plan = Plan((step,), _compared(before), _compared(after))
-    return PlannedStep(plan, {"service": after}, Worker(node, f"srv{call}", name), repeats)
+    return PlannedStep(plan, {"service": after}, WorkerTask(node, f"srv{call}", name), repeats)
 
 
 def _compared(service: Row) -> dict[str, Any]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REPEATS = "Read the state with the _info module: to run this again repeats the change"
 
 
-class Verdict(Enum):
+class FailureVerdict(Enum):
     """The meaning of a step's failure."""
 
     FAILED = "the run ends with this error"
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Sent:
+class StepResult:
     """The result of one step: the answer to its request, and warnings of its task."""
 
     answer: Any = None
@@ -93,7 +93,7 @@ class Steps:
         did not. Without a check, a lost answer is a NetworkError.
         """
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send the request of a step, and wait for its task. Raises FleetError."""
         if step.is_task:
             result = self.client.task(
@@ -112,19 +112,21 @@ class Steps:
             attempted=attempted(step.summary),
             confirm=self.confirm_write(step),
         )
-        return Sent(answer)
+        return StepResult(answer)
 
-    def after_task(self, step: Step, result: TaskResult) -> Sent:
+    def after_task(self, step: Step, result: TaskResult) -> StepResult:
         """Return the result of a step whose task has succeeded."""
-        return Sent(result.upid, tuple(f"{step.summary}: {line}" for line in result.warnings))
+        return StepResult(result.upid, tuple(f"{step.summary}: {line}" for line in result.warnings))
 
     def time_for(self, step: Step) -> int:
         """Return the seconds that the task of a step may take."""
         return step.timeout or self.timeout
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         """Classify the failure of a step (pure)."""
-        return Verdict.STALE if isinstance(error, self.stale_errors) else Verdict.FAILED
+        return (
+            FailureVerdict.STALE if isinstance(error, self.stale_errors) else FailureVerdict.FAILED
+        )
 
     def tolerate(self, step: Step, error: FleetError) -> str:
         """Return the warning about a step that took effect in spite of an error (pure)."""
@@ -198,10 +200,10 @@ class _Run:
             sent = self.hooks.send(step)
         except FleetError as error:
             verdict = self.hooks.classify_failure(step, error)
-            if verdict is not Verdict.DONE:
+            if verdict is not FailureVerdict.DONE:
                 self._replan(step, error, verdict)
                 return
-            sent = Sent(warnings=(self.hooks.tolerate(step, error),))
+            sent = StepResult(warnings=(self.hooks.tolerate(step, error),))
         self._note(step)
         self.warnings += sent.warnings
         self.answers[step.action] = sent.answer
@@ -219,16 +221,16 @@ class _Run:
             return error
         return with_unverified(error, self.unverified.summary)
 
-    def _replan(self, step: Step, error: FleetError, verdict: Verdict) -> None:
+    def _replan(self, step: Step, error: FleetError, verdict: FailureVerdict) -> None:
         """Plan the remaining steps again; raise the error if a new plan cannot help."""
         if _is_unverified(error):
             self.unverified = step
-        if verdict is Verdict.FAILED or self.replans >= self.hooks.max_replans:
+        if verdict is FailureVerdict.FAILED or self.replans >= self.hooks.max_replans:
             raise error
         self.replans += 1
         self.rest = self.hooks.replan(self.done, True)
         self.steps = list(self.rest.steps)
-        if verdict is Verdict.STALE and self.steps[:1] == [step]:
+        if verdict is FailureVerdict.STALE and self.steps[:1] == [step]:
             raise error
         if self.unverified is not None:
             self._verify(step, error)

@@ -23,7 +23,7 @@ _CLOCKS = 10  # seconds by which the clock of a node may differ
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerTask:
     """A task of a node, with the fields of its UPID."""
 
     node: str
@@ -40,7 +40,7 @@ class PlannedStep:
 
     plan: Plan
     values: Mapping[str, Any]
-    worker: Worker | None = None
+    worker: WorkerTask | None = None
     repeats: bool = False
 
 
@@ -76,7 +76,7 @@ class PlannedTask(Resource[Result]):
 
         return look
 
-    def worker_of(self, step: Step) -> Worker | None:
+    def worker_of(self, step: Step) -> WorkerTask | None:
         """Return the task of a step, None for a step without one."""
         return self.foreseen.worker if step.is_task else None
 

@@ -19,7 +19,7 @@ from .._core.result import Result
 from .change import DesiredResource
 from .decide import COMMIT, after, build_plan, commits, compare, read_desired, read_keys
 from .engine import Resource, apply_plan
-from .execute import Execution, Sent, attempted
+from .execute import Execution, StepResult, attempted
 from .own_loss import OwnLoss, require_allowed
 from .plan import Plan, Step
 from .protocols import Api
@@ -34,7 +34,7 @@ def run(
     params: Mapping[str, Any],
     client: Api,
     check_mode: bool = False,
-    reading: Reading | None = None,
+    reading: ResourceReading | None = None,
 ) -> Result:
     """Bring a resource to the desired state and return the result; check mode writes nothing.
 
@@ -75,7 +75,7 @@ class TableResource(Resource[Result]):
             return Plan()
         return plan
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send a step; a step of a resource that settles is not sent again if another run has
         changed the resource in the meantime.
 
@@ -92,7 +92,7 @@ class TableResource(Resource[Result]):
             confirm=self.confirm_write(step),
             again=partial(self._require_same, step),
         )
-        return Sent(answer)
+        return StepResult(answer)
 
     def _require_same(self, step: Step) -> None:
         """Raise Conflict if the plan from a new reading does not contain the step."""
@@ -162,7 +162,7 @@ class TableResource(Resource[Result]):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ResourceReading:
     """A reading of a resource: `values` is None if it does not exist."""
 
     values: dict[str, Any] | None = None
@@ -175,7 +175,7 @@ def read_values(table: Table, client: Api, keys: Mapping[str, str]) -> dict[str,
     return read_resource(table, client, keys).values
 
 
-def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> Reading:
+def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> ResourceReading:
     """Return the present state of a resource; one request. Raises FleetError."""
     try:
         answer = client.get(
@@ -184,16 +184,16 @@ def read_resource(table: Table, client: Api, keys: Mapping[str, str]) -> Reading
             attempted=f"Could not read {table.label(keys)}",
         )
     except NotFound:
-        return Reading()
+        return ResourceReading()
     pending = table.is_pending is not None and table.is_pending(answer, keys)
     found = table.pick(answer, keys)
     if found is None:
-        return Reading(pending=pending)
-    return Reading(table.values(found), str(found.get("digest") or ""), pending)
+        return ResourceReading(pending=pending)
+    return ResourceReading(table.values(found), str(found.get("digest") or ""), pending)
 
 
 def plan_resource(
-    table: Table, desired: DesiredResource, client: Api, reading: Reading | None = None
+    table: Table, desired: DesiredResource, client: Api, reading: ResourceReading | None = None
 ) -> tuple[Plan, dict[str, Any] | None]:
     """Return the plan, and the present values of the resource; without `reading` they are read.
 

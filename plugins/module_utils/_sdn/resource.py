@@ -22,7 +22,7 @@ from .._core.parallel import side_by_side
 from .._core.poll import poll
 from .._core.result import Result
 from .._resource.engine import Resource
-from .._resource.execute import Execution, Sent, attempted
+from .._resource.execute import Execution, StepResult, attempted
 from .._resource.plan import Plan, Step
 from .._resource.result import diff_of, result_of
 from .forms import view_of
@@ -67,7 +67,7 @@ class SdnTransaction(Resource[Result]):
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         if step.action == LOCK:
             return self._lock(step)
         if step.action == APPLY:
@@ -82,7 +82,7 @@ class SdnTransaction(Resource[Result]):
             return step
         return replace(step, data={**step.data, "lock-token": self.token})
 
-    def _lock(self, step: Step) -> Sent:
+    def _lock(self, step: Step) -> StepResult:
         """Take the lock, or take over the lock of an interrupted run of this user."""
         try:
             self.token = str(super().send(step).answer)
@@ -99,7 +99,7 @@ class SdnTransaction(Resource[Result]):
             self._take_over(step, error)
         self._keep_token(step)
         self._require_unchanged(step)
-        return Sent()
+        return StepResult()
 
     def _require_unchanged(self, step: Step) -> None:
         """Raise Conflict if another run applied a change since the plan was made.
@@ -143,7 +143,7 @@ class SdnTransaction(Resource[Result]):
         data = {"lock-token": self.token, "release-lock": 0 if keep else 1}
         self.client.write("POST", *ROOT, "rollback", data=data, attempted="Could not roll SDN back")
 
-    def _apply(self, step: Step) -> Sent:
+    def _apply(self, step: Step) -> StepResult:
         if self.token:
             nodes = online_nodes(self.client)
             found = side_by_side(lambda node: read_dry_run(self.client, node), nodes, _WORKERS)

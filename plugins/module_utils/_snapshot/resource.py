@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._api.upid import TaskResult
 from .._core.errors import AlreadyExists, FleetError, Locked, UnknownSnapshot, UnknownTask
 from .._resource.engine import Resource
-from .._resource.execute import REPEATS, Execution, Sent, Verdict
+from .._resource.execute import REPEATS, Execution, FailureVerdict, StepResult
 from .._resource.plan import Plan, Step
 from .model import ACTION_OF_LOCK, REMOVE, ROLL_BACK, TAG, TAKE, SnapshotVm
 from .read import all_tasks, new_task, running_task, tree_of
@@ -85,7 +85,7 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
             return self._new_rollback
         return lambda: self._is_done(step)
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         try:
             return super().send(step)
         except FleetError as error:
@@ -101,7 +101,7 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         name = str(step.path[-2])
         return is_rolled_back(self.client, self.vm, name, self.timeout)
 
-    def _untracked(self, step: Step, upid: str) -> Sent:
+    def _untracked(self, step: Step, upid: str) -> StepResult:
         sent = self.after_task(
             step, TaskResult(upid, self.vm.node, self.vm.task_of(ROLL_BACK), "OK")
         )
@@ -129,15 +129,15 @@ class SnapshotsOfVm(Resource[SnapshotOutcome]):
         exists = name in tree_of(rows).snapshots
         return True if exists is (step.action == TAKE) else None
 
-    def after_task(self, step: Step, result: TaskResult) -> Sent:
+    def after_task(self, step: Step, result: TaskResult) -> StepResult:
         if step.data.get("start"):
             self._started = step.summary, result.upid
         return super().after_task(step, result)
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         is_taken = step.action == TAKE and isinstance(error, AlreadyExists)
         is_removed = step.action == REMOVE and isinstance(error, UnknownSnapshot)
-        return Verdict.DONE if is_taken or is_removed else Verdict.FAILED
+        return FailureVerdict.DONE if is_taken or is_removed else FailureVerdict.FAILED
 
     def tolerate(self, step: Step, error: FleetError) -> str:
         if step.action == TAKE:

@@ -24,7 +24,7 @@ from .._core.errors import (
 )
 from .._core.result import Result
 from .._resource.engine import Resource, apply_plan
-from .._resource.execute import Execution, Sent, Verdict, attempted
+from .._resource.execute import Execution, FailureVerdict, StepResult, attempted
 from .._resource.plan import Plan, Step
 from .._resource.result import result_of
 from .desired import DesiredFile, read_desired_file
@@ -71,7 +71,7 @@ class StoredFile(Resource[Result]):
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         return self._plan(find_volume(self.client, self.file))
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send a step, or wait for the same download if an earlier run has left it running."""
         running = find_running(self.client, self.file) if step.action == DOWNLOAD else None
         if running is None:
@@ -92,9 +92,9 @@ class StoredFile(Resource[Result]):
     def _is_removed(self) -> str | None:
         return None if find_volume(self.client, self.file) else self.file.volume
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         is_there = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
-        return Verdict.STALE if is_there else Verdict.FAILED
+        return FailureVerdict.STALE if is_there else FailureVerdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         if isinstance(error, DownloadFailed):

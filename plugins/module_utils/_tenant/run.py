@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._access.checks.user_check import precheck_user
-from .._access.login.credentials import Keeper
+from .._access.login.credentials import LoginKeeper
 from .._access.role import precheck_role
 from .._api.caching import CachingReader
 from .._core.errors import FleetError
@@ -83,7 +83,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def create(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """Create or change a tenant."""
-    keeper = Keeper.open(params, tenant.name)
+    keeper = LoginKeeper.open(params, tenant.name)
     reader = CachingReader(client)
     facts = with_pool(read_facts(reader), tenant, reader)
     tenant = with_token_name(tenant, facts)
@@ -162,7 +162,7 @@ def _write_resources(
     networks: PlannedNetworks,
     client: Client,
     report: TenantProgress,
-    keeper: Keeper,
+    keeper: LoginKeeper,
 ) -> PlannedNetworks:
     """Write all resources except the token, and return the resulting networks.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._access.login.credentials import Repair
+from .._access.login.credentials import LoginFileRepair
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._resource.engine import apply_plan
@@ -134,7 +134,7 @@ def diff_of(planned: Sequence[PlannedResource]) -> dict[str, dict[str, Any]]:
 
 
 def with_repair(
-    diff: Mapping[str, Mapping[str, Any]], label: str, repair: Repair | None
+    diff: Mapping[str, Mapping[str, Any]], label: str, repair: LoginFileRepair | None
 ) -> dict[str, dict[str, Any]]:
     """Return the diff with the repair of the login file, if there is one."""
     before, after = dict(diff["before"]), dict(diff["after"])

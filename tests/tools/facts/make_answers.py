@@ -94,9 +94,9 @@ def render(text: str | None = None) -> str:
 
 def _imported(*sources: str) -> list[str]:
     """Return the names of `forms.py` that the sources use, sorted as an import."""
-    known = "ByType Form Option ObjectForm address bucket count each either flag memory moment name"
-    known += " network number option_name optional position properties retention rows rule_type"
-    known += " scalar subnet text unchanged values vmid whole"
+    known = "Form ObjectForm OptionForm TypeForm address bucket count each either flag memory"
+    known += " moment name network number option_name optional position properties retention"
+    known += " rows rule_type scalar subnet text unchanged values vmid whole"
     words = {word for source in sources for word in re.findall(r"\b[A-Za-z_]+\b", source)}
     used = {"Form", *words.intersection(known.split())}
     return sorted(used, key=lambda name: (not name[0].isupper(), name))
@@ -213,13 +213,13 @@ def _by_type(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> 
     for words, record in form["by_type"].items():
         source = _form(record, schema, f"{where}, {words}")
         records += [f"{word}={source}" for word in words.split()]
-    return f"ByType({', '.join(records)})"
+    return f"TypeForm({', '.join(records)})"
 
 
 def _option(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str:
     option = form["option"]
     known = _fields(option["known"], {}, where)
-    return f"Option({option['key']}, {known}, {option['form']}, {tuple(option['kept_in'])!r})"
+    return f"OptionForm({option['key']}, {known}, {option['form']}, {tuple(option['kept_in'])!r})"
 
 
 def _record(form: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str:

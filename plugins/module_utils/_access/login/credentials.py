@@ -64,7 +64,7 @@ class LoginFile:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredLogin:
     """The content of a file: a token ID with its secret, or the mark of a reservation.
 
     `data` is None if there is no file. `mode` contains the permissions of the file.
@@ -112,7 +112,7 @@ def place_of(
     return LoginFile(str(path), name, password or "", noun, subject)
 
 
-def read(place: LoginFile, *, damaged: bool = False) -> Stored:
+def read(place: LoginFile, *, damaged: bool = False) -> StoredLogin:
     """Return the content of a file; with `damaged`, it is enough if the file names the owner.
 
     Raises Conflict for any other file, so it is never overwritten, and ConfigurationError if the
@@ -121,7 +121,7 @@ def read(place: LoginFile, *, damaged: bool = False) -> Stored:
     try:
         content = read_regular(place.path)
         if content is None:
-            return Stored()
+            return StoredLogin()
         text = _plain(place, content.data).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(place.path, error) from error
@@ -129,7 +129,7 @@ def read(place: LoginFile, *, damaged: bool = False) -> Stored:
     if body is not None:
         token, secret, mark = _parse(body)
         if token or mark or damaged:
-            return Stored(content.data, content.mode, token, secret, mark)
+            return StoredLogin(content.data, content.mode, token, secret, mark)
     raise Conflict(
         attempted=f"credentials_file {place.path} was not used",
         answer=f"the file exists and is not the login of {place.label}",
@@ -203,7 +203,7 @@ def _encode(place: LoginFile, content: Mapping[str, Any]) -> str:
         raise _no_library() from error
 
 
-def write(place: LoginFile, before: Stored, content: Mapping[str, Any]) -> None:
+def write(place: LoginFile, before: StoredLogin, content: Mapping[str, Any]) -> None:
     """Replace the file atomically; from the first moment only its owner can read it.
 
     Raises Conflict if it changed since it was read, and ConfigurationError if it cannot be written.
@@ -217,7 +217,7 @@ def write(place: LoginFile, before: Stored, content: Mapping[str, Any]) -> None:
         raise _unusable(place.path, error) from error
 
 
-def remove(place: LoginFile, before: Stored) -> None:
+def remove(place: LoginFile, before: StoredLogin) -> None:
     """Remove the file. Raises as `write` does."""
     try:
         with directory_lock(place.path):
@@ -227,7 +227,7 @@ def remove(place: LoginFile, before: Stored) -> None:
         raise _unusable(place.path, error) from error
 
 
-def _require_unchanged(place: LoginFile, before: Stored) -> None:
+def _require_unchanged(place: LoginFile, before: StoredLogin) -> None:
     content = read_regular(place.path)
     if (content and content.data) == before.data:
         return
@@ -241,7 +241,7 @@ def _require_unchanged(place: LoginFile, before: Stored) -> None:
 
 
 @dataclass(frozen=True)
-class Repair:
+class LoginFileRepair:
     """Repair of a file that contains the right login; `before` and `after` show it in a diff."""
 
     summary: str
@@ -250,7 +250,7 @@ class Repair:
     after: Mapping[str, Any]
 
 
-def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
+def find_repair(place: LoginFile, stored: StoredLogin) -> LoginFileRepair | None:
     """Return the repair of the mode or the encryption of a file with a login, or None."""
     if stored.data is None or stored.token is None:
         return None
@@ -269,7 +269,7 @@ def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
             " state=rotated to give the tenant another token"
         )
         warnings.append(text)
-    return Repair(
+    return LoginFileRepair(
         "; ".join(parts),
         tuple(warnings),
         {"mode": f"{stored.mode:04o}", "encrypted": is_vaulted},
@@ -277,10 +277,10 @@ def find_repair(place: LoginFile, stored: Stored) -> Repair | None:
     )
 
 
-class Keeper:
-    """Keeper of a login in its file, from the reservation on. Does nothing without a place."""
+class LoginKeeper:
+    """Keeps a login in its file, from the reservation on. Does nothing without a place."""
 
-    def __init__(self, place: LoginFile | None, stored: Stored) -> None:
+    def __init__(self, place: LoginFile | None, stored: StoredLogin) -> None:
         self.place = place
         self.stored = stored
         self._created_reservation = False
@@ -288,27 +288,29 @@ class Keeper:
     @classmethod
     def open(
         cls, params: Mapping[str, Any], name: str, noun: str = "tenant", subject: str = ""
-    ) -> Keeper:
+    ) -> LoginKeeper:
         """Return the keeper for a task; its file is read. Raises as `place_of` and `read` do."""
         place = place_of(params, name, noun, subject)
-        return cls(place, read(place) if place else Stored())
+        return cls(place, read(place) if place else StoredLogin())
 
     @classmethod
-    def open_for_removal(cls, params: Mapping[str, Any], tenant: str) -> tuple[Keeper, list[str]]:
+    def open_for_removal(
+        cls, params: Mapping[str, Any], tenant: str
+    ) -> tuple[LoginKeeper, list[str]]:
         """Return the keeper for a removal, and a warning about a file that stays.
 
         Raises as `open` does, except for a file of another owner.
         """
         place = place_of(params, tenant)
         if place is None:
-            return cls(None, Stored()), []
+            return cls(None, StoredLogin()), []
         kind = kind_of(place.path)
         if kind:
-            return cls(None, Stored()), [f"{place.path} stays: it is {kind}"]
+            return cls(None, StoredLogin()), [f"{place.path} stays: it is {kind}"]
         try:
             return cls(place, read(place, damaged=True)), []
         except Conflict:
-            return cls(None, Stored()), [
+            return cls(None, StoredLogin()), [
                 f"{place.path} stays: it is not the login of tenant {tenant}"
             ]
 
@@ -337,13 +339,13 @@ class Keeper:
         """The name of the file in a diff."""
         return f"file {self.place.path}" if self.place else ""
 
-    def find_repair(self) -> Repair | None:
+    def find_repair(self) -> LoginFileRepair | None:
         """Return the repair that the file needs, or None."""
         if self.place is None:
             return None
         return find_repair(self.place, self.stored)
 
-    def repair(self, found: Repair) -> Result:
+    def repair(self, found: LoginFileRepair) -> Result:
         """Write the same content again, with the right mode and encryption."""
         if self.place is None or self.stored.data is None:
             return Result()

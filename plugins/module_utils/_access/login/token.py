@@ -15,17 +15,17 @@ from ..._api.client import Client
 from ..._core.errors import Conflict, FleetError, ValidationFailed
 from ..._core.result import Result
 from ..._resource.decide import read_desired
-from ..._resource.run import Reading, read_resource
+from ..._resource.run import ResourceReading, read_resource
 from ..run_token import run_token
 from ..token import TOKEN, token_id
-from .credentials import Keeper, require_writable, site_of
+from .credentials import LoginKeeper, require_writable, site_of
 
 
 def run_login(
     params: Mapping[str, Any],
     client: Client,
     check_mode: bool = False,
-    reading: Reading | None = None,
+    reading: ResourceReading | None = None,
 ) -> Result:
     """Bring a token to the desired state, and write its login to the file that the task names.
 
@@ -34,7 +34,7 @@ def run_login(
     work = partial(run_token, params, client, check_mode, reading)
     keys = read_desired(TOKEN, params).keys
     token = token_id(keys)
-    kept = Keeper.open(params, keys["name"], "token", token)
+    kept = LoginKeeper.open(params, keys["name"], "token", token)
     if kept.place is None:
         return work()
     _require_own_file(kept, token)
@@ -62,7 +62,7 @@ def run_login(
     secret = result.values["secret"]
     if secret is None:  # another run created the token first
         kept.release()
-        _require_login(Keeper.open(params, keys["name"], "token", token), token)
+        _require_login(LoginKeeper.open(params, keys["name"], "token", token), token)
         return result
     _keep(kept, client, keys, secret)
     return _with_step(kept, result, check_mode)
@@ -76,7 +76,7 @@ def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = F
     keys = read_desired(TOKEN, params).keys
     reading = None
     if check_mode and _is_missing(client, keys):
-        reading = Reading()
+        reading = ResourceReading()
     if params.get("state") == "rotated":
         raise _refused("state", token_id(keys), "module token rotates it, and a file does not")
     is_kept = params.get("credentials_file") or params.get("state") == "absent"
@@ -110,7 +110,7 @@ def _refused(option: str, token: str, why: str) -> ValidationFailed:
     )
 
 
-def _require_own_file(kept: Keeper, token: str) -> None:
+def _require_own_file(kept: LoginKeeper, token: str) -> None:
     if kept.place is None or kept.login is None or kept.login[0] == token:
         return
     raise Conflict(
@@ -122,7 +122,7 @@ def _require_own_file(kept: Keeper, token: str) -> None:
     )
 
 
-def _require_login(kept: Keeper, token: str) -> None:
+def _require_login(kept: LoginKeeper, token: str) -> None:
     if kept.place is None or kept.login is not None:
         return
     raise Conflict(
@@ -135,7 +135,7 @@ def _require_login(kept: Keeper, token: str) -> None:
     )
 
 
-def _keep(kept: Keeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
+def _keep(kept: LoginKeeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
     """Write the login. Raises FleetError with a next step: the token already has the new secret."""
     try:
         kept.keep(site_of(keys["name"], client.connection, token_id(keys), secret))
@@ -144,13 +144,13 @@ def _keep(kept: Keeper, client: Client, keys: Mapping[str, str], secret: str) ->
         raise error.on(next_step=step) from error
 
 
-def _with_step(kept: Keeper, result: Result, check_mode: bool) -> Result:
+def _with_step(kept: LoginKeeper, result: Result, check_mode: bool) -> Result:
     """Return the result with the step that writes the login, and without the secret."""
     step = f"Write the login to {kept.place.path}" if kept.place else ""
     return _extended(result, [step], check_mode)
 
 
-def _without_file(kept: Keeper, result: Result, check_mode: bool) -> Result:
+def _without_file(kept: LoginKeeper, result: Result, check_mode: bool) -> Result:
     """Remove the file unless in check mode, and return the result with that step."""
     steps = kept.summary_of_removal
     if steps and not check_mode:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Forms of values in answers: each returns a value with the type that the rest of the code expects,
-or raises `Unfit` (pure).
+or raises `WrongForm` (pure).
 
 PVE is written in Perl, whose JSON can contain the same figure as a number in one answer and as a
 text in the next. A form always returns one of the two. It returns None for a value that counts as
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-class Unfit(ValueError):
+class WrongForm(ValueError):
     """A value in the wrong form; `place` are the keys and indices that lead to the value."""
 
     def __init__(self, problem: str, place: tuple[str | int, ...] = ()) -> None:
@@ -40,22 +40,22 @@ class Unfit(ValueError):
         self.place = place
         super().__init__(problem)
 
-    def within(self, key: str | int) -> Unfit:
+    def within(self, key: str | int) -> WrongForm:
         """Return the same error with its place extended by the key or index of the containing
         object or list.
         """
-        return Unfit(self.problem, (key, *self.place))
+        return WrongForm(self.problem, (key, *self.place))
 
     def __str__(self) -> str:
         names = [f"row {key + 1}" if isinstance(key, int) else key[:64] for key in self.place]
         return f"{' of '.join(reversed(names)) or 'it'} {self.problem}"
 
 
-def _unlike(expected: str, value: Any) -> Unfit:
+def _unlike(expected: str, value: Any) -> WrongForm:
     found = _WORDS.get(value.__class__, "null")
     if found == expected:
-        return Unfit(f"is not possible for {expected}")
-    return Unfit(f"is {found}, not {expected}")
+        return WrongForm(f"is not possible for {expected}")
+    return WrongForm(f"is {found}, not {expected}")
 
 
 def unchanged(value: Any) -> Any:
@@ -81,7 +81,7 @@ def like(pattern: str, what: str) -> Form:
     def read(value: Any) -> Any:
         if value.__class__ in (str, int) and compiled.fullmatch(str(value)):
             return value
-        raise Unfit(f"is not {what}")
+        raise WrongForm(f"is not {what}")
 
     return read
 
@@ -145,7 +145,7 @@ def vmid(value: Any) -> int:
     """Return a VMID."""
     found = number(value)
     if found is None or found != int(found) or found < 1:
-        raise Unfit("is not the number of a guest")
+        raise WrongForm("is not the number of a guest")
     return int(found)
 
 
@@ -154,7 +154,7 @@ def flag(value: Any) -> int | None:
     found = number(value)
     if found in (0, 1, None):
         return found if found is None else int(found)
-    raise Unfit("is not 0 or 1")
+    raise WrongForm("is not 0 or 1")
 
 
 def moment(value: Any) -> int | None:
@@ -162,14 +162,14 @@ def moment(value: Any) -> int | None:
     found = whole(value)
     if found is None or 0 <= found <= _LAST_MOMENT:
         return found
-    raise Unfit("is not a time")
+    raise WrongForm("is not a time")
 
 
 def name(value: Any) -> str:
     """Return a text that is not empty."""
     found = text(value)
     if not found:
-        raise Unfit("is empty")
+        raise WrongForm("is empty")
     return found
 
 
@@ -179,7 +179,7 @@ def network(value: Any) -> str:
     try:
         ipaddress.ip_network(found or "::/0", strict=False)
     except ValueError:
-        raise Unfit("is not an IP network") from None
+        raise WrongForm("is not an IP network") from None
     return found
 
 
@@ -189,7 +189,7 @@ def address(value: Any) -> str:
     try:
         ipaddress.ip_address(found or "::")
     except ValueError:
-        raise Unfit("is not an IP address") from None
+        raise WrongForm("is not an IP address") from None
     return found
 
 
@@ -198,7 +198,7 @@ def subnet(value: Any) -> str:
     found = text(value)
     parts = found.split("-", 2)
     if len(parts) < 3:
-        raise Unfit("is not the ID of a subnet")
+        raise WrongForm("is not the ID of a subnet")
     network("/".join(parts[1:]))
     return found
 
@@ -224,20 +224,20 @@ class ObjectForm:
                 continue
             try:
                 found = None if one is None else form(one)
-            except Unfit as error:
+            except WrongForm as error:
                 raise error.within(key) from None
             if found is not one or one is None:
                 changed[key] = found
         found = {**value, **changed} if changed else value
         for key in self._needed:
             if found.get(key) is None:
-                raise Unfit("is missing", (key,))
+                raise WrongForm("is missing", (key,))
         if None in changed.values():
             return {key: one for key, one in found.items() if one is not None or key not in changed}
         return found
 
 
-class Option(ObjectForm):
+class OptionForm(ObjectForm):
     """The form of a row that names an option in `key`; its values have the form of that option."""
 
     def __init__(
@@ -254,7 +254,7 @@ class Option(ObjectForm):
         return self._by_key.get(row["key"], self._usual)(row)
 
 
-class ByType:
+class TypeForm:
     """The form of rows whose `type` names their kind."""
 
     def __init__(self, **records: ObjectForm) -> None:
@@ -282,7 +282,7 @@ def rows(form: Form) -> Form:
         for index, row in enumerate(value):
             try:
                 found.append(form(row))
-            except Unfit as error:
+            except WrongForm as error:
                 raise error.within(index) from None
         return found
 
@@ -307,7 +307,7 @@ def values(form: Form, known: Mapping[str, Form] | None = None, key: Form = unch
             try:
                 key(name_)
                 typed = None if one is None else forms.get(name_, form)(one)
-            except Unfit as error:
+            except WrongForm as error:
                 raise error.within(name_) from None
             if typed is not None:
                 found[name_] = typed

@@ -12,7 +12,7 @@ from ..layer import Layer
 from ..protocols import Transport
 from ..request import Request
 from .calls import form_of
-from .forms import Form, Unfit
+from .forms import Form, WrongForm
 
 _STEP = (
     "Check that host and port lead to Proxmox VE, and the proxies on the way. If they do, this"
@@ -20,7 +20,7 @@ _STEP = (
 )
 
 
-class Typed(Layer[Transport]):
+class FormCheck(Layer[Transport]):
     """Returns each answer in its form.
 
     If the answer to a read has another form, that is an ApiError. If the answer to a write has
@@ -37,18 +37,18 @@ class Typed(Layer[Transport]):
             if request.beside:
                 return _with_data(answer, form)
             return form(answer)
-        except Unfit as problem:
+        except WrongForm as problem:
             raise _malformed(request, problem) from None
 
 
 def _with_data(answer: Any, form: Form) -> dict[str, Any]:
-    """Return an answer with an attribute beside its data; converts the data. Raises Unfit."""
+    """Return an answer with an attribute beside its data; converts the data. Raises WrongForm."""
     if not isinstance(answer, dict) or "data" not in answer:
-        raise Unfit("has no data")
+        raise WrongForm("has no data")
     return {**answer, "data": form(answer["data"])}
 
 
-def _malformed(request: Request, problem: Unfit) -> FleetError:
+def _malformed(request: Request, problem: WrongForm) -> FleetError:
     kind = ApiError if request.method == "GET" else NetworkError
     return kind(
         answer=f"Proxmox VE answered with something else than expected: {problem}",

@@ -23,7 +23,7 @@ from ..._core.errors import ConfigurationError
 from ..layer import Layer
 from ..request import Request, quoted
 from ..settings import ConnectionSettings
-from .session import Answer, Exchange, Session, read_beside, read_data
+from .session import HttpAnswer, HttpRequest, Session, read_beside, read_data
 from .transport import requests
 
 
@@ -75,12 +75,12 @@ class _Sender:
         url: str,
         data: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Return the answer to the request that proxmoxer built. Raises FleetError."""
         path = url[len(self._session.base_url) :]
         request = self._request
         return self._session.send(
-            Exchange(method, path, data, params, request.timeout, request.number, request.upload)
+            HttpRequest(method, path, data, params, request.timeout, request.number, request.upload)
         )
 
 
@@ -90,7 +90,7 @@ class _Serializer:
     def __init__(self, beside: str = "") -> None:
         self._beside = beside
 
-    def loads(self, answer: Answer) -> Any:
+    def loads(self, answer: HttpAnswer) -> Any:
         """Return `data`, or an object that also has the requested attribute beside it.
 
         Raises NetworkError if the answer is not from Proxmox VE.

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from ..._core.clock import Clock
 from ..._core.errors import AuthenticationError, ConfigurationError, FleetError, NetworkError
 from ..._core.failures.classify import classify
-from ..answers.forms import ObjectForm, Unfit, flag, like
+from ..answers.forms import ObjectForm, WrongForm, flag, like
 from ..protocols import Row
 from ..request import Upload
 from ..settings import ConnectionSettings
@@ -40,7 +40,7 @@ _STALE_LOGIN = (
 )
 
 
-class Answer:
+class HttpAnswer:
     """The part of a response that proxmoxer reads.
 
     Its text form is short, so that nothing secret or large reaches a log.
@@ -60,7 +60,7 @@ class Answer:
         return self.content
 
 
-def read_data(answer: Answer) -> Any:
+def read_data(answer: HttpAnswer) -> Any:
     """Return `data` of an answer. Raises NetworkError if the answer is not from PVE."""
     try:
         return _read_json(answer.body)["data"]
@@ -68,7 +68,7 @@ def read_data(answer: Answer) -> Any:
         raise _not_the_api(answer, "the answer is not JSON of Proxmox VE") from None
 
 
-def read_beside(answer: Answer, attribute: str) -> dict[str, Any]:
+def read_beside(answer: HttpAnswer, attribute: str) -> dict[str, Any]:
     """Return `data` of an answer and an attribute beside it, null if the answer lacks it.
 
     Raises NetworkError if the answer is not from PVE.
@@ -77,7 +77,7 @@ def read_beside(answer: Answer, attribute: str) -> dict[str, Any]:
     return {"data": data, attribute: _read_json(answer.body).get(attribute)}
 
 
-def _not_the_api(answer: Answer, problem: str) -> NetworkError:
+def _not_the_api(answer: HttpAnswer, problem: str) -> NetworkError:
     return NetworkError(
         status=answer.status_code,
         answer=problem,
@@ -87,13 +87,13 @@ def _not_the_api(answer: Answer, problem: str) -> NetworkError:
     )
 
 
-def _read_login(answer: Answer, attempted: str) -> dict[str, Any]:
+def _read_login(answer: HttpAnswer, attempted: str) -> dict[str, Any]:
     """Return the data of the answer to a login: a ticket, and whether a second factor is needed."""
     try:
         found: dict[str, Any] = _LOGIN(read_data(answer))
     except NetworkError as error:
         raise error.on(attempted=attempted) from None
-    except Unfit as problem:
+    except WrongForm as problem:
         raise _not_the_api(answer, f"the answer is not a ticket: {problem}").on(
             attempted=attempted
         ) from None
@@ -119,7 +119,7 @@ def _raise_for_constant(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class HttpRequest:
     """An HTTP request.
 
     `path` is relative to the base URL and already quoted. `timeout` is in seconds. `number` is the
@@ -167,7 +167,7 @@ class Session:
                 self._http.close()
                 self._http = None
 
-    def send(self, exchange: Exchange) -> Answer:
+    def send(self, exchange: HttpRequest) -> HttpAnswer:
         """Return the answer if its status is 200 to 299; otherwise raise a FleetError."""
         login = self._login()
         answer = self._exchange(exchange, login)
@@ -178,14 +178,14 @@ class Session:
             raise self._failure(exchange, answer)
         return answer
 
-    def _exchange(self, exchange: Exchange, login: Mapping[str, str]) -> Answer:
+    def _exchange(self, exchange: HttpRequest, login: Mapping[str, str]) -> HttpAnswer:
         """Make one HTTP exchange with these headers, and record it."""
         if exchange.upload is None:
             return self._request(exchange, dict(login), exchange.data or None)
         with MultipartBody(exchange.data or {}, exchange.upload, self._clock) as body:
             return self._request(exchange, {**login, "Content-Type": body.content_type}, body)
 
-    def _request(self, exchange: Exchange, headers: dict[str, str], body: Any) -> Answer:
+    def _request(self, exchange: HttpRequest, headers: dict[str, str], body: Any) -> HttpAnswer:
         http = self._open()
         wait = exchange.timeout
         if wait is None:
@@ -207,7 +207,7 @@ class Session:
             )
             status = response.status_code
             self.has_answered = True
-            return Answer(status, response.reason or "", response.content)
+            return HttpAnswer(status, response.reason or "", response.content)
         except (OSError, ValueError) as error:  # the base classes of all errors of requests
             failure = transport.transport_error(error, self._connection)
             failure = self.without_secrets(failure)
@@ -259,7 +259,7 @@ class Session:
         self._ticket = ""
         attempted = f"Could not log in to {connection.endpoint} as {connection.user}"
         data = {"username": connection.user, "password": connection.password}
-        exchange = Exchange("POST", _TICKET_PATH, data)
+        exchange = HttpRequest("POST", _TICKET_PATH, data)
         answer = self._exchange(exchange, {})
         if answer.status_code >= 300:
             failure = self._failure(exchange, answer).on(attempted=attempted)
@@ -281,12 +281,12 @@ class Session:
         self._csrf = found.get(_CSRF, "")
         self._ticket_born = self._clock.monotonic()
 
-    def _is_stale_login(self, answer: Answer) -> bool:
+    def _is_stale_login(self, answer: HttpAnswer) -> bool:
         message, _errors = _message(answer)
         text = f"{answer.reason} {message}".lower()
         return any(sign in text for sign in _STALE_LOGIN)
 
-    def _failure(self, exchange: Exchange, answer: Answer) -> FleetError:
+    def _failure(self, exchange: HttpRequest, answer: HttpAnswer) -> FleetError:
         """Return the classified error of an answer, without the secrets of this connection."""
         method, plain = exchange.method, exchange.plain_path
         if answer.status_code < 400:
@@ -329,7 +329,7 @@ class Session:
         return error.on(answer=answer, reason=reason, parameters=parameters)
 
 
-def _message(answer: Answer) -> tuple[str, dict[str, Any]]:
+def _message(answer: HttpAnswer) -> tuple[str, dict[str, Any]]:
     """Return `message` and `errors` of an error's body.
 
     Without a JSON body, `message` is the reason phrase.

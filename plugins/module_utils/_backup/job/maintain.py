@@ -21,7 +21,7 @@ from ..._core.shown import counted
 from ..._protection.privileges import Privileges
 from ..._resource.change import DesiredResource
 from ..._resource.decide import after, build_plan, compare
-from ..._resource.execute import Verdict, execute
+from ..._resource.execute import FailureVerdict, execute
 from ..._resource.plan import Step
 from ..._resource.protocols import Api
 from ..._resource.run import TableResource
@@ -78,8 +78,8 @@ class JobsOutcome:
 class _JobSteps(TableResource):
     """A job whose plan is executed. A failed step ends it; the next pass plans all jobs again."""
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        return Verdict.FAILED
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
+        return FailureVerdict.FAILED
 
 
 def preview_jobs(

@@ -24,7 +24,7 @@ from ..._guest.model import Actual, Guest
 from ..._guest.plan.copies import cloneable, image_of
 from ..._guest.plan.origin import find_newer_copy
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import Execution, Sent, Verdict
+from ..._resource.execute import Execution, FailureVerdict, StepResult
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..._spec.container import container_spec
@@ -181,21 +181,21 @@ class Replacement(GuestSteps, Resource[Result]):
         if step.action == REMOVE:
             self._read(self._read_container())
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         try:
             return super().send(step)
         except VmidTaken:
             self._lost.add(self._vmid)
             raise
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         """Classify the failure of a step (pure).
 
         If another guest got the VMID of the holder first, nothing was created, and the clone gets
         another VMID. A container that is not running has stopped after the listing was read.
         """
         if isinstance(error, (VmidTaken, NotRunning)):
-            return Verdict.STALE
+            return FailureVerdict.STALE
         return super().classify_failure(step, error)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.state import ClusterState, node_of
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, UnknownVm
-from ..._resource.execute import Sent, execute
+from ..._resource.execute import StepResult, execute
 from ..._resource.plan import Plan, Step
 from ..._resource.race import RaceRule, resolve_race
 from ..context import AnyContext
@@ -161,7 +161,7 @@ class NewResource(GuestSteps):
         self._node = actual.node
         return actual
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         try:
             return super().send(step)
         except FleetError as error:

@@ -20,7 +20,7 @@ from ..._core.errors import (
     TaskTimeout,
 )
 from ..._core.poll import poll
-from ..._resource.execute import Sent, Steps, Verdict, attempted
+from ..._resource.execute import FailureVerdict, StepResult, Steps, attempted
 from ..._resource.plan import Plan, Step
 from ..kind import Kind
 from ..plan.steps import FIREWALL
@@ -48,20 +48,20 @@ class GuestSteps(Steps):
     plan: Plan
     max_replans = 3
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         if step.action == "template" and not step.is_task:
             return self._convert(step)
         if "archive" in step.data:
             return self._restore(step)
         if step.method == FIREWALL:
             self.isolate(self.client, step)
-            return Sent()
+            return StepResult()
         if step.method != "FILE":
             return super().send(step)
         self.put_file(self.client, step)
-        return Sent()
+        return StepResult()
 
-    def _restore(self, step: Step) -> Sent:
+    def _restore(self, step: Step) -> StepResult:
         """Send a restore once. A task that fails because of a lock leaves an empty VM, which makes
         a second try fail (qemu-server: API2/Qemu.pm, create_vm).
         """
@@ -72,9 +72,9 @@ class GuestSteps(Steps):
             attempted=attempted(step.summary),
             confirm=self.confirm_write(step),
         )
-        return self._awaited(step, upid) if is_upid(upid) else Sent()
+        return self._awaited(step, upid) if is_upid(upid) else StepResult()
 
-    def _convert(self, step: Step) -> Sent:
+    def _convert(self, step: Step) -> StepResult:
         """Send a conversion, and wait for its task: the answer does not name the task."""
         conversion = Conversion(self.client, self.kind, step)
         self.client.write(
@@ -87,29 +87,29 @@ class GuestSteps(Steps):
         upid = conversion.accepted_task()
         if upid is None:
             conversion.await_config(self.time_for(step))
-            return Sent()
+            return StepResult()
         return self._awaited(step, upid)
 
-    def _awaited(self, step: Step, upid: str) -> Sent:
+    def _awaited(self, step: Step, upid: str) -> StepResult:
         """Wait for the task of a step that was sent."""
         result = self.client.wait(
             upid, timeout=self.time_for(step), attempted=attempted(step.summary)
         )
         return self.after_task(step, result)
 
-    def after_task(self, step: Step, result: TaskResult) -> Sent:
+    def after_task(self, step: Step, result: TaskResult) -> StepResult:
         await_manager(self.client, self.kind, step, result, self.time_for(step))
         return super().after_task(step, result)
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         if _needs_look(error) and not creates(step):
-            return Verdict.UNKNOWN
+            return FailureVerdict.UNKNOWN
         is_refused = isinstance(error, HotplugRefused)
         if is_refused and step.action == "config":
             # PVE has accepted the change, but the guest does not release the device: the change
             # waits for a stop.
-            return Verdict.DONE
-        return Verdict.FAILED
+            return FailureVerdict.DONE
+        return FailureVerdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         """Return the error with the finished steps, and whether the VM exists.

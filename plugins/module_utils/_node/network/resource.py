@@ -21,7 +21,7 @@ from ..._core.errors import (
 from ..._core.poll import poll
 from ..._core.result import Result
 from ..._resource.engine import Resource
-from ..._resource.execute import Execution, Sent, attempted
+from ..._resource.execute import Execution, StepResult, attempted
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from .checks import changed_names
@@ -100,7 +100,7 @@ class NodeNetwork(Resource[Result]):
             return name not in found.interfaces
         return step.action == CREATE and name in found.interfaces
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send a step. After a failure, restore the former configuration."""
         try:
             sent = super().send(step)
@@ -120,7 +120,7 @@ class NodeNetwork(Resource[Result]):
             self._answered = self._await_answer(last)
         return ()
 
-    def _after_failed_reload(self, step: Step, error: FleetError) -> Sent:
+    def _after_failed_reload(self, step: Step, error: FleetError) -> StepResult:
         """Return the result of a reload whose answer was lost, or raise its error."""
         if isinstance(error, TaskTimeout):
             raise error
@@ -131,7 +131,7 @@ class NodeNetwork(Resource[Result]):
             raise self._taken_back(error) from error
         raise self._restored(error, found) from error
 
-    def _after_lost_reload(self, step: Step, error: FleetError) -> Sent:
+    def _after_lost_reload(self, step: Step, error: FleetError) -> StepResult:
         """Return the result of a reload that lost the connection, or raise its error."""
         found = self._await_answer(step)
         if error.upid:
@@ -140,7 +140,7 @@ class NodeNetwork(Resource[Result]):
         if found.pending:
             raise self._taken_back(error) from error
         self._answered = found
-        return Sent(warnings=(f"{step.summary}: the connection was lost during it",))
+        return StepResult(warnings=(f"{step.summary}: the connection was lost during it",))
 
     def _taken_back(self, error: FleetError) -> FleetError:
         """Discard the pending change if all of it is from this run, and return the error."""

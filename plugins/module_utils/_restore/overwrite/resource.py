@@ -23,7 +23,7 @@ from ..._guest.live.read import read_wherever, require_untouched
 from ..._guest.model import Actual
 from ..._guest.plan.planner import CreationOptions
 from ..._kinds.words import CONTAINER
-from ..._resource.execute import Execution, Sent, Verdict
+from ..._resource.execute import Execution, FailureVerdict, StepResult
 from ..._resource.plan import Plan, Step
 from ..._snapshot.read import running_task
 from .plan import KEEP, RESTORE, Overwrite
@@ -135,14 +135,14 @@ class OverwrittenGuest(ExistingResource[Any]):
         form = "its copy" if self._task.copies else "archive"
         return f"{step}. Its former state is {form} {self._kept}"
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send a step; a copy is made by a plan of its own."""
         copy = self._task.copy
         if step.action != KEEP or copy is None:
             return super().send(step)
         result = apply_plan(copy)
         self._kept = self._task.restore.keep_name
-        return Sent(warnings=result.warnings)
+        return StepResult(warnings=result.warnings)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the search for the backup's task; after other steps, the plan is made again."""
@@ -158,9 +158,9 @@ class OverwrittenGuest(ExistingResource[Any]):
             return upid
         return upid if upid == running_task(self.client, node, vmid, _TASK) else None
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         if step.action == KEEP:
-            return Verdict.FAILED
+            return FailureVerdict.FAILED
         return super().classify_failure(step, error)
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
@@ -171,7 +171,7 @@ class OverwrittenGuest(ExistingResource[Any]):
             return failure
         return failure.on(next_step=self._remedy())
 
-    def after_task(self, step: Step, result: TaskResult) -> Sent:
+    def after_task(self, step: Step, result: TaskResult) -> StepResult:
         if step.action == KEEP:
             self._kept = self._require_kept(result.upid)
         return super().after_task(step, result)

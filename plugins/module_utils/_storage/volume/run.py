@@ -19,7 +19,7 @@ from ..._core import validate
 from ..._core.errors import AlreadyExists, FleetError, TaskFailed
 from ..._core.result import Result
 from ..._resource.engine import Resource, apply_plan
-from ..._resource.execute import Execution, Sent, Verdict, attempted
+from ..._resource.execute import Execution, FailureVerdict, StepResult, attempted
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..download import DOWNLOAD, choose_node, find_running, require_version
@@ -159,7 +159,7 @@ class StoredVolume(Resource[Result]):
             volume = replace(volume, force=False)
         return plan_volume(volume, find_volume(self.client, volume.file))
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Send a step, or wait for the same download if an earlier run has left it running."""
         running = find_running(self.client, self.volume.file) if step.action == DOWNLOAD else None
         if running is not None:
@@ -219,11 +219,11 @@ class StoredVolume(Resource[Result]):
             return not is_same and not plan_volume(replace(self.volume, force=False), found).steps
         return True
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         if step.action == COPY and isinstance(error, TaskFailed):
-            return Verdict.STALE  # another run may have copied the volume first
+            return FailureVerdict.STALE  # another run may have copied the volume first
         is_there = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
-        return Verdict.STALE if is_there else Verdict.FAILED
+        return FailureVerdict.STALE if is_there else FailureVerdict.FAILED
 
     def preview(self) -> Result:
         return result_of(self.plan, {"volume": self._foreseen()})

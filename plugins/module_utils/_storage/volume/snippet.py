@@ -15,7 +15,7 @@ from ..._api.client import Client
 from ..._core.errors import ConfigurationError
 from ..._core.result import Result
 from ..._resource.engine import Resource
-from ..._resource.execute import Execution, Sent
+from ..._resource.execute import Execution, StepResult
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..snippets.files import SnippetDirectory
@@ -68,12 +68,12 @@ class StoredSnippet(Resource[Result]):
         self.now = self.files.read(self.volume.file.name)
         return plan_snippet(self.volume, self.now, self.data, self.files.path)
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         """Write the file; no request is sent."""
         is_new = self.now is None
         volume, node = self.volume.volid, str(self.volume.file.node)
         put_snippet(self.client, self.files, volume, node, self.data, is_new=is_new)
-        return Sent()
+        return StepResult()
 
     def preview(self) -> Result:
         return result_of(self.plan, {"volume": self._shown()})

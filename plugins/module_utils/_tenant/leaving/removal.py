@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..._access.checks.user_check import precheck_user
 from ..._access.grants import Grant
 from ..._access.group import GROUP
-from ..._access.login.credentials import Keeper
+from ..._access.login.credentials import LoginKeeper
 from ..._access.role import ROLE
 from ..._access.user import USER
 from ..._api.caching import CachingReader
@@ -75,7 +75,7 @@ def remove(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
 
     Nothing is removed if a part of the plan is refused.
     """
-    keeper, about_file = Keeper.open_for_removal(params, tenant.name)
+    keeper, about_file = LoginKeeper.open_for_removal(params, tenant.name)
     reader = CachingReader(client)
     facts = read_facts(reader)
     cluster = with_names(reader, facts.cluster)
@@ -142,7 +142,7 @@ def _which(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _diff(
-    rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: Keeper
+    rows: Sequence[Mapping[str, Any]], planned: Sequence[PlannedResource], keeper: LoginKeeper
 ) -> dict[str, Any]:
     """Return the diff of the removal: VMs, other resources, and the file."""
     before = {_name_of(row): row[row["kind"]] or {} for row in rows}

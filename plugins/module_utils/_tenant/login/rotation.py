@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..._access.login.credentials import Keeper, Stored, require_writable
+from ..._access.login.credentials import LoginKeeper, StoredLogin, require_writable
 from ..._api.caching import CachingReader
 from ..._api.client import Client
 from ..._core.errors import AuthenticationError, ConfigurationError, NotFound, ValidationFailed
@@ -68,7 +68,7 @@ class RotationState:
 def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """Give the tenant a new token; with C(finish) only complete an interrupted rotation."""
     _require_place(params)
-    keeper = Keeper.open(params, tenant.name)
+    keeper = LoginKeeper.open(params, tenant.name)
     if keeper.place is not None:
         require_writable(keeper.place)
     reader = CachingReader(client)
@@ -154,7 +154,7 @@ def _find_state(
     return state
 
 
-def _prepare(keeper: Keeper, client: Client, *, is_lost: bool) -> Result:
+def _prepare(keeper: LoginKeeper, client: Client, *, is_lost: bool) -> Result:
     """Check that there is room for the login, and reserve a file that contains no login.
 
     A file with a login is not changed until the new login is verified.
@@ -179,7 +179,7 @@ def _require_place(params: Mapping[str, Any]) -> None:
 
 
 def _login_in_use(
-    tenant: Tenant, params: Mapping[str, Any], facts: TenantFacts, stored: Stored
+    tenant: Tenant, params: Mapping[str, Any], facts: TenantFacts, stored: StoredLogin
 ) -> tuple[str, str | None]:
     """Return the token ID in use and, if known, its secret."""
     names = existing_tokens(tenant, facts)

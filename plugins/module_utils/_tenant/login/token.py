@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..._access.login import credentials
-from ..._access.login.credentials import Keeper, Stored
+from ..._access.login.credentials import LoginKeeper, StoredLogin
 from ..._access.run_token import run_token
 from ..._access.token import TOKEN, precheck_token
 from ..._core.errors import Conflict, FleetError
@@ -116,7 +116,7 @@ def absent_token_resource(user: str, name: str) -> TenantResource:
     return TenantResource(LISTED_TOKEN, TOKEN, read_desired(TOKEN, options))
 
 
-def lost_token(tenant: Tenant, facts: TenantFacts, stored: Stored) -> str | None:
+def lost_token(tenant: Tenant, facts: TenantFacts, stored: StoredLogin) -> str | None:
     """Return the token for this file whose secret an interrupted run lost, or None."""
     if not stored.mark:
         return None
@@ -132,7 +132,7 @@ def _run_mark(mark: str) -> str:
 
 
 def plan_token(
-    tenant: Tenant, facts: TenantFacts, reader: Client, stored: Stored
+    tenant: Tenant, facts: TenantFacts, reader: Client, stored: StoredLogin
 ) -> tuple[list[PlannedResource], list[PlannedResource]]:
     """Return the plan to remove a token whose secret is lost, and the plan of the tenant's token.
 
@@ -166,7 +166,11 @@ def without_reading(resource: TenantResource) -> TenantResource:
 
 
 def write_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
+    tenant: Tenant,
+    resource: TenantResource,
+    client: Client,
+    report: TenantProgress,
+    keeper: LoginKeeper,
 ) -> dict[str, Any] | None:
     """Create or change a token. Return the login if its secret is new and no file keeps it.
 
@@ -182,7 +186,11 @@ def write_token(
 
 
 def create_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
+    tenant: Tenant,
+    resource: TenantResource,
+    client: Client,
+    report: TenantProgress,
+    keeper: LoginKeeper,
 ) -> dict[str, Any]:
     """Create a token and return the login. Raises Conflict if another run created the token."""
     login = send_token(tenant, resource, client, report, keeper)
@@ -192,7 +200,11 @@ def create_token(
 
 
 def send_token(
-    tenant: Tenant, resource: TenantResource, client: Client, report: TenantProgress, keeper: Keeper
+    tenant: Tenant,
+    resource: TenantResource,
+    client: Client,
+    report: TenantProgress,
+    keeper: LoginKeeper,
 ) -> dict[str, Any] | None:
     """Create or change a token. Return the login if this run received the secret."""
     keys, values = resource.desired.keys, resource.desired.values
@@ -226,7 +238,9 @@ def creates(resource: TenantResource) -> bool:
     return resource.desired.values.get("comment") is not None
 
 
-def _require_written(tenant: Tenant, resource: TenantResource, keeper: Keeper | None) -> Result:
+def _require_written(
+    tenant: Tenant, resource: TenantResource, keeper: LoginKeeper | None
+) -> Result:
     """Raise Conflict unless the file contains the login of a token that another run created."""
     name = _whole_name(resource)
     if keeper is not None and keeper.place is not None:
@@ -243,7 +257,7 @@ def _require_written(tenant: Tenant, resource: TenantResource, keeper: Keeper | 
     )
 
 
-def require_known_secret(tenant: Tenant, facts: TenantFacts, keeper: Keeper) -> None:
+def require_known_secret(tenant: Tenant, facts: TenantFacts, keeper: LoginKeeper) -> None:
     """Raise Conflict if a token exists whose secret is not in the file.
 
     A token whose secret an interrupted run lost is replaced instead. Raises ConfigurationError if

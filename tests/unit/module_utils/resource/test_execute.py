@@ -25,9 +25,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.engine import 
 from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import (
     REPEATS,
     Execution,
-    Sent,
+    FailureVerdict,
+    StepResult,
     Steps,
-    Verdict,
     after_writes,
     execute,
 )
@@ -41,7 +41,11 @@ def step(name: str, **more: Any) -> Step:
 
 
 A, B, C = step("a"), step("b"), step("c")
-VERDICTS = {Conflict: Verdict.STALE, NetworkError: Verdict.UNKNOWN, PermissionDenied: Verdict.DONE}
+VERDICTS = {
+    Conflict: FailureVerdict.STALE,
+    NetworkError: FailureVerdict.UNKNOWN,
+    PermissionDenied: FailureVerdict.DONE,
+}
 
 
 class Thing(Steps):
@@ -70,14 +74,14 @@ class Thing(Steps):
         if step.action == self.refused:
             raise FleetError(reason="refused")
 
-    def send(self, step: Step) -> Sent:
+    def send(self, step: Step) -> StepResult:
         if self.failures.get(step.action):
             raise self.failures[step.action].pop(0)
         self.sent.append(step.action)
-        return Sent(f"answer to {step.action}", (f"{step.action} was slow",))
+        return StepResult(f"answer to {step.action}", (f"{step.action} was slow",))
 
-    def classify_failure(self, step: Step, error: FleetError) -> Verdict:
-        return VERDICTS.get(type(error), Verdict.FAILED)
+    def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
+        return VERDICTS.get(type(error), FailureVerdict.FAILED)
 
     def await_final(self) -> tuple[str, ...]:
         return ("the end",)

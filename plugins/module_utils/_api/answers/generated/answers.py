@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..forms import (
-    ByType,
     Form,
     ObjectForm,
-    Option,
+    OptionForm,
+    TypeForm,
     address,
     bucket,
     count,
@@ -81,7 +81,7 @@ _NODES_GUEST_CONFIG = values(
     },
     key=option_name,
 )
-_NODES_GUEST_PENDING = Option(
+_NODES_GUEST_PENDING = OptionForm(
     option_name,
     {
         **each(text, "name tags description lock agent"),
@@ -179,7 +179,7 @@ _NODES_GUEST_FIREWALL_RULES = ObjectForm(
 READS: Mapping[str, Form] = {
     "version": ObjectForm({"version": name}, {}),
     "cluster/resources": rows(
-        ByType(
+        TypeForm(
             lxc=ObjectForm(
                 {"vmid": vmid, "node": name},
                 {
@@ -230,7 +230,7 @@ READS: Mapping[str, Form] = {
         )
     ),
     "cluster/status": rows(
-        ByType(
+        TypeForm(
             cluster=ObjectForm({}, {"name": text, "quorate": flag}),
             node=ObjectForm(
                 {"name": name}, {**each(flag, "online local"), "ip": text, "nodeid": whole}
@@ -266,7 +266,7 @@ READS: Mapping[str, Form] = {
         },
     ),
     "cluster/ha/status/current": rows(
-        ByType(
+        TypeForm(
             quorum=ObjectForm({}, {"quorate": flag}),
             master=ObjectForm({}, {"node": text}),
             fencing=ObjectForm({}, {**each(text, "armed-state resource_mode")}),
@@ -826,7 +826,7 @@ READS: Mapping[str, Form] = {
                 "comment": text,
                 "poolid": name,
                 "members": rows(
-                    ByType(
+                    TypeForm(
                         lxc=ObjectForm({"vmid": vmid}, {}),
                         qemu=ObjectForm({"vmid": vmid}, {}),
                         openvz=ObjectForm({"vmid": vmid}, {}),
