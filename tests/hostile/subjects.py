@@ -22,7 +22,7 @@ from ansible.plugins.loader import inventory_loader, lookup_loader
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import NodeTasks, Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import NodeTasks, SitePosition
 from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
 from tests.declared import minimal_tasks
 from tests.faults.scenarios import LIMITS, NAME, ROOT, SCENARIOS, TENANT, VMID, Scenario, machine
@@ -160,7 +160,7 @@ def _events(lab: Lab, options: dict[str, Any], _place: Path) -> dict[str, Any]:
     def read() -> dict[str, Any]:
         wanted = replace(OPTIONS, **options)
         events: list[dict[str, Any]] = []
-        position = Position()
+        position = SitePosition()
         with connect({**lab.connection, "retries": 1}, {}) as client:
             for _number in range(2):
                 reading = read_site(client, position, wanted)

@@ -15,11 +15,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError, NetworkError
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
-    Checks,
     EventOptions,
     EventReading,
     NodeAnswers,
-    Position,
+    SitePosition,
+    SlowChecks,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._kinds.words import TYPES
 from ansible_collections.pve.fleet.plugins.module_utils._tasks.row import TaskRow, task_of
@@ -106,7 +106,7 @@ class World:
         rows = self.rows[node].values()
         return [task_of(row, node) for row in rows if row["starttime"] >= (since or 0)]
 
-    def answers(self, position: Position, silent: Iterable[str] = ()) -> NodeAnswers:
+    def answers(self, position: SitePosition, silent: Iterable[str] = ()) -> NodeAnswers:
         """Return the tasks of all nodes since a position; silent nodes have an error."""
         found: dict[str, list[TaskRow] | FleetError] = {}
         for node in NODES:
@@ -123,13 +123,13 @@ class World:
         return cluster_state_of([*nodes, *self.guests.values(), *self.storages], TYPES)
 
     def read(
-        self, position: Position, silent: Iterable[str] = (), checks: Checks | None = None
+        self, position: SitePosition, silent: Iterable[str] = (), checks: SlowChecks | None = None
     ) -> EventReading:
         """Return a reading of now."""
         return self.reading(self.answers(position, silent), checks=checks)
 
     def reading(
-        self, tasks: NodeAnswers, checks: Checks | None = None, **more: Any
+        self, tasks: NodeAnswers, checks: SlowChecks | None = None, **more: Any
     ) -> EventReading:
         """Return a reading with these tasks and the guests of now."""
         return EventReading(

@@ -22,7 +22,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
 from ansible_collections.pve.fleet.plugins.module_utils._events.follow import follow_sites
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import EventOptions, Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
+    EventOptions,
+    SitePosition,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._events.read_site import read_site
 from tests.labs.events import OPTIONS
 from tests.modules.backup_lab import add_nas
@@ -38,7 +41,7 @@ class Watch:
         self.lab = lab
         self.client: Client = connect({**lab.connection, "retries": 1}, {})
         self.wanted = wanted
-        self.position = Position()
+        self.position = SitePosition()
 
     def read(self) -> Events:
         """Return the events since the last reading."""

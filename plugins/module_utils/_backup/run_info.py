@@ -18,7 +18,7 @@ from .._core.errors import FleetError
 from .._core.result import Result
 from .._core.times import iso
 from .._snapshot.names import seconds
-from .._snapshot.select import Owner, Target, owner_of
+from .._snapshot.select import GuestTarget, Owner, owner_of
 from .._tasks.read import read_removals
 from .._vm.kind import VM
 from .archive import Archive, by_guest, describe_archive, newest_first
@@ -85,7 +85,7 @@ def _read_query(params: Mapping[str, Any], now: float) -> ArchiveQuery:
     )
 
 
-def _present(targets: Iterable[Target], removed: Collection[int]) -> list[VmRow]:
+def _present(targets: Iterable[GuestTarget], removed: Collection[int]) -> list[VmRow]:
     """Return the rows of existing guests. Raises the first error of a named guest (pure).
 
     Without a tenant, a named VMID may belong to a removed guest.

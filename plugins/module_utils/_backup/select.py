@@ -13,7 +13,7 @@ from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow
 from .._core import validate
 from .._core.errors import ConfigurationError, FleetError
-from .._snapshot.select import Owner, Target, named, targets
+from .._snapshot.select import GuestTarget, Owner, named, targets
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -31,11 +31,13 @@ def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
 
 def select(
     client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
-) -> list[Target]:
+) -> list[GuestTarget]:
     """Return each guest of the task once; a missing or foreign guest has an error."""
     if is_named(params):
         return [_owned(target, owner) for target in targets(client, cluster, params)]
-    return [Target(f"{row.name} ({row.vmid})", row) for row in matching(cluster, params, owner)]
+    return [
+        GuestTarget(f"{row.name} ({row.vmid})", row) for row in matching(cluster, params, owner)
+    ]
 
 
 def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
@@ -60,7 +62,7 @@ def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> 
     return sorted(found, key=lambda row: row.vmid)
 
 
-def _owned(target: Target, owner: Owner) -> Target:
+def _owned(target: GuestTarget, owner: Owner) -> GuestTarget:
     """Return the target, with an error if its guest belongs to another tenant."""
     row = target.row
     if row is None:
@@ -70,7 +72,7 @@ def _owned(target: Target, owner: Owner) -> Target:
         owner.require_owned(label, row.tags, unnamed=f"guest {row.vmid}")
         target.require_name(label, row.own_name)
     except FleetError as error:
-        return Target(target.label, error=error)
+        return GuestTarget(target.label, error=error)
     return target
 
 

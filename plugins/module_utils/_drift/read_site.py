@@ -20,7 +20,7 @@ from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
 from .._fleet.placement_rules import PlacementKeeper
-from .._fleet.plan import PlannedGuest, Planner, vmids_of, with_leaving
+from .._fleet.plan import FleetPlanner, PlannedGuest, vmids_of, with_leaving
 from .._guest.create.quota_race import read_usage
 from .._guest.model import Guest
 from .._kinds.registry import CONTAINERS, VMS, ListKind
@@ -86,7 +86,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     """
     reading = DriftReading(site)
     try:
-        planner = Planner(client, check_mode=True, lists=_lists_of(estate))
+        planner = FleetPlanner(client, check_mode=True, lists=_lists_of(estate))
         located = planner.look_up(estate.items)
         plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
@@ -119,7 +119,7 @@ def _lists_of(estate: Estate) -> list[ListKind]:
 
 
 def _find_hidden(
-    client: Client, planner: Planner, plans: list[PlannedGuest], vms: list[ComparedGuest]
+    client: Client, planner: FleetPlanner, plans: list[PlannedGuest], vms: list[ComparedGuest]
 ) -> None:
     """Mark VMs that were not found as unknown if a hidden VM has their VMID.
 
@@ -182,7 +182,7 @@ def _add(
 def _add_unlisted(
     reading: DriftReading,
     client: Client,
-    planner: Planner,
+    planner: FleetPlanner,
     plans: list[PlannedGuest],
     scope: DriftScope,
     prefix: str,
@@ -208,7 +208,7 @@ def _add_unlisted(
             reading.unlisted.append(vm)
 
 
-def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
+def _add_tasks(reading: DriftReading, client: Client, planner: FleetPlanner) -> None:
     """Add the last task of each VM that differs; `last_task` stays None if no task is known."""
     existing = [vm for vm in reading.vms if vm.status in _EXISTING]
     differing: list[ComparedGuest | UnlistedGuest] = [*reading.unlisted, *existing]
@@ -219,7 +219,7 @@ def _add_tasks(reading: DriftReading, client: Client, planner: Planner) -> None:
         one.last_task = described(tasks.get(one.vmid or 0))
 
 
-def _last_tasks(client: Client, planner: Planner) -> dict[int, TaskRow]:
+def _last_tasks(client: Client, planner: FleetPlanner) -> dict[int, TaskRow]:
     """Return the newest task that may have changed each VM, by VMID."""
     nodes = [name for name, node in planner.cluster.nodes.items() if node.online]
     removals = read_removals(client, nodes)
@@ -236,7 +236,7 @@ def _may_change(task: TaskRow) -> bool:
 
 
 def _add_quotas(
-    reading: DriftReading, client: Client, planner: Planner, items: list[VmItem]
+    reading: DriftReading, client: Client, planner: FleetPlanner, items: list[VmItem]
 ) -> None:
     """Add use and limit of each tenant with a quota, or a warning if its use cannot be read."""
     by_tenant: dict[str, Guest] = {}

@@ -13,13 +13,13 @@ from .alarms import alarm_events
 from .conditions import conditions_of
 from .event import Event, event_of
 from .guests import guest_changes
-from .model import EventOptions, EventReading, Position
+from .model import EventOptions, EventReading, SitePosition
 from .tasks import task_events
 
 
 def advance(
-    before: Position, reading: EventReading, wanted: EventOptions
-) -> tuple[Position, list[Event]]:
+    before: SitePosition, reading: EventReading, wanted: EventOptions
+) -> tuple[SitePosition, list[Event]]:
     """Return the next position and the events, in the order of their times.
 
     The first reading of a site gives no events of tasks, guests and nodes, but it gives events of
@@ -31,7 +31,7 @@ def advance(
     tasks, of_tasks = task_events(before, reading)
     guests = guest_changes(before, reading, reading.cluster, wanted.prefix)
     events = [*of_tasks, *_node_events(before, reading), *guests.events, *events]
-    after = Position(
+    after = SitePosition(
         taken=reading.taken,
         checked=reading.taken if reading.checks is not None else before.checked,
         nodes=tuple(sorted(reading.online)),
@@ -44,7 +44,7 @@ def advance(
     return after, sorted(events, key=lambda event: str(event["time"]))
 
 
-def _node_events(before: Position, reading: EventReading) -> list[Event]:
+def _node_events(before: SitePosition, reading: EventReading) -> list[Event]:
     if before.is_new:
         return []
     events: list[Event] = []
@@ -55,6 +55,6 @@ def _node_events(before: Position, reading: EventReading) -> list[Event]:
     return events
 
 
-def is_slow_due(position: Position, now: float, wanted: EventOptions) -> bool:
+def is_slow_due(position: SitePosition, now: float, wanted: EventOptions) -> bool:
     """Return whether it is time to read backups, disks and drift again."""
     return wanted.has_slow_part and now - position.checked >= wanted.slow_interval

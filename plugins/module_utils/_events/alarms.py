@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .conditions import Condition, is_judged
+from .conditions import AlarmCondition, is_judged
 from .event import Event, event_of
 from .kinds import ENDS
-from .model import EventReading, Position
+from .model import EventReading, SitePosition
 
 Alarm = Mapping[str, Any]
 
 
 def alarm_events(
-    before: Position, reading: EventReading, conditions: Iterable[Condition]
+    before: SitePosition, reading: EventReading, conditions: Iterable[AlarmCondition]
 ) -> tuple[dict[str, Alarm], list[Event]]:
     """Return the lasting alarms by name, and the events of alarms that begin or end.
 
@@ -45,7 +45,9 @@ def alarm_events(
     return alarms, events
 
 
-def _lasts(name: str, alarm: Alarm, condition: Condition | None, reading: EventReading) -> bool:
+def _lasts(
+    name: str, alarm: Alarm, condition: AlarmCondition | None, reading: EventReading
+) -> bool:
     if condition is None:
         return not is_judged(name, alarm, reading)
     return condition.holds is not False

@@ -18,7 +18,7 @@ from .._core.times import iso
 from .._drift.model import DRIFTED, MISSING, OUTDATED, PENDING, UNKNOWN, UNWANTED
 from .._kinds.words import word_of
 from . import kinds
-from .model import TASKS, Checks, EventOptions, EventReading, Failure
+from .model import TASKS, EventOptions, EventReading, ReadFailure, SlowChecks
 
 # Percent below the limit at which an alarm ends: a figure near the limit gives no series of alarms.
 _MARGIN = 2.0
@@ -28,7 +28,7 @@ _HOUR = 3600
 
 
 @dataclass(frozen=True)
-class Condition:
+class AlarmCondition:
     """Whether a condition holds; None if this is not known, or if an existing alarm may stay.
 
     `type` is the event at its beginning, `key` distinguishes it from other conditions of this type.
@@ -44,18 +44,18 @@ class Condition:
         return f"{self.type}/{self.key}"
 
 
-def conditions_of(reading: EventReading, wanted: EventOptions) -> list[Condition]:
+def conditions_of(reading: EventReading, wanted: EventOptions) -> list[AlarmCondition]:
     """Return the conditions of a site; for a site that was not read, only its failure.
 
     If a condition is missing in a complete reading, it has ended: its object is gone.
     """
-    failure = Failure.of(reading.error) if reading.error is not None else None
+    failure = ReadFailure.of(reading.error) if reading.error is not None else None
     found = [_failure(kinds.SITE_UNREACHABLE, "site", failure)]
     if reading.cluster is None:
         return found
-    found.append(Condition(kinds.QUORUM_LOST, "", not reading.quorate))
+    found.append(AlarmCondition(kinds.QUORUM_LOST, "", not reading.quorate))
     for node, is_online in reading.online.items():
-        found.append(Condition(kinds.NODE_OFFLINE, node, not is_online, {"node": node}))
+        found.append(AlarmCondition(kinds.NODE_OFFLINE, node, not is_online, {"node": node}))
     found += _task_lists(reading)
     found += _storages(reading.cluster, wanted.storage_limit)
     found += _quotas(reading.cluster, None, wanted)
@@ -77,7 +77,7 @@ def is_judged(name: str, alarm: Mapping[str, Any], reading: EventReading) -> boo
     if reading.cluster is None:
         return False
     type = alarm["type"]
-    checks = reading.checks or Checks()
+    checks = reading.checks or SlowChecks()
     if type == kinds.BACKUP_MISSING:
         return checks.newest is not None
     if type == kinds.DRIFT_FOUND:
@@ -89,19 +89,19 @@ def is_judged(name: str, alarm: Mapping[str, Any], reading: EventReading) -> boo
     return True
 
 
-def _failure(type: str, part: str, failure: Failure | None) -> Condition:
+def _failure(type: str, part: str, failure: ReadFailure | None) -> AlarmCondition:
     if failure is None:
-        return Condition(type, part, False, {"part": part})
+        return AlarmCondition(type, part, False, {"part": part})
     values = {"part": part, "category": failure.category, "reason": failure.reason}
-    return Condition(type, part, True, values)
+    return AlarmCondition(type, part, True, values)
 
 
-def _task_lists(reading: EventReading) -> Iterator[Condition]:
+def _task_lists(reading: EventReading) -> Iterator[AlarmCondition]:
     """Yield for each online node whether its tasks could not be read."""
     for node, answer in reading.tasks.items():
         failure = None
         if isinstance(answer, FleetError):
-            failure = Failure.of(answer)
+            failure = ReadFailure.of(answer)
         yield _failure(kinds.READING_FAILED, f"{TASKS} of {node}", failure)
 
 
@@ -114,7 +114,7 @@ def _over(percent: float, limit: float) -> bool | None:
     return None
 
 
-def _storages(cluster: ClusterState, limit: float) -> Iterator[Condition]:
+def _storages(cluster: ClusterState, limit: float) -> Iterator[AlarmCondition]:
     """Yield the conditions of the storages; a shared storage once, from a node that has it."""
     rows: dict[str, StorageRow] = {}
     for row in cluster.storages:
@@ -124,7 +124,7 @@ def _storages(cluster: ClusterState, limit: float) -> Iterator[Condition]:
     for row in cluster.storages:
         key = f"{row.place}/{row.storage}"
         if key not in rows:
-            yield Condition(kinds.STORAGE_ABOVE, key, None)
+            yield AlarmCondition(kinds.STORAGE_ABOVE, key, None)
     for key, row in rows.items():
         percent = round(100 * row.used / row.total, 1)
         values = {
@@ -135,12 +135,12 @@ def _storages(cluster: ClusterState, limit: float) -> Iterator[Condition]:
             "percent": percent,
             "limit": limit,
         }
-        yield Condition(kinds.STORAGE_ABOVE, key, _over(percent, limit), values)
+        yield AlarmCondition(kinds.STORAGE_ABOVE, key, _over(percent, limit), values)
 
 
 def _quotas(
     cluster: ClusterState, disks: Mapping[int, int] | None, wanted: EventOptions
-) -> Iterator[Condition]:
+) -> Iterator[AlarmCondition]:
     """Yield the conditions of quotas: of disks if their sizes are given, else of all others."""
     for tenant, limits in wanted.quotas.items():
         tag = tenant_tag(tenant, wanted.prefix)
@@ -152,7 +152,7 @@ def _quotas(
             yield _quota(tenant, resource, getattr(used, resource), quota, wanted.quota_limit)
 
 
-def _quota(tenant: str, resource: str, used: int, quota: int, limit: float) -> Condition:
+def _quota(tenant: str, resource: str, used: int, quota: int, limit: float) -> AlarmCondition:
     percent = 0.0
     if quota:
         percent = round(100 * used / quota, 1)
@@ -166,10 +166,12 @@ def _quota(tenant: str, resource: str, used: int, quota: int, limit: float) -> C
         "percent": percent,
         "limit": limit,
     }
-    return Condition(kinds.QUOTA_ABOVE, f"{tenant}/{resource}", _over(percent, limit), values)
+    return AlarmCondition(kinds.QUOTA_ABOVE, f"{tenant}/{resource}", _over(percent, limit), values)
 
 
-def _backups(reading: EventReading, checks: Checks, wanted: EventOptions) -> Iterator[Condition]:
+def _backups(
+    reading: EventReading, checks: SlowChecks, wanted: EventOptions
+) -> Iterator[AlarmCondition]:
     """Yield for each guest whether its newest backup is too old."""
     if checks.newest is None or wanted.max_age is None or reading.cluster is None:
         return
@@ -185,7 +187,7 @@ def _backups(reading: EventReading, checks: Checks, wanted: EventOptions) -> Ite
             "newest": iso(newest or 0),
             "max_age_hours": wanted.max_age / _HOUR,
         }
-        yield Condition(kinds.BACKUP_MISSING, str(vmid), holds, values)
+        yield AlarmCondition(kinds.BACKUP_MISSING, str(vmid), holds, values)
 
 
 def _guest(row: VmRow, prefix: str) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def _guest(row: VmRow, prefix: str) -> dict[str, Any]:
     }
 
 
-def _drift(checks: Checks) -> Iterator[Condition]:
+def _drift(checks: SlowChecks) -> Iterator[AlarmCondition]:
     """Yield for each guest of the estate whether it differs; None if it could not be compared."""
     for vm in (checks.drift or {}).get("vms", ()):
         holds = None if vm["status"] == UNKNOWN else vm["status"] in _DRIFTS
@@ -213,4 +215,4 @@ def _drift(checks: Checks) -> Iterator[Condition]:
             "options": [one["option"] for one in vm["options"]],
         }
         key = f"{vm['kind']}/{vm['tenant']}/{vm['name']}"
-        yield Condition(kinds.DRIFT_FOUND, key, holds, values)
+        yield AlarmCondition(kinds.DRIFT_FOUND, key, holds, values)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .event import Event
-from .model import KnownGuest, NodeTasks, Position
+from .model import KnownGuest, NodeTasks, SitePosition
 
 VERSION = 1
 
@@ -21,7 +21,7 @@ VERSION = 1
 class SiteState:
     """The position of a site, and its last batch of events with the number of the batch."""
 
-    position: Position
+    position: SitePosition
     batch: int = 0
     events: tuple[Event, ...] = ()
 
@@ -53,7 +53,7 @@ def _state_of(data: Mapping[str, Any]) -> SiteState:
     nodes = tuple(position.pop("nodes"))
     removed = {int(vmid): when for vmid, when in position.pop("removed").items()}
     return SiteState(
-        position=Position(**position, nodes=nodes, tasks=tasks, guests=guests, removed=removed),
+        position=SitePosition(**position, nodes=nodes, tasks=tasks, guests=guests, removed=removed),
         batch=int(data["batch"]),
         events=tuple(data["events"]),
     )

@@ -22,7 +22,7 @@ from .event import Event, without_secrets
 from .model import EventOptions, EventReading
 from .options import read_options
 from .read_site import read_site
-from .store import Store
+from .store import PositionStore
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -54,7 +54,7 @@ async def follow_sites(queue: EventQueue, args: Mapping[str, Any]) -> None:
     for client in clients.values():
         for warning in client.connection.warnings:
             _LOG.warning(warning)
-    store = Store(state_file)
+    store = PositionStore(state_file)
     try:
         await Follower(clients, wanted, store, queue).run()
     finally:
@@ -70,7 +70,11 @@ class Follower:
     """
 
     def __init__(
-        self, clients: Mapping[str, Client], wanted: EventOptions, store: Store, queue: EventQueue
+        self,
+        clients: Mapping[str, Client],
+        wanted: EventOptions,
+        store: PositionStore,
+        queue: EventQueue,
     ) -> None:
         self._clients = clients
         self._wanted = wanted

@@ -16,7 +16,7 @@ from .._cluster.tenant import tenant_of
 from .._kinds.words import word_of
 from . import kinds
 from .event import Event, event_of
-from .model import EventReading, KnownGuest, NodeAnswers, Position
+from .model import EventReading, KnownGuest, NodeAnswers, SitePosition
 
 # The listing shows the state of up to ten seconds ago (pve-manager: PVE/Service/pvestatd.pm).
 _LAG = 20.0
@@ -42,7 +42,7 @@ class GuestChanges:
 
 
 def guest_changes(
-    before: Position, reading: EventReading, cluster: ClusterState, prefix: str
+    before: SitePosition, reading: EventReading, cluster: ClusterState, prefix: str
 ) -> GuestChanges:
     """Return the changes of guests. The first reading gives no events."""
     known: dict[int, KnownGuest] = {}
@@ -64,7 +64,7 @@ def guest_changes(
     return GuestChanges(known, removed, events)
 
 
-def new_removals(before: Position, tasks: NodeAnswers) -> Counter[int]:
+def new_removals(before: SitePosition, tasks: NodeAnswers) -> Counter[int]:
     """Return the number of tasks that removed a guest since the last reading, by VMID.
 
     Tasks are read before the listing. If the listing still contains a known guest that such a task
@@ -82,7 +82,7 @@ def new_removals(before: Position, tasks: NodeAnswers) -> Counter[int]:
 
 
 def _removed(
-    before: Position, taken: float, gone: Iterable[int], removals: Counter[int]
+    before: SitePosition, taken: float, gone: Iterable[int], removals: Counter[int]
 ) -> dict[int, float]:
     """Return the guests whose removal was seen before its task, without comparing clocks.
 

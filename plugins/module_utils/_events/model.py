@@ -52,19 +52,19 @@ class EventOptions:
 
 
 @dataclass(frozen=True)
-class Failure:
+class ReadFailure:
     """Why a part could not be read: the category of the error, and its text."""
 
     category: str
     reason: str
 
     @classmethod
-    def of(cls, error: FleetError) -> Failure:
+    def of(cls, error: FleetError) -> ReadFailure:
         return cls(error.category, error.message)
 
 
 @dataclass(frozen=True)
-class Checks:
+class SlowChecks:
     """The parts that are read at the slow interval; None for a part that is not wanted or failed.
 
     `newest` is the time of the newest backup of each guest by VMID, 0 without any; guests whose
@@ -75,7 +75,7 @@ class Checks:
     newest: Mapping[int, int] | None = None
     disks: Mapping[int, int] | None = None
     drift: Mapping[str, Any] | None = None
-    failed: Mapping[str, Failure] = field(default_factory=dict)
+    failed: Mapping[str, ReadFailure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class EventReading:
     tasks: NodeAnswers = field(default_factory=dict)
     cluster: ClusterState | None = None
     failed_guests: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    checks: Checks | None = None
+    checks: SlowChecks | None = None
     error: FleetError | None = None
 
 
@@ -128,7 +128,7 @@ class KnownGuest:
 
 
 @dataclass(frozen=True)
-class Position:
+class SitePosition:
     """The known state of a site; the events are the differences of the next reading.
 
     `alarms` are the lasting conditions by key, each with its `type` and `values`. `checked` is the

@@ -34,12 +34,12 @@ from .model import (
     BACKUPS,
     DISKS,
     DRIFT,
-    Checks,
     EventOptions,
     EventReading,
-    Failure,
     NodeAnswers,
-    Position,
+    ReadFailure,
+    SitePosition,
+    SlowChecks,
 )
 from .tasks import new_failed_backups
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _FAILED_GUEST = re.compile(r"Backup of VM ([0-9]{1,9}) failed")
 
 
-def read_site(client: Client, position: Position, wanted: EventOptions) -> EventReading:
+def read_site(client: Client, position: SitePosition, wanted: EventOptions) -> EventReading:
     """Return a reading. If the site does not answer, it contains only the error."""
     taken = client.clock.time()
     try:
@@ -59,7 +59,9 @@ def read_site(client: Client, position: Position, wanted: EventOptions) -> Event
         return EventReading(client.site, taken, error=error)
 
 
-def _read(client: Client, position: Position, wanted: EventOptions, taken: float) -> EventReading:
+def _read(
+    client: Client, position: SitePosition, wanted: EventOptions, taken: float
+) -> EventReading:
     status = client.get("cluster", "status", attempted="Could not read the cluster's status")
     head = standing(status)
     online = {node: bool(member["online"]) for node, member in head["members"].items()}
@@ -82,7 +84,7 @@ def _read(client: Client, position: Position, wanted: EventOptions, taken: float
     )
 
 
-def _read_tasks(client: Client, position: Position, online: Mapping[str, bool]) -> NodeAnswers:
+def _read_tasks(client: Client, position: SitePosition, online: Mapping[str, bool]) -> NodeAnswers:
     """Return the tasks of each online node since the start of its known tasks."""
 
     def of_node(node: str) -> NodeAnswers:
@@ -104,7 +106,7 @@ def _failed_guests(client: Client, task: TaskRow) -> tuple[int, ...]:
 
 
 def _with_new_names(
-    client: Client, position: Position, cluster: ClusterState, tasks: NodeAnswers
+    client: Client, position: SitePosition, cluster: ClusterState, tasks: NodeAnswers
 ) -> ClusterState:
     """Return the listing with the names and states of new guests from their nodes.
 
@@ -121,9 +123,9 @@ def _with_new_names(
     return ask_nodes(client, cluster, nodes)
 
 
-def _read_checks(client: Client, wanted: EventOptions) -> Checks:
+def _read_checks(client: Client, wanted: EventOptions) -> SlowChecks:
     """Read backups, the sizes of disks, and drift, each only if it is wanted."""
-    failed: dict[str, Failure] = {}
+    failed: dict[str, ReadFailure] = {}
     newest: dict[int, int] | None = None
     disks: Mapping[int, int] | None = None
     drift: Mapping[str, Any] | None = None
@@ -136,7 +138,7 @@ def _read_checks(client: Client, wanted: EventOptions) -> Checks:
             disks = site.disks
     if wanted.drift is not None:
         drift = _read_drift(client, wanted.drift, failed)
-    return Checks(newest, disks, drift, failed)
+    return SlowChecks(newest, disks, drift, failed)
 
 
 def _measured(wanted: EventOptions) -> MetricsOptions:
@@ -149,15 +151,15 @@ def _measured(wanted: EventOptions) -> MetricsOptions:
     )
 
 
-def _failures(site: SiteFacts, wanted: EventOptions) -> dict[str, Failure]:
+def _failures(site: SiteFacts, wanted: EventOptions) -> dict[str, ReadFailure]:
     """Return why backups or disks are not known.
 
     If only the backups of single guests are not known, these guests are left out of the figures; a
     missing size makes the use of its tenant unknown.
     """
-    found: dict[str, Failure] = {}
+    found: dict[str, ReadFailure] = {}
     for one in site.missing:
-        failure = Failure(one.category, one.reason)
+        failure = ReadFailure(one.category, one.reason)
         if one.part in (metrics.SITE, metrics.PRIVILEGES) and not one.subject:
             found.setdefault(BACKUPS, failure)
             found.setdefault(DISKS, failure)
@@ -173,19 +175,19 @@ def _failures(site: SiteFacts, wanted: EventOptions) -> dict[str, Failure]:
 
 
 def _read_drift(
-    client: Client, options: Mapping[str, Any], failed: dict[str, Failure]
+    client: Client, options: Mapping[str, Any], failed: dict[str, ReadFailure]
 ) -> Mapping[str, Any] | None:
     """Return the report of module drift_info, or None with the reason in `failed`."""
     names = [client.site] if client.site and _names_sites(options) else []
     try:
         result = drift_info.run_at_sites(options, [(names, client)])
     except FleetError as error:
-        failed[DRIFT] = Failure.of(error)
+        failed[DRIFT] = ReadFailure.of(error)
         return None
     report: Mapping[str, Any] = result.values["drift"]
     for site in report["sites"]:
         if site["reason"]:
-            failed[DRIFT] = Failure("NetworkError", str(site["reason"]))
+            failed[DRIFT] = ReadFailure("NetworkError", str(site["reason"]))
             return None
     return report
 

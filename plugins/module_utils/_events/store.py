@@ -15,7 +15,7 @@ from .._core.errors import ConfigurationError, Conflict
 from .._core.files import replace_file, why_not_writable
 from .document import SiteState, delivered_in, delivered_text, states_in, text_of
 from .event import Event
-from .model import Position
+from .model import SitePosition
 
 _MODE = 0o600
 _DELIVERED, _LOCK = ".delivered", ".lock"
@@ -24,7 +24,7 @@ _ATTEMPTED = "Could not use the position of the events"
 Data = TypeVar("Data")
 
 
-class Store:
+class PositionStore:
     """The positions of all sites in a file.
 
     New events are written together with the next position, and only then delivered. A small second
@@ -49,10 +49,10 @@ class Store:
         """Release the files for another source."""
         os.close(self._lock)
 
-    def position(self, site: str) -> Position:
+    def position(self, site: str) -> SitePosition:
         """Return the position of a site, a new one if it was never read."""
         state = self._states.get(site)
-        return state.position if state is not None else Position()
+        return state.position if state is not None else SitePosition()
 
     def undelivered(self, site: str) -> list[tuple[int, Event]]:
         """Return the events that were written but not delivered, each with its place."""
@@ -64,7 +64,7 @@ class Store:
             count = 0
         return list(enumerate(state.events))[count:]
 
-    def save(self, site: str, position: Position, events: list[Event]) -> None:
+    def save(self, site: str, position: SitePosition, events: list[Event]) -> None:
         """Write a position with its events, after the events that were not delivered yet.
 
         Raises ConfigurationError.

@@ -17,7 +17,7 @@ from .._core.times import iso
 from .._tasks.row import FAILED, RUNNING, UNKNOWN, TaskRow, describe_task
 from . import kinds
 from .event import Event, event_of
-from .model import EventReading, NodeAnswers, NodeTasks, Position
+from .model import EventReading, NodeAnswers, NodeTasks, SitePosition
 
 # Seconds before the newest task in which an older task can still appear: a worker is registered
 # only after its start, and clocks are set back.
@@ -26,7 +26,7 @@ _BACKUP = "vzdump"
 
 
 def task_events(
-    before: Position, reading: EventReading
+    before: SitePosition, reading: EventReading
 ) -> tuple[dict[str, NodeTasks], list[Event]]:
     """Return the known tasks of each node, and the events.
 
@@ -134,7 +134,7 @@ def _values(task: TaskRow) -> dict[str, object]:
     return {**describe_task(task), "task": task.type}
 
 
-def new_failed_backups(before: Position, tasks: NodeAnswers) -> list[TaskRow]:
+def new_failed_backups(before: SitePosition, tasks: NodeAnswers) -> list[TaskRow]:
     """Return the failed backups without an event so far; their logs name the guests."""
     found: list[TaskRow] = []
     for node, answer in tasks.items():

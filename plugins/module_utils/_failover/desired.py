@@ -19,7 +19,7 @@ from .._snapshot.select import named, owner_of
 from .._spec.vm import vm_spec
 from .choose import GuestSelection
 from .mapping import NicMap, read_addresses
-from .replicas.lines import Replicas, read_replicas
+from .replicas.lines import LostNodes, read_replicas
 
 ALL, ONBOOT = "all", "onboot"
 _COPIES = [900000, 909999]
@@ -41,7 +41,7 @@ class DesiredFailover:
     rehearsal: bool
     run: str
     storages: tuple[str, ...]
-    replicas: Replicas | None
+    replicas: LostNodes | None
     choice: GuestSelection
     copies: CopyOptions
     renumbers: bool

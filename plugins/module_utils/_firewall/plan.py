@@ -15,7 +15,7 @@ from .._core.marks import marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
 from .rules.model import Rule
-from .rules.transition import CREATE, DELETE, MOVE, POLICY, Policies, RuleWrite, transition
+from .rules.transition import CREATE, DELETE, MOVE, POLICY, DefaultPolicies, RuleWrite, transition
 from .scope import GROUP, ROOT, FirewallScope, Path
 from .view import view_of
 
@@ -334,11 +334,11 @@ def _rule_steps(
         yield from _option_steps(scope, options, chosen)
 
 
-def _policies(scope: FirewallScope, options: Mapping[str, str]) -> Policies:
+def _policies(scope: FirewallScope, options: Mapping[str, str]) -> DefaultPolicies:
     found = []
     for direction, default in scope.policies.items():
         found.append((direction, options.get(_POLICY + direction) or default))
-    return Policies(tuple(found))
+    return DefaultPolicies(tuple(found))
 
 
 _VERBS = {CREATE: "Create", MOVE: "Move", DELETE: "Remove"}

@@ -20,8 +20,8 @@ from .._guest.desired.layers import lay_over
 from .._kinds.registry import LISTS, VMS, ListKind
 from .._spec.fleet import with_defaults
 from .listed import (
+    ItemErrors,
     ListEntry,
-    Mistakes,
     choose,
     read_listed,
     read_tenants,
@@ -140,7 +140,7 @@ def read_estate(
     read = removal_listed if params.get("remove") else merge
     params_of = {one.option: fold_defaults(given, one) for one in _lists_in(chosen)}
     items: list[VmItem] = []
-    mistakes = Mistakes()
+    mistakes = ItemErrors()
     for entry in chosen:
         try:
             own = params_of[entry.kind.option]

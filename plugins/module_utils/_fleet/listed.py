@@ -48,24 +48,24 @@ class ListEntry:
 
 
 @dataclass(frozen=True)
-class _Mistake:
+class _ItemError:
     option: str
     index: int
     label: str
     error: FleetError
 
 
-class Mistakes:
+class ItemErrors:
     """Collects the errors of single VMs, so that one error names all of them."""
 
     def __init__(self) -> None:
-        self._found: list[_Mistake] = []
+        self._found: list[_ItemError] = []
 
     def note(self, kind: ListKind, index: int, own: Mapping[str, Any], error: FleetError) -> None:
         """Note the error of a guest by its place in a list; `own` are its options, valid or not."""
         name = own.get("name") or own.get("vmid") or "without a name"
         label = f"{kind.label(index)} ({name})"
-        self._found.append(_Mistake(kind.option, index, label, error))
+        self._found.append(_ItemError(kind.option, index, label, error))
 
     def raise_any(self) -> None:
         """Raise one error for the whole list if any mistake was noted."""
@@ -76,7 +76,7 @@ class Mistakes:
 def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
     """Return the entries of all lists, converted. Raises one FleetError for all mistakes."""
     settings = read_settings(params)
-    mistakes = Mistakes()
+    mistakes = ItemErrors()
     found: list[ListEntry] = []
     for kind in LISTS:
         for index, given in enumerate(params.get(kind.option) or ()):
@@ -240,7 +240,7 @@ def require_same_spelling(others: Sequence[ListEntry], tenant: str, tag: str) ->
     )
 
 
-def _refused(wrong: Sequence[_Mistake]) -> FleetError:
+def _refused(wrong: Sequence[_ItemError]) -> FleetError:
     """Return one error for the whole list that combines the errors of its VMs."""
     failures: list[FailedGuest] = []
     details: list[dict[str, Any]] = []

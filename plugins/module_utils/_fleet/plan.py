@@ -69,7 +69,7 @@ class PlannedGuest:
         return self.item.desired.guest.state == "absent"
 
 
-class Planner:
+class FleetPlanner:
     """Plans VMs one after the other; each plan sees the VMs planned before it."""
 
     def __init__(
@@ -474,7 +474,7 @@ def _with_leaving(context: RunContext[Any], leaving: frozenset[int]) -> RunConte
     return context.with_desired(context.desired.with_guest(leaving=leaving))
 
 
-def require_own(planned: list[PlannedGuest], planner: Planner) -> None:
+def require_own(planned: list[PlannedGuest], planner: FleetPlanner) -> None:
     """Raise Conflict if an entry to remove refers to a VM with another name or tenant.
 
     One such entry suggests that the whole list is wrong, so nothing is removed.

@@ -22,8 +22,8 @@ from .execute import Executor, VmOutcome, preview_all
 from .items import Estate, PruneScope, VmItem, read_estate
 from .placement_rules import PlacementKeeper, RulesOutcome
 from .plan import (
+    FleetPlanner,
     PlannedGuest,
-    Planner,
     mark_look_alikes,
     not_pruned,
     require_not_given_away,
@@ -152,7 +152,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
         return SiteWork([])
     planned_at = client.clock.monotonic()
     lists = [one for one in LISTS if any(item.kind is one for item in items)]
-    planner = Planner(client, check_mode, lists)
+    planner = FleetPlanner(client, check_mode, lists)
     located = planner.look_up(items)
     unwanted: list[PlannedGuest] = []
     notes: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
 from .._core.poll import poll
 from .._core.result import Result
 from .._core.shown import counted
-from .._fleet.plan import PlannedGuest, Planner
+from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order
 from .._kinds.registry import LISTS
@@ -160,7 +160,7 @@ def _decide_once(
         for index, row in enumerate(rows)
     ]
     plans: Mapping[int | None, PlannedGuest] = {
-        one.item.desired.guest.vmid: one for one in Planner(client, False, LISTS).plan(items)
+        one.item.desired.guest.vmid: one for one in FleetPlanner(client, False, LISTS).plan(items)
     }
     found: list[tuple[int, GuestDecision]] = []
     for row in rows:

@@ -16,7 +16,7 @@ from .._cluster.rules import read_rules
 from .._cluster.state import ClusterState, VmRow, ask_nodes
 from .._core.errors import FleetError, NotSupported
 from .._core.shown import by_reason
-from .._fleet.plan import PlannedGuest, Planner
+from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
 from .._kinds.words import kind_of_row
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class MaintenancePlanning:
     """One plan for all guests of the node: the decisions so far, and the nodes of HA groups."""
 
-    planner: Planner
+    planner: FleetPlanner
     cluster: ClusterState
     decisions: dict[int, GuestDecision] = field(default_factory=dict)
     targets: dict[frozenset[str], str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def plan_evacuation(
     `known` are guests that could not leave in this run, with the reason of each.
     """
     reader = CachingReader(client.direct())  # the planner asks for the same lists again
-    planner = Planner(reader, False, LISTS)
+    planner = FleetPlanner(reader, False, LISTS)
     cluster = ask_nodes(reader, planner.cluster, [wanted.node], full=True)
     rows = guests_on(cluster, wanted.node)
     moving = [row for row in rows if wanted.move_stopped or runs(row)]

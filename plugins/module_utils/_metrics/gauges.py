@@ -14,7 +14,7 @@ from .._cluster.quota import KINDS, figures_by_vm, total
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of, tenant_tag
 from .._kinds.words import GUESTS, word_of
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
 from .model import MetricsOptions, SiteFacts
@@ -188,7 +188,7 @@ def _add_copies(
     site: SiteFacts,
     wanted: MetricsOptions,
     kind: str,
-    copies: Mapping[int, Copies],
+    copies: Mapping[int, CopySummary],
 ) -> None:
     """Add number and newest time of the snapshots or backups of each guest if they are known."""
     if site.cluster is None:

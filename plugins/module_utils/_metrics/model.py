@@ -15,7 +15,7 @@ from .._cluster.state import ClusterState
 from .._core.errors import FleetError
 from .._drill.record import GuestKey, RestoreProof
 from .._facts.nodes import CapacityRules
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 
 # Parts of a site that can be missing.
 SITE, NODE, PRIVILEGES, VMS = "site", "node", "privileges", "vms"
@@ -65,8 +65,8 @@ class SiteFacts:
     cluster: ClusterState | None = None
     nodes: list[dict[str, Any]] = field(default_factory=list)
     disks: dict[int, int] = field(default_factory=dict)
-    snapshots: dict[int, Copies] = field(default_factory=dict)
-    backups: dict[int, Copies] = field(default_factory=dict)
+    snapshots: dict[int, CopySummary] = field(default_factory=dict)
+    backups: dict[int, CopySummary] = field(default_factory=dict)
     missing: list[UnreadPart] = field(default_factory=list)
     duration: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)

@@ -20,7 +20,7 @@ from .._facts.nodes import NodeFacts, report
 from .._facts.partial_read import node_states, standing
 from .._kinds.words import TYPES, contents_of
 from .._protection.backups import read_backups
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 from .._protection.privileges import Privileges
 from .._protection.snapshots import read_snapshots
 from . import model
@@ -171,13 +171,13 @@ def _disk_use(tenant: str) -> str:
 
 
 def _known(
-    site: SiteFacts, part: str, found: Mapping[int, Copies | FleetError]
-) -> dict[int, Copies]:
+    site: SiteFacts, part: str, found: Mapping[int, CopySummary | FleetError]
+) -> dict[int, CopySummary]:
     """Return the known copies by VMID, and note the guests whose copies are unknown.
 
     If there may be more copies, neither their number nor the newest time is known.
     """
-    known: dict[int, Copies] = {}
+    known: dict[int, CopySummary] = {}
     for vmid, one in found.items():
         if isinstance(one, FleetError):
             site.lacks(part, one, vmid)

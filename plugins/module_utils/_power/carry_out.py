@@ -14,7 +14,7 @@ from .._core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
 from .._core.poll import poll
 from .._core.propstring import Format, parse
 from .._fleet.execute import VmOutcome
-from .._fleet.plan import Planner
+from .._fleet.plan import FleetPlanner
 from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
 from .._maintenance.carry_out import execute
@@ -166,7 +166,7 @@ def check_health(
         guest_item(turn.row, index, options.wanted, _conditions(turn, options))
         for index, turn in enumerate(tier)
     ]
-    plans = Planner(client, False, LISTS).plan(items)
+    plans = FleetPlanner(client, False, LISTS).plan(items)
     decisions = [
         GuestDecision(turn.row, START, "", planned=planned)
         for turn, planned in zip(tier, sorted(plans, key=lambda one: one.item.index), strict=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.lookup import require_known_tenant
 from .._cluster.restoring import find_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow
-from .._fleet.plan import PlannedGuest, Planner
+from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.model import Actual
 from .._guest.start_order import LAST, start_order
 from .._kinds.registry import LISTS
@@ -82,7 +82,7 @@ def plan_estate(
 
     `recorded` are the guests that an earlier run has stopped, None without a record.
     """
-    planner = Planner(client, False, LISTS)
+    planner = FleetPlanner(client, False, LISTS)
     for tag in options.tags:
         require_known_tenant(planner.cluster, tag, options.wanted.tenant_prefix)
     rows = sorted(filter(options.means, planner.cluster.guests), key=lambda row: row.vmid)

@@ -14,7 +14,7 @@ from .._cluster.storages.contents import StorageContents, read_contents
 from .._core.errors import FleetError, PermissionDenied
 from .._kinds.words import VM, label_of
 from .._tasks.read import read_removals
-from .model import Copies
+from .model import CopySummary
 from .privileges import Privileges
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ON_STORAGE, _ON_VM = "Datastore.AllocateSpace", "VM.Backup"
 
 def read_backups(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow], held: Privileges
-) -> dict[int, Copies | FleetError]:
+) -> dict[int, CopySummary | FleetError]:
     """Return the backups of each guest by VMID, or the error if they are unknown.
 
     One request for each storage with backups, on each node if it is not shared. If there are
@@ -38,7 +38,7 @@ def read_backups(
     if contents.volumes:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    found: dict[int, Copies | FleetError] = {}
+    found: dict[int, CopySummary | FleetError] = {}
     times_by_kind: dict[str, dict[int, list[int]]] = {}
     for row in rows:
         if row.type not in times_by_kind:
@@ -68,7 +68,7 @@ def times_of(
 
 def find_copies(
     row: VmRow, times: list[int], contents: StorageContents, held: Privileges, cluster: ClusterState
-) -> Copies | FleetError:
+) -> CopySummary | FleetError:
     """Return the backups of a guest, or an error if none is visible and some may be hidden (pure).
 
     `times` are the times of the visible backups. The result has a doubt if others may be hidden.
@@ -76,7 +76,7 @@ def find_copies(
     doubt = _doubt(row, contents, held, cluster)
     if doubt is not None and not times:
         return doubt
-    return Copies(len(times), max(times, default=0), doubt)
+    return CopySummary(len(times), max(times, default=0), doubt)
 
 
 def _doubt(

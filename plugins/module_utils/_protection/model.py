@@ -12,7 +12,7 @@ from .._core.errors import FleetError
 
 
 @dataclass(frozen=True)
-class Copies:
+class CopySummary:
     """Snapshots or backups of one VM: their number, and the time of the newest.
 
     The time is in seconds since the epoch, 0 without any. `doubt` is why more or newer ones may

@@ -14,7 +14,7 @@ from .._core.errors import FleetError, NodeUnhealthy
 from .._core.parallel import side_by_side
 from .._kinds.words import label_of
 from .._snapshot.read import tree_of
-from .model import Copies
+from .model import CopySummary
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -26,14 +26,14 @@ _TRIES = 2
 
 def read_snapshots(
     client: Client, cluster: ClusterState, rows: Iterable[VmRow]
-) -> dict[int, Copies | FleetError]:
+) -> dict[int, CopySummary | FleetError]:
     """Return the snapshots of each guest by VMID, or the error if they are unknown.
 
     One request for each guest, none for a guest on an offline node.
     """
     chosen = list(rows)
 
-    def read(row: VmRow) -> Copies | FleetError:
+    def read(row: VmRow) -> CopySummary | FleetError:
         node = cluster.nodes.get(row.node)
         if node is not None and not node.online:
             return _offline(row)
@@ -48,13 +48,13 @@ def read_snapshots(
     return {row.vmid: answer for row, answer in zip(chosen, answers, strict=True)}
 
 
-def copies_of(answer: Iterable[Mapping[str, Any]]) -> Copies:
+def copies_of(answer: Iterable[Mapping[str, Any]]) -> CopySummary:
     """Return the snapshots that are complete, from C(GET .../snapshot) (pure)."""
     times: list[int] = []
     for snapshot in tree_of(answer).snapshots.values():
         if snapshot.state is None:
             times.append(snapshot.time)
-    return Copies(len(times), max(times, default=0))
+    return CopySummary(len(times), max(times, default=0))
 
 
 def _offline(row: VmRow) -> NodeUnhealthy:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.rules import read_rules, with_site
 from .._cluster.state import VmRow, ask_nodes
 from .._core.quantities import readable_size
-from .._fleet.plan import Planner
+from .._fleet.plan import FleetPlanner
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS
 from .._maintenance.guests import tenant_in
@@ -49,7 +49,7 @@ class RebalanceLimits:
 
 
 @dataclass
-class Rebalance:
+class RebalancePlan:
     """The moves so far, the guests that cannot move, and the balance that results."""
 
     before: NodeBalance
@@ -67,18 +67,18 @@ class _Planning:
     wanted: MaintenanceOptions
     ha: HaManagerState
     limits: RebalanceLimits
-    found: Rebalance
+    found: RebalancePlan
 
 
 def plan_rebalance(
     client: Client, wanted: MaintenanceOptions, ha: HaManagerState, limits: RebalanceLimits
-) -> Rebalance:
+) -> RebalancePlan:
     """Return the moves within the budget, the most useful one first. Nothing is written."""
-    planner = Planner(client, False, LISTS)
+    planner = FleetPlanner(client, False, LISTS)
     cluster = ask_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
     balance = balance_of(cluster, with_site(read_rules(wanted.placement), client.connection))
     planning = _Planning(
-        MaintenancePlanning(planner, cluster), wanted, ha, limits, Rebalance(balance, balance)
+        MaintenancePlanning(planner, cluster), wanted, ha, limits, RebalancePlan(balance, balance)
     )
     now = datetime.fromtimestamp(client.clock.time())
     free: dict[int, VmRow] = {}

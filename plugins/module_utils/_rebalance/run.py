@@ -27,7 +27,7 @@ from .._maintenance.report import blocked, diff_of, estimate, failed, line_of, r
 from .._maintenance.standing import find_late, find_unrest
 from .._maintenance.times.windows import remaining
 from .._resource.execute import after_writes
-from .plan import Rebalance, RebalanceLimits, plan_rebalance
+from .plan import RebalanceLimits, RebalancePlan, plan_rebalance
 from .score import NodeBalance, balance_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 
 def _require_in_order(
-    facts: MaintenanceFacts, found: Rebalance, wanted: MaintenanceOptions, now: datetime
+    facts: MaintenanceFacts, found: RebalancePlan, wanted: MaintenanceOptions, now: datetime
 ) -> None:
     """Raise an error if the cluster is not in order, or if the moves would take too long."""
     seconds = remaining(wanted.windows, now)
@@ -86,7 +86,7 @@ def _await_moves(client: Client, timeout: float) -> None:
             return
 
 
-def _carry_out(client: Client, wanted: MaintenanceOptions, found: Rebalance) -> Result:
+def _carry_out(client: Client, wanted: MaintenanceOptions, found: RebalancePlan) -> Result:
     """Move the guests, and measure the balance afterwards."""
     moved = MaintenanceOutcomes()
     for outcome in execute(client, wanted, found.moves):
@@ -102,7 +102,7 @@ def _carry_out(client: Client, wanted: MaintenanceOptions, found: Rebalance) -> 
 
 
 def _result(
-    found: Rebalance,
+    found: RebalancePlan,
     wanted: MaintenanceOptions,
     after: NodeBalance,
     moved: MaintenanceOutcomes,
@@ -139,7 +139,7 @@ def _result(
     return Result(changed, values, diff, tuple(moved.warnings), failure)
 
 
-def _lines(found: Rebalance, after: NodeBalance) -> list[str]:
+def _lines(found: RebalancePlan, after: NodeBalance) -> list[str]:
     """Return the report for people: the score, each move, and each guest that cannot move."""
     moves = counted(len(found.moves), "move")
     head = (

@@ -43,7 +43,7 @@ class NodeBalance:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class MoveProposal:
     """A guest whose move lowers the score, and the target nodes for which it does, best first."""
 
     row: VmRow
@@ -72,17 +72,17 @@ def _is_allowed(node: str, rules: PlacementRules) -> bool:
     return is_own and node not in rules.exclude
 
 
-def propose(balance: NodeBalance, rows: Iterable[VmRow]) -> Proposal | None:
+def propose(balance: NodeBalance, rows: Iterable[VmRow]) -> MoveProposal | None:
     """Return the guest whose move lowers the score most, or None if no move is worth it. If scores
     are equal, the guest with less memory moves, then the guest with the lower VMID.
     """
-    found: list[tuple[float, int, int, Proposal]] = []
+    found: list[tuple[float, int, int, MoveProposal]] = []
     for row in rows:
         scores = _better_nodes(balance, row)
         if scores:
             nodes = tuple(sorted(scores, key=lambda node: (scores[node], node)))
             best = round(scores[nodes[0]], 6)
-            found.append((best, row.memory, row.vmid, Proposal(row, nodes)))
+            found.append((best, row.memory, row.vmid, MoveProposal(row, nodes)))
     return min(found, key=lambda one: one[:3])[3] if found else None
 
 

@@ -17,7 +17,7 @@ from .._drill.record import GuestKey, RestoreProof
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
 from .._kinds.words import VM, word_of
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 from .._snapshot.model import Snapshot
 from .model import DAY, ReportOptions, SiteReading, VmReading
 
@@ -158,7 +158,7 @@ def _unknown_backup(error: FleetError) -> dict[str, Any]:
     return {"state": UNKNOWN, "time": None, "count": None, "reason": error.message}
 
 
-def _state_of(backups: Copies, limit: float) -> str:
+def _state_of(backups: CopySummary, limit: float) -> str:
     if not backups.number:
         return NONE
     if backups.newest < limit:

@@ -17,7 +17,7 @@ from .._core.errors import FleetError
 from .._drift.model import DriftReading
 from .._drill.record import GuestKey, RestoreProof
 from .._guest.model import Actual
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 from .._protection.privileges import Privileges
 from .._snapshot.model import Snapshot
 
@@ -88,7 +88,7 @@ class SiteReading:
     nodes: Sequence[Row] = ()
     missing: Sequence[Row] = ()
     guests: Sequence[VmReading] = ()
-    backups: Mapping[int, Copies | FleetError] = field(default_factory=dict)
+    backups: Mapping[int, CopySummary | FleetError] = field(default_factory=dict)
     volumes: Mapping[int, int] | None = None
     privileges: Privileges | None = None
     drift: DriftReading | None = None

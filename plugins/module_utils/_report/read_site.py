@@ -26,7 +26,7 @@ from .._fleet.items import Estate
 from .._guest.live.read import read_wherever
 from .._kinds.words import TYPES, contents_of, kind_of_row
 from .._protection.backups import read_backups
-from .._protection.model import Copies
+from .._protection.model import CopySummary
 from .._protection.privileges import Privileges
 from .._snapshot.read import tree_of
 from .model import ReportOptions, Row, SiteReading, VmReading
@@ -164,7 +164,7 @@ def _backups(
     state: ClusterState,
     rows: Sequence[VmRow],
     held: Privileges | None,
-) -> Mapping[int, Copies | FleetError]:
+) -> Mapping[int, CopySummary | FleetError]:
     """Return the backups of each guest, or the error if they are unknown.
 
     The result is empty if backups cannot be read, with the reason in `missing`, or if the

@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.tenant import tenants_of
 from .._core.times import iso
 from .._kinds.words import word_of
-from .model import Snapshot, SnapshotVm, Tree
+from .model import Snapshot, SnapshotTree, SnapshotVm
 
 
 def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
     }
 
 
-def describe_snapshot(tree: Tree, one: Snapshot) -> dict[str, Any]:
+def describe_snapshot(tree: SnapshotTree, one: Snapshot) -> dict[str, Any]:
     """Return one snapshot with its place in the tree."""
     return {
         "name": one.name,

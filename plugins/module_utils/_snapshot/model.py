@@ -43,7 +43,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Tree:
+class SnapshotTree:
     """The snapshots of a VM by name, the `parent` of its present state, and whether it runs."""
 
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class SnapshotVm:
     vmid: int
     node: str
     name: str
-    tree: Tree
+    tree: SnapshotTree
     disks: tuple[SnapshotDisk, ...] = ()
     tags: tuple[str, ...] = ()
     lock: str | None = None

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from .._core.errors import ValidationFailed
 from .._core.validate import refused
-from .model import Retention, Snapshot, Tree
+from .model import Retention, Snapshot, SnapshotTree
 
 # The format pve-configid with the length of pve-snapshot-name, and the names that PVE reserves.
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{1,39}$")
@@ -63,7 +63,9 @@ def seconds(value: str, what: str = "keep_for") -> int:
     return int(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
-def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> list[Snapshot]:
+def expired(
+    tree: SnapshotTree, rule: Retention, now: int, spare: str | None = None
+) -> list[Snapshot]:
     """Return the finished snapshots that the rule deletes, except `spare`, oldest first."""
     complete = [one for one in _matching(tree, rule) if not one.state]
     kept = {spare}
@@ -76,11 +78,11 @@ def expired(tree: Tree, rule: Retention, now: int, spare: str | None = None) -> 
     return [one for one in complete if one.name not in kept]
 
 
-def snapshots_in_progress(tree: Tree, rule: Retention) -> list[Snapshot]:
+def snapshots_in_progress(tree: SnapshotTree, rule: Retention) -> list[Snapshot]:
     """Return the matching snapshots that PVE did not finish creating or deleting."""
     return [one for one in _matching(tree, rule) if one.state]
 
 
-def _matching(tree: Tree, rule: Retention) -> list[Snapshot]:
+def _matching(tree: SnapshotTree, rule: Retention) -> list[Snapshot]:
     """Return the snapshots that match the rule's pattern, oldest first."""
     return [one for one in tree.by_age() if fnmatchcase(one.name, rule.pattern)]

@@ -20,8 +20,8 @@ from .model import (
     TAKE,
     DesiredSnapshots,
     Snapshot,
+    SnapshotTree,
     SnapshotVm,
-    Tree,
 )
 from .names import expired, snapshots_in_progress
 from .storages import newest_only, would_be_lost
@@ -31,7 +31,7 @@ from .storages import newest_only, would_be_lost
 class _Change:
     """The tree after some steps, the steps, and warnings."""
 
-    tree: Tree
+    tree: SnapshotTree
     steps: list[Step]
     warnings: list[str]
 
@@ -180,7 +180,7 @@ def _newer_removed(desired: DesiredSnapshots, vm: SnapshotVm, name: str) -> _Cha
 
 
 def _retained(
-    desired: DesiredSnapshots, vm: SnapshotVm, tree: Tree, spare: str | None = None
+    desired: DesiredSnapshots, vm: SnapshotVm, tree: SnapshotTree, spare: str | None = None
 ) -> _Change:
     """Return the deletions of the retention, and warnings about unfinished snapshots."""
     rule = desired.retention
@@ -196,7 +196,7 @@ def _retained(
     return _Change(without(tree, names), removals, warnings)
 
 
-def without(tree: Tree, names: Iterable[str]) -> Tree:
+def without(tree: SnapshotTree, names: Iterable[str]) -> SnapshotTree:
     """Return the tree without these snapshots; their children get their parents, as in PVE."""
     snapshots = dict(tree.snapshots)
     parent = tree.parent
@@ -210,7 +210,7 @@ def without(tree: Tree, names: Iterable[str]) -> Tree:
     return replace(tree, snapshots=snapshots, parent=parent)
 
 
-def difference(before: Tree, after: Tree) -> tuple[dict[str, Any], dict[str, Any]]:
+def difference(before: SnapshotTree, after: SnapshotTree) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the differences between two trees for readers, before and after.
 
     Times are left out: check mode cannot predict them.
@@ -225,7 +225,7 @@ def _only(rows: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
     return {key: rows[key] for key in rows if key in keys}
 
 
-def _shown(tree: Tree) -> dict[str, Any]:
+def _shown(tree: SnapshotTree) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for one in tree.snapshots.values():
         rows[f"snapshot {one.name}"] = {

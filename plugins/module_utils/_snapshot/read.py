@@ -16,7 +16,7 @@ from .._core.errors import FleetError, NotFound
 from .._guest.identity import Identity
 from .._guest.kind import Kind
 from .._kinds.words import VM, kind_of_row
-from .model import Snapshot, SnapshotDisk, SnapshotVm, Tree
+from .model import Snapshot, SnapshotDisk, SnapshotTree, SnapshotVm
 from .storages import FILES, disks_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _text(answer: Mapping[str, Any], key: str) -> str:
     return str(value or "")
 
 
-def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
+def tree_of(rows: Iterable[Mapping[str, Any]]) -> SnapshotTree:
     """Return the tree from the rows of C(GET .../snapshot) (pure)."""
     snapshots: dict[str, Snapshot] = {}
     parent: str | None = None
@@ -120,7 +120,7 @@ def tree_of(rows: Iterable[Mapping[str, Any]]) -> Tree:
             parent=stands_on,
             state=_text(row, "snapstate") or None,
         )
-    return Tree(snapshots, parent, running)
+    return SnapshotTree(snapshots, parent, running)
 
 
 def tags_in(client: Client, vm: SnapshotVm, snapshot: str) -> tuple[str, ...]:

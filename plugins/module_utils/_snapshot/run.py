@@ -25,12 +25,20 @@ from .._resource.engine import apply_plan
 from .._resource.result import diff_of
 from .describe import describe_vm, lines_of
 from .desired import read_desired
-from .model import ACTION_OF_LOCK, ROLL_BACK, START, TAKE, DesiredSnapshots, SnapshotVm, Tree
+from .model import (
+    ACTION_OF_LOCK,
+    ROLL_BACK,
+    START,
+    TAKE,
+    DesiredSnapshots,
+    SnapshotTree,
+    SnapshotVm,
+)
 from .plan import plan_snapshots
 from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
 from .restart import locked, require_same_power, runs_or_starts, wait_for_unlocked
-from .select import Owner, Target, is_selection, owner_of, restored_rows, targets
+from .select import GuestTarget, Owner, is_selection, owner_of, restored_rows, targets
 from .storages import require_snapshots, require_state_room
 
 if TYPE_CHECKING:
@@ -122,7 +130,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     )
 
 
-def _restored(context: SnapshotContext, chosen: Sequence[Target]) -> Iterable[str]:
+def _restored(context: SnapshotContext, chosen: Sequence[GuestTarget]) -> Iterable[str]:
     """Return a sentence about each VM being restored that may belong to the selection.
 
     Raises BeingRestored or UnknownVm if there is no other VM to roll back.
@@ -150,7 +158,7 @@ def _still_selected(outcomes: Iterable[SnapshotOutcome]) -> tuple[list[SnapshotO
     return kept, notes
 
 
-def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
+def _one(context: SnapshotContext, target: GuestTarget) -> SnapshotOutcome:
     """Return the outcome for one VM; if another run changes the VM first, try once more."""
     row = target.row
     if row is None:
@@ -168,7 +176,7 @@ def _one(context: SnapshotContext, target: Target) -> SnapshotOutcome:
         if context.owner.may_see(row, error):
             kind = kind_of_row(row)
             name = row.name or f"{kind.noun} {row.vmid}"
-            known = SnapshotVm(kind, row.vmid, row.node, name, Tree(), tags=row.tags)
+            known = SnapshotVm(kind, row.vmid, row.node, name, SnapshotTree(), tags=row.tags)
         return SnapshotOutcome(target.label, known, error=error)
 
 
@@ -183,7 +191,7 @@ def _row_to_try_again(context: SnapshotContext, row: VmRow, error: FleetError) -
     return fetch_cluster_state(context.client, context.cluster.types).vms.get(row.vmid)
 
 
-def _work(context: SnapshotContext, target: Target, row: VmRow) -> SnapshotOutcome:
+def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> SnapshotOutcome:
     """Read, plan and execute for one VM. Raises FleetError."""
     client = context.client
     desired = context.desired

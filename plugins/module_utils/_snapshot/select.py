@@ -47,7 +47,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Target:
+class GuestTarget:
     """One VM of a task, or the error of the search. `label` is the VM as the task names it.
 
     `called` is the name that the VM must have when it is read: VMIDs are reused, and names change.
@@ -114,22 +114,22 @@ def is_selection(params: Mapping[str, Any]) -> bool:
     return True
 
 
-def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) -> list[Target]:
+def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) -> list[GuestTarget]:
     """Return each VM of the task once; a named VM that is not found has an error."""
     owner = owner_of(params)
     if is_selection(params):
         rows = _selected(cluster, params, owner)
-        return [Target(f"{row.name} ({row.vmid})", row) for row in rows]
-    found: dict[int, Target] = {}
-    lost: list[Target] = []
+        return [GuestTarget(f"{row.name} ({row.vmid})", row) for row in rows]
+    found: dict[int, GuestTarget] = {}
+    lost: list[GuestTarget] = []
     for one in named(params):
         try:
             row, cluster = _find(client, cluster, one, owner)
         except FleetError as error:
-            lost.append(Target(str(one), error=error))
+            lost.append(GuestTarget(str(one), error=error))
             continue
         called = params.get("name") if isinstance(one, int) else one
-        found.setdefault(row.vmid, Target(str(one), row, called=called or None))
+        found.setdefault(row.vmid, GuestTarget(str(one), row, called=called or None))
     return [*found.values(), *lost]
 
 

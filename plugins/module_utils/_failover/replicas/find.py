@@ -16,7 +16,7 @@ from ..._core.errors import FleetError
 from ..._core.times import iso
 from ..._drill.isolate import find_obstacle
 from ..._restore.choose import KINDS, ChosenArchive
-from .lines import FOLDERS, FoundConfig, Replicas
+from .lines import FOLDERS, FoundConfig, LostNodes
 from .mark import guest_of
 
 _MEDIA = "media=cdrom"
@@ -61,7 +61,7 @@ class LostGuest:
 
 
 def find_node_problems(
-    replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState, *, rehearsal: bool
+    replicas: LostNodes, facts: ReplicaFacts, cluster: ClusterState, *, rehearsal: bool
 ) -> list[str]:
     """Return a sentence about each reason why no guest of these nodes can be moved."""
     problems: list[str] = []
@@ -85,13 +85,13 @@ def find_node_problems(
     return problems
 
 
-def find_online(replicas: Replicas, members: Mapping[str, bool]) -> list[str]:
+def find_online(replicas: LostNodes, members: Mapping[str, bool]) -> list[str]:
     """Return a sentence about each node that is not lost."""
     online = [node for node in sorted(replicas.lost) if members.get(node)]
     return [f"node {node} is online, so that its guests may run there" for node in online]
 
 
-def find_lost(replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState) -> list[LostGuest]:
+def find_lost(replicas: LostNodes, facts: ReplicaFacts, cluster: ClusterState) -> list[LostGuest]:
     """Return the guests whose configuration is still on a lost node, each with its best replica."""
     found: list[LostGuest] = []
     for one in replicas.configs:
@@ -102,7 +102,7 @@ def find_lost(replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState) ->
 
 
 def _with_replica(
-    one: FoundConfig, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
+    one: FoundConfig, replicas: LostNodes, facts: ReplicaFacts, cluster: ClusterState
 ) -> LostGuest:
     """Return a guest with its newest complete replica, or with the reason why there is none."""
     problems = [f"no replication job copies it to {', '.join(sorted(replicas.newest))}"]

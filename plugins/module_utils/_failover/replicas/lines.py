@@ -43,7 +43,7 @@ class FoundConfig:
 
 
 @dataclass(frozen=True)
-class Replicas:
+class LostNodes:
     """The lost nodes of this cluster, and the configurations of their guests. `newest` has the time
     of the newest replica by remaining node, then by dataset and job.
     """
@@ -53,7 +53,7 @@ class Replicas:
     newest: Mapping[str, Mapping[tuple[str, str], int]]
 
 
-def read_replicas(params: Mapping[str, Any]) -> Replicas | None:
+def read_replicas(params: Mapping[str, Any]) -> LostNodes | None:
     """Return the replicas of a task, or None if its guests come up from archives. Raises
     ValidationFailed for options that apply only to the other source.
     """
@@ -73,7 +73,7 @@ def read_replicas(params: Mapping[str, Any]) -> Replicas | None:
         raise _refused(f"replicas.{both[0]}", "the node is lost")
     newest = {str(node): parse_replicas(lines or ()) for node, lines in listed.items()}
     configs = parse_configs(params.get("configurations") or ())
-    return Replicas(frozenset(map(str, lost)), tuple(configs), newest)
+    return LostNodes(frozenset(map(str, lost)), tuple(configs), newest)
 
 
 def _refuse(params: Mapping[str, Any], options: Iterable[str], why: str) -> None:

@@ -34,7 +34,7 @@ from ..guest import RecoveredGuest, homes_of, in_start_order, starts
 from ..mapping import bridges_after
 from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
-from .lines import Replicas
+from .lines import LostNodes
 from .mark import ReplicaMark, guest_of, mark_of, summary_of
 from .nics import change_of, remaining_options
 
@@ -67,7 +67,7 @@ class ReplicaPlan:
 def plan_replicas(
     client: Client,
     desired: DesiredFailover,
-    replicas: Replicas,
+    replicas: LostNodes,
     facts: ReplicaFacts,
     cluster: ClusterState,
     *,
@@ -111,7 +111,7 @@ def incoming_of(desired: DesiredFailover, chosen: ChosenArchive) -> RecoveredGue
 
 
 def _read_moved(
-    client: Client, replicas: Replicas, facts: ReplicaFacts, cluster: ClusterState
+    client: Client, replicas: LostNodes, facts: ReplicaFacts, cluster: ClusterState
 ) -> tuple[list[tuple[ChosenArchive, Actual]], dict[int, Mapping[str, Any]]]:
     """Return the guests that were moved, and their jobs by VMID; up to two requests each."""
     moved: list[tuple[ChosenArchive, Actual]] = []

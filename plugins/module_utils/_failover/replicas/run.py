@@ -23,7 +23,7 @@ from ..carry_out import FailoverContext, FailoverResult, carry_out, context_of
 from ..desired import DesiredFailover
 from ..report import preview, report
 from .find import ReplicaFacts, find_online
-from .lines import Replicas
+from .lines import LostNodes
 from .mark import write_mark
 from .plan import ReplicaMove, ReplicaPlan, plan_replicas
 
@@ -34,7 +34,7 @@ _NO_HA = "ignored"
 
 
 def run_replicas(
-    client: Client, desired: DesiredFailover, replicas: Replicas, now: float, check_mode: bool
+    client: Client, desired: DesiredFailover, replicas: LostNodes, now: float, check_mode: bool
 ) -> Result:
     """Return the result with the C(moves) to make. No guest starts before all are moved."""
     cluster = fetch_cluster_state(client, KINDS)

@@ -24,7 +24,7 @@ class RuleSlot:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class RuleAlignment:
     """The slots of each list, in its order. `fixed` are the numbers of slots that do not move."""
 
     old: tuple[RuleSlot, ...]
@@ -32,7 +32,7 @@ class Alignment:
     fixed: frozenset[int]
 
 
-def align(old: Sequence[Rule], new: Sequence[Rule]) -> Alignment:
+def align(old: Sequence[Rule], new: Sequence[Rule]) -> RuleAlignment:
     """Return the alignment that turns the old rules into the new ones with the fewest writes."""
     pairs = _equal_pairs(old, new)
     pairs = _with_changed(old, new, pairs)
@@ -47,7 +47,7 @@ def align(old: Sequence[Rule], new: Sequence[Rule]) -> Alignment:
         slots_of_new.setdefault(goal, RuleSlot(len(old) + goal, None, rule))
     goals = sorted(pairs)
     fixed = increasing([pairs[goal] for goal in goals])
-    return Alignment(
+    return RuleAlignment(
         tuple(slots_of_old[place] for place in range(len(old))),
         tuple(slots_of_new[place] for place in range(len(new))),
         frozenset(pairs[goals[place]] for place in fixed),

@@ -28,7 +28,7 @@ _FEWEST_TRIES = 4
 
 
 @dataclass(frozen=True)
-class Policies:
+class DefaultPolicies:
     """The decision about packets that no rule matches, by direction; empty if it is unknown."""
 
     by_direction: tuple[tuple[str, str], ...] = ()
@@ -94,7 +94,7 @@ class _Edit:
 def transition(
     old: Sequence[Rule],
     new: Sequence[Rule],
-    policies: tuple[Policies, Policies] = (Policies(), Policies()),
+    policies: tuple[DefaultPolicies, DefaultPolicies] = (DefaultPolicies(), DefaultPolicies()),
     *,
     is_enforced: bool = True,
 ) -> list[RuleWrite]:
@@ -109,7 +109,7 @@ class _Search:
         self,
         old: Sequence[Rule],
         new: Sequence[Rule],
-        policies: tuple[Policies, Policies],
+        policies: tuple[DefaultPolicies, DefaultPolicies],
         is_enforced: bool,
     ) -> None:
         alignment = align(old, new)
@@ -134,7 +134,7 @@ class _Search:
         if is_enforced:
             self.old = self.now = self._order(self.cells, self.policies)
 
-    def _order(self, cells: Cells, policies: Policies) -> RuleOrder:
+    def _order(self, cells: Cells, policies: DefaultPolicies) -> RuleOrder:
         """Return the order of the enabled rules, followed by the policies."""
         entries = [cell.entry for cell in cells if cell.rule.enable]
         return RuleOrder([self.conflicts.number(one) for one in (*entries, *policies.entries())])
@@ -194,7 +194,7 @@ class _Search:
             self.settled.add(edit.slot)
         return [write for write, _cells, _policies in states]
 
-    def _set_state(self, states: list[tuple[RuleWrite, Cells, Policies]]) -> None:
+    def _set_state(self, states: list[tuple[RuleWrite, Cells, DefaultPolicies]]) -> None:
         if not states:
             return
         _write, self.cells, self.policies = states[-1]
@@ -207,7 +207,7 @@ class _Search:
             if edit.blockers & changed:
                 edit.blockers = 0
 
-    def _find_conflict(self, states: list[tuple[RuleWrite, Cells, Policies]]) -> int:
+    def _find_conflict(self, states: list[tuple[RuleWrite, Cells, DefaultPolicies]]) -> int:
         """Return the entries that make one of the lists unsafe; 0 if there are none."""
         if not self.is_enforced:
             return 0
@@ -235,7 +235,7 @@ class _Search:
 
     # -- the writes of an edit -------------------------------------------------------------------
 
-    def _states(self, edit: _Edit) -> Iterator[tuple[RuleWrite, Cells, Policies]]:
+    def _states(self, edit: _Edit) -> Iterator[tuple[RuleWrite, Cells, DefaultPolicies]]:
         if edit.kind == CREATE:
             yield from self._create(edit.slot, self.rules[edit.slot])
         elif edit.kind == POLICY:
@@ -252,19 +252,21 @@ class _Search:
             cells = self.cells[:pos] + self.cells[pos + 1 :]
             yield self._state(DELETE, pos, self.cells[pos].rule, {}, cells)
 
-    def _create(self, slot: int, rule: Rule) -> Iterator[tuple[RuleWrite, Cells, Policies]]:
+    def _create(self, slot: int, rule: Rule) -> Iterator[tuple[RuleWrite, Cells, DefaultPolicies]]:
         cells = (_Cell(slot, rule, True), *self.cells)
         yield self._state(CREATE, 0, rule, rule.as_data(), cells)
         target = self._target(cells, slot)
         if target != 0:
             yield self._moved(cells, 0, target)
 
-    def _updated(self, pos: int, rule: Rule) -> tuple[RuleWrite, Cells, Policies]:
+    def _updated(self, pos: int, rule: Rule) -> tuple[RuleWrite, Cells, DefaultPolicies]:
         cell = self.cells[pos]
         cells = (*self.cells[:pos], _Cell(cell.slot, rule, True), *self.cells[pos + 1 :])
         return self._state(UPDATE, pos, rule, cell.rule.changes_to(rule), cells)
 
-    def _moved(self, cells: Cells, pos: int, target: int) -> tuple[RuleWrite, Cells, Policies]:
+    def _moved(
+        self, cells: Cells, pos: int, target: int
+    ) -> tuple[RuleWrite, Cells, DefaultPolicies]:
         """Return the move of a rule; `target` is its new position among the other rules."""
         others = cells[:pos] + cells[pos + 1 :]
         moved = (*others[:target], cells[pos], *others[target:])
@@ -273,7 +275,7 @@ class _Search:
 
     def _state(
         self, kind: str, pos: int, rule: Rule, data: dict[str, Any], cells: Cells
-    ) -> tuple[RuleWrite, Cells, Policies]:
+    ) -> tuple[RuleWrite, Cells, DefaultPolicies]:
         result = tuple(cell.rule for cell in cells)
         return RuleWrite(kind, pos, rule, data, result), cells, self.policies
 

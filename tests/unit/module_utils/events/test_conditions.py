@@ -12,10 +12,10 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance, is_slow_due
 from ansible_collections.pve.fleet.plugins.module_utils._events.model import (
-    Checks,
     EventOptions,
-    Failure,
-    Position,
+    ReadFailure,
+    SitePosition,
+    SlowChecks,
 )
 from tests.labs.events import NOW, OPTIONS, World
 
@@ -42,16 +42,16 @@ class Watch:
     def __init__(self, wanted: EventOptions = OPTIONS) -> None:
         self.world = World()
         self.wanted = wanted
-        self.position = Position()
+        self.position = SitePosition()
 
-    def read(self, checks: Checks | None = None, **more: Any) -> list[dict[str, Any]]:
+    def read(self, checks: SlowChecks | None = None, **more: Any) -> list[dict[str, Any]]:
         """Return the events of a reading half a minute later."""
         self.world.now += 30
         reading = replace(self.world.read(self.position, checks=checks), **more)
         self.position, events = advance(self.position, reading, self.wanted)
         return events
 
-    def types(self, checks: Checks | None = None, **more: Any) -> list[str]:
+    def types(self, checks: SlowChecks | None = None, **more: Any) -> list[str]:
         return [event["type"] for event in self.read(checks, **more)]
 
 
@@ -113,14 +113,14 @@ def test_a_quota_of_disks_is_judged_by_their_sizes_alone() -> None:
     watch = Watch(replace(OPTIONS, quotas={"acme": {"disk": 100}}))
     watch.world.create(100, tags="tenant_acme")
     assert watch.types() == []
-    (event,) = watch.read(Checks(disks={100: 95}))
+    (event,) = watch.read(SlowChecks(disks={100: 95}))
     assert (event["resource"], event["used"]) == ("disk", 95)
     assert watch.types() == [], "the sizes are not known in this reading"
-    assert watch.types(Checks(failed={"disks": Failure("NetworkError", "down")})) == [
+    assert watch.types(SlowChecks(failed={"disks": ReadFailure("NetworkError", "down")})) == [
         "reading_failed"
     ]
     assert watch.types() == []
-    assert watch.types(Checks(disks={100: 5})) == ["quota_below_limit", "reading_restored"]
+    assert watch.types(SlowChecks(disks={100: 5})) == ["quota_below_limit", "reading_restored"]
 
 
 def test_the_quorum() -> None:
@@ -138,24 +138,24 @@ def test_a_missing_backup() -> None:
     watch.world.create(102)
     watch.world.create(103, template=1)
     newest = {100: NOW - 27 * HOUR, 101: NOW - HOUR}
-    (event,) = watch.read(Checks(newest=newest))
+    (event,) = watch.read(SlowChecks(newest=newest))
     assert (event["type"], event["vmid"], event["tenant"]) == ("backup_missing", 100, "acme")
     assert event["newest"] is not None
     assert event["max_age_hours"] == 26
-    assert watch.types(Checks(newest={101: NOW})) == [], "a guest whose backups are not known"
+    assert watch.types(SlowChecks(newest={101: NOW})) == [], "a guest whose backups are not known"
     assert watch.types() == []
-    (event,) = watch.read(Checks(newest={100: NOW, 101: NOW, 102: 0}))[:1]
+    (event,) = watch.read(SlowChecks(newest={100: NOW, 101: NOW, 102: 0}))[:1]
     assert (event["type"], event["vmid"]) == ("backup_found", 100)
 
 
 def test_a_guest_without_any_backup() -> None:
     watch = Watch(replace(OPTIONS, max_age=26.0 * HOUR))
     watch.world.create(100)
-    (event,) = watch.read(Checks(newest={100: 0}))
+    (event,) = watch.read(SlowChecks(newest={100: 0}))
     assert (event["type"], event["newest"]) == ("backup_missing", None)
 
 
-def drifted(status: str) -> Checks:
+def drifted(status: str) -> SlowChecks:
     row = {
         "name": "web1",
         "kind": "vm",
@@ -165,7 +165,7 @@ def drifted(status: str) -> Checks:
         "status": status,
         "options": [{"option": "cores", "wanted": 2, "actual": 4}],
     }
-    return Checks(drift={"vms": [row]})
+    return SlowChecks(drift={"vms": [row]})
 
 
 def test_drift() -> None:
@@ -181,14 +181,14 @@ def test_drift() -> None:
 
 def test_the_slow_part_is_due_at_its_interval() -> None:
     wanted = replace(OPTIONS, max_age=1.0)
-    assert not is_slow_due(Position(), NOW, OPTIONS)
-    assert is_slow_due(Position(), NOW, wanted)
-    assert not is_slow_due(Position(checked=NOW), NOW + 3599, wanted)
-    assert is_slow_due(Position(checked=NOW), NOW + 3600, wanted)
+    assert not is_slow_due(SitePosition(), NOW, OPTIONS)
+    assert is_slow_due(SitePosition(), NOW, wanted)
+    assert not is_slow_due(SitePosition(checked=NOW), NOW + 3599, wanted)
+    assert is_slow_due(SitePosition(checked=NOW), NOW + 3600, wanted)
 
 
-@pytest.mark.parametrize("checks", [None, Checks(newest={})])
-def test_a_site_that_is_down_ends_no_alarm(checks: Checks | None) -> None:
+@pytest.mark.parametrize("checks", [None, SlowChecks(newest={})])
+def test_a_site_that_is_down_ends_no_alarm(checks: SlowChecks | None) -> None:
     watch = Watch()
     watch.world.storages = [storage(95)]
     watch.read()

@@ -21,8 +21,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._events import follow
 from ansible_collections.pve.fleet.plugins.module_utils._events.follow import Follower
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
-from ansible_collections.pve.fleet.plugins.module_utils._events.store import Store
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
+from ansible_collections.pve.fleet.plugins.module_utils._events.store import PositionStore
 from tests.fake_api import FakeApi
 from tests.labs.events import OPTIONS, SITE, World
 
@@ -63,37 +63,37 @@ def world() -> World:
     return World()
 
 
-def follower(store: Store, rules: Any) -> Follower:
+def follower(store: PositionStore, rules: Any) -> Follower:
     client = FakeApi(lambda request: None).client(token_secret=SECRET)
     return Follower({SITE: client}, OPTIONS, store, rules)
 
 
-def take_over(opened: Store, world: World, rules: Rules) -> None:
+def take_over(opened: PositionStore, world: World, rules: Rules) -> None:
     """Read the world and write what is new."""
     world.now += 30
     reading = world.read(opened.position(SITE))
     follower(opened, rules).take_over(SITE, reading)
 
 
-def deliver(opened: Store, rules: Any) -> None:
+def deliver(opened: PositionStore, rules: Any) -> None:
     asyncio.run(follower(opened, rules).deliver(SITE))
 
 
 @pytest.fixture
-def opened(path: Path) -> Iterator[Store]:
-    found = Store(str(path))
+def opened(path: Path) -> Iterator[PositionStore]:
+    found = PositionStore(str(path))
     yield found
     found.close()
 
 
-def restarted(opened: Store, path: Path) -> Store:
+def restarted(opened: PositionStore, path: Path) -> PositionStore:
     opened.close()
-    return Store(str(path))
+    return PositionStore(str(path))
 
 
 @pytest.mark.parametrize("killed_at", range(7))
 def test_killed_between_events(path: Path, world: World, killed_at: int) -> None:
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     upids = [world.run("pve1", "qmstart", vmid) for vmid in (100, 101, 102)]
     first = Rules(killed_at)
@@ -116,7 +116,7 @@ def test_killed_between_events(path: Path, world: World, killed_at: int) -> None
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_killed_between_an_event_and_its_note(path: Path, world: World, written: int) -> None:
     """Then the event comes twice, with the same ID: it is better than not at all."""
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     world.run("pve1", "qmstart", 100)
     first = Rules()
@@ -149,7 +149,7 @@ def test_killed_between_an_event_and_its_note(path: Path, world: World, written:
 @pytest.mark.parametrize("number", range(3))
 def test_killed_while_a_file_is_written(path: Path, world: World, number: int) -> None:
     """A file is replaced as a whole: the old position is read, and gives the events."""
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     world.run("pve1", "qmstart", 100)
     seen: list[dict[str, Any]] = []
@@ -186,7 +186,7 @@ def test_an_event_that_was_not_taken_comes_again(
 ) -> None:
     monkeypatch.setattr(follow, "_LOOKS", 1)
     monkeypatch.setattr(follow, "_LOOK", 0)
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     world.begin("pve1", "qmstart", 100)
     take_over(opened, world, Rules())
@@ -202,7 +202,7 @@ def test_an_event_that_is_taken_late_is_offered_once_and_kept(
     """The rules are slow: the next reading does not drop the event, and does not repeat it."""
     monkeypatch.setattr(follow, "_LOOKS", 1)
     monkeypatch.setattr(follow, "_LOOK", 0)
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     source = follower(opened, queue)
@@ -225,7 +225,7 @@ def test_a_file_that_cannot_be_written_ends_the_source(
     path: Path, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The position of before is kept, so that no event is lost."""
-    opened = Store(str(path))
+    opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     before = path.read_text(encoding="utf-8")
     world.begin("pve1", "qmstart", 100)
@@ -240,7 +240,7 @@ def test_a_file_that_cannot_be_written_ends_the_source(
     opened.close()
 
 
-def test_the_meta_of_the_rules_is_not_kept(opened: Store, world: World) -> None:
+def test_the_meta_of_the_rules_is_not_kept(opened: PositionStore, world: World) -> None:
     take_over(opened, world, Rules())
     world.begin("pve1", "qmstart", 100)
     take_over(opened, world, Rules(0))
@@ -249,14 +249,16 @@ def test_the_meta_of_the_rules_is_not_kept(opened: Store, world: World) -> None:
     assert "meta" not in opened.undelivered(SITE)[0][1]
 
 
-def test_nothing_is_written_without_a_change(opened: Store, world: World, path: Path) -> None:
+def test_nothing_is_written_without_a_change(
+    opened: PositionStore, world: World, path: Path
+) -> None:
     take_over(opened, world, Rules())
     before = path.stat().st_mtime_ns
     take_over(opened, world, Rules())
     assert path.stat().st_mtime_ns == before
 
 
-def test_no_secret_is_in_an_event(opened: Store, world: World, path: Path) -> None:
+def test_no_secret_is_in_an_event(opened: PositionStore, world: World, path: Path) -> None:
     take_over(opened, world, Rules())
     world.run("pve1", "qmstart", 100, f"command 'curl -H {SECRET}' failed")
     take_over(opened, world, Rules())
@@ -266,9 +268,9 @@ def test_no_secret_is_in_an_event(opened: Store, world: World, path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_two_sources_do_not_share_a_file(opened: Store, path: Path) -> None:
+def test_two_sources_do_not_share_a_file(opened: PositionStore, path: Path) -> None:
     with pytest.raises(Conflict, match="another event source uses"):
-        Store(str(path))
+        PositionStore(str(path))
 
 
 @pytest.mark.parametrize(
@@ -277,14 +279,14 @@ def test_two_sources_do_not_share_a_file(opened: Store, path: Path) -> None:
 def test_a_broken_file_is_refused(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=str(path)):
-        Store(str(path))
+        PositionStore(str(path))
 
 
 def test_a_directory_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no directory"):
-        Store(str(tmp_path / "missing" / "events.json"))
+        PositionStore(str(tmp_path / "missing" / "events.json"))
 
 
-def test_a_site_that_is_new_has_a_new_position(opened: Store) -> None:
-    assert opened.position("other") == Position()
+def test_a_site_that_is_new_has_a_new_position(opened: PositionStore) -> None:
+    assert opened.position("other") == SitePosition()
     assert opened.undelivered("other") == []

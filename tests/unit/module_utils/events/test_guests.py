@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
 from tests.labs.events import NODES, OPTIONS, World
 
 
@@ -21,7 +21,7 @@ def world() -> World:
     return world
 
 
-def step(world: World, position: Position) -> tuple[Position, list[dict[str, Any]]]:
+def step(world: World, position: SitePosition) -> tuple[SitePosition, list[dict[str, Any]]]:
     """Read the world half a minute later, and leave out the events of tasks."""
     world.now += 30
     position, events = advance(position, world.read(position), OPTIONS)
@@ -33,11 +33,11 @@ def types(events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_guests_of_the_first_reading_give_no_events(world: World) -> None:
-    assert step(world, Position())[1] == []
+    assert step(world, SitePosition())[1] == []
 
 
 def test_an_untagged_guest_appears_without_a_tenant(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.create(101)
     world.create(102, tags="tenant_acme;tenant_other")
     position, events = step(world, position)
@@ -60,7 +60,7 @@ def test_an_untagged_guest_appears_without_a_tenant(world: World) -> None:
 def test_a_change(
     world: World, change: dict[str, Any], type: str, previous: dict[str, Any]
 ) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.guests[100].update(change)
     position, events = step(world, position)
     assert types(events) == [type]
@@ -69,7 +69,7 @@ def test_a_change(
 
 
 def test_a_guest_disappears(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.destroy(100)
     position, events = step(world, position)
     assert types(events) == ["guest_disappeared"]
@@ -78,7 +78,7 @@ def test_a_guest_disappears(world: World) -> None:
 
 
 def test_a_reused_vmid_is_another_guest(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.destroy(100)
     world.create(100)
     position, events = step(world, position)
@@ -89,7 +89,7 @@ def test_a_reused_vmid_is_another_guest(world: World) -> None:
 
 def test_a_removal_whose_task_is_seen_late_is_reported_once(world: World) -> None:
     """The node answers again after its guest is gone and its VMID is used again."""
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.destroy(100)
     world.now += 30
     position, events = advance(position, world.read(position, silent=NODES), OPTIONS)
@@ -105,7 +105,7 @@ def test_a_removal_whose_task_is_seen_late_is_reported_once(world: World) -> Non
 def test_a_stopped_guest_that_is_backed_up_does_not_start(world: World) -> None:
     """QEMU runs for the backup, and the listing shows it for ten seconds more."""
     world.guests[100]["status"] = "stopped"
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.guests[100].update(status="running", lock="backup")
     position, events = step(world, position)
     assert events == []
@@ -118,7 +118,7 @@ def test_a_stopped_guest_that_is_backed_up_does_not_start(world: World) -> None:
 
 
 def test_an_unknown_power_state_changes_nothing(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.guests[100]["status"] = "unknown"
     position, events = step(world, position)
     assert events == []
@@ -128,7 +128,7 @@ def test_an_unknown_power_state_changes_nothing(world: World) -> None:
 
 
 def test_nodes_go_and_come(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     world.offline.add("pve2")
     position, events = step(world, position)
     assert [(event["type"], event["node"]) for event in events] == [("node_offline", "pve2")]
@@ -140,7 +140,7 @@ def test_nodes_go_and_come(world: World) -> None:
 
 
 def test_a_site_that_does_not_answer_keeps_its_guests(world: World) -> None:
-    position, _events = step(world, Position())
+    position, _events = step(world, SitePosition())
     position, events = advance(position, world.failed(), OPTIONS)
     assert types(events) == ["site_unreachable"]
     assert "no route to host" in events[0]["reason"]

@@ -17,7 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._events.document import 
     states_in,
     text_of,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
 from tests.cases import cases
 from tests.labs.events import NODES, OPTIONS, SITE, World
 
@@ -46,7 +46,7 @@ class History:
 
     def __init__(self, skew: dict[str, int]) -> None:
         self.world = World(skew=skew)
-        self.position = Position()
+        self.position = SitePosition()
         self.events: list[dict[str, Any]] = []
         self.running: list[str] = []
         self.started: list[str] = []

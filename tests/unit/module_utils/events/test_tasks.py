@@ -9,20 +9,20 @@ from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._events.advance import advance
 from ansible_collections.pve.fleet.plugins.module_utils._events.kinds import COMMON, KEYS
-from ansible_collections.pve.fleet.plugins.module_utils._events.model import Position
+from ansible_collections.pve.fleet.plugins.module_utils._events.model import SitePosition
 from tests.labs.events import OPTIONS, World
 
 Events = list[dict[str, Any]]
 
 
-def step(world: World, position: Position, **more: Any) -> tuple[Position, Events]:
+def step(world: World, position: SitePosition, **more: Any) -> tuple[SitePosition, Events]:
     """Read the world half a minute later."""
     world.now += 30
     return advance(position, world.read(position, **more), OPTIONS)
 
 
-def started(world: World) -> Position:
-    position, events = step(world, Position())
+def started(world: World) -> SitePosition:
+    position, events = step(world, SitePosition())
     assert events == []
     return position
 

@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.find 
 )
 from ansible_collections.pve.fleet.plugins.module_utils._failover.replicas.lines import (
     FoundConfig,
-    Replicas,
+    LostNodes,
 )
 
 DISK = "rpool/data/subvol-200-disk-0"
@@ -41,7 +41,7 @@ def find(kind: str, config: dict[str, str], newest: dict[str, Any], **job: Any) 
     jobs = ({"id": "200-0", "target": "pve2", **job}, {"id": "200-1", "target": "pve3"})
     facts = ReplicaFacts(True, {}, jobs, {"tank": "rpool/data"}, frozenset())
     found = FoundConfig("pve1", kind, 200, config)
-    (guest,) = find_lost(Replicas(frozenset(("pve1",)), (found,), newest), facts, cluster)
+    (guest,) = find_lost(LostNodes(frozenset(("pve1",)), (found,), newest), facts, cluster)
     return guest
 
 

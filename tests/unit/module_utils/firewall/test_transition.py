@@ -26,7 +26,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.model im
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.safety import find_conflict
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.rules.transition import (
     POLICY,
-    Policies,
+    DefaultPolicies,
     RuleWrite,
     transition,
 )
@@ -122,7 +122,7 @@ def follow(
     """Check every list on the way, and return the writes."""
     policies = dict(before)
     allowed, goal = verdicts(old, policies), verdicts(new, dict(after))
-    writes = transition(old, new, (Policies(before), Policies(after)))
+    writes = transition(old, new, (DefaultPolicies(before), DefaultPolicies(after)))
     rules = list(old)
     for write in writes:
         rules = execute_resources(rules, write)
@@ -184,7 +184,7 @@ DROP = Rule("in", "DROP")
 
 
 def kinds(old: list[Rule], new: list[Rule], **more: Any) -> list[str]:
-    writes = transition(old, new, (Policies(CLOSED), Policies(CLOSED)), **more)
+    writes = transition(old, new, (DefaultPolicies(CLOSED), DefaultPolicies(CLOSED)), **more)
     rules = list(old)
     for write in writes:
         rules = execute_resources(rules, write)

@@ -22,8 +22,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.items import PruneScope, read_items
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.plan import (
+    FleetPlanner,
     PlannedGuest,
-    Planner,
     out_of_list,
     vmids_of,
 )
@@ -118,7 +118,7 @@ def test_what_is_decided_holds_for_the_whole_set(
     rows: list[dict[str, Any]], params: dict[str, Any]
 ) -> None:
     server = Cluster(rows)
-    plans = Planner(server.client(), True).plan(read_items(params, NO_SERVER))
+    plans = FleetPlanner(server.client(), True).plan(read_items(params, NO_SERVER))
     new, old = made(plans), [row for row in rows if row["type"] == "qemu"]
     rules = params["placement"]
     numbers = [row.vmid for row in new]
@@ -160,7 +160,7 @@ def test_the_same_list_gives_the_same_plan(
     rows: list[dict[str, Any]], params: dict[str, Any]
 ) -> None:
     first, second = (
-        made(Planner(Cluster(rows).client(), True).plan(read_items(params, NO_SERVER)))
+        made(FleetPlanner(Cluster(rows).client(), True).plan(read_items(params, NO_SERVER)))
         for _turn in range(2)
     )
     assert first == second
@@ -199,7 +199,7 @@ def test_pve_is_asked_once_about_each_migration_side_by_side() -> None:
     """The answer has every node, so that a plan with another target asks no more."""
     rows = [node(name) for name in ("n1", "n2", "n3")] + [vm(100, "n1"), vm(101, "n1")]
     server = Movable(rows, at_once=2)
-    planner = Planner(server.client(), True)
+    planner = FleetPlanner(server.client(), True)
     free, tied = planner.plan(read_items(leaving(100, 101), NO_SERVER))
     assert free.row is not None
     assert free.row.node == "n2"
@@ -222,7 +222,7 @@ def test_pve_is_not_asked_about_guests_that_may_stay() -> None:
     }
     for what, more in options.items():
         server = Movable([node("n1"), node("n2"), vm(100, "n1")])
-        Planner(server.client(), True).plan(read_items(leaving(100, **more), NO_SERVER))
+        FleetPlanner(server.client(), True).plan(read_items(leaving(100, **more), NO_SERVER))
         assert server.asked_about == [], what
 
 
@@ -284,7 +284,7 @@ def test_a_vm_that_took_over_a_name_of_the_list_is_not_pruned() -> None:
     ]
     client = Renamed([node("a"), storage("a"), *rows]).client()
     params = {**DEFAULTS, "tenant": "acme", "vms": [{"name": "web"}]}
-    planner = Planner(client, True)
+    planner = FleetPlanner(client, True)
     planned = planner.plan(read_items(params, NO_SERVER))
     assert planned[0].vm_plan is not None
     assert planned[0].vm_plan.actual is not None

@@ -15,7 +15,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import (
     cluster_state_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._rebalance.score import (
-    Proposal,
+    MoveProposal,
     balance_of,
     propose,
 )
@@ -36,7 +36,7 @@ def cluster(*rows: dict[str, Any]) -> ClusterState:
     return cluster_state_of(rows, {"qemu", "lxc"})
 
 
-def proposed(found: ClusterState, rules: PlacementRules | None = None) -> Proposal | None:
+def proposed(found: ClusterState, rules: PlacementRules | None = None) -> MoveProposal | None:
     return propose(balance_of(found, rules or PlacementRules()), found.guests)
 
 

@@ -19,7 +19,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.model import (
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import CapacityRules, NodeFacts
 from ansible_collections.pve.fleet.plugins.module_utils._facts.nodes import report as node_report
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
-from ansible_collections.pve.fleet.plugins.module_utils._protection.model import Copies
+from ansible_collections.pve.fleet.plugins.module_utils._protection.model import CopySummary
 from ansible_collections.pve.fleet.plugins.module_utils._protection.privileges import Privileges
 from ansible_collections.pve.fleet.plugins.module_utils._report.costs import read_prices
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
@@ -110,10 +110,10 @@ def site(texts: Sequence[str], name: str = "") -> SiteReading:
         missing=[{"part": pick(1), "reason": pick(2)}],
         guests=guests,
         backups={
-            100: Copies(2, NOW - 60),
-            101: Copies(1, NOW - 20 * 86400),
+            100: CopySummary(2, NOW - 60),
+            101: CopySummary(1, NOW - 20 * 86400),
             102: PermissionDenied(answer=pick(3)),
-            103: Copies(0, 0),
+            103: CopySummary(0, 0),
         },
         privileges=Privileges({"/": {"VM.Audit": 1}}),
         drift=_drift(pick, name),

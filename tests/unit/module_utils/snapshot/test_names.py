@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.times import iso
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
     Retention,
     Snapshot,
-    Tree,
+    SnapshotTree,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.names import (
     automatic_name,
@@ -79,8 +79,8 @@ def test_times() -> None:
     assert iso(0) is None
 
 
-def tree(*rows: tuple[str, int], **states: str) -> Tree:
-    return Tree({name: Snapshot(name, when, state=states.get(name)) for name, when in rows})
+def tree(*rows: tuple[str, int], **states: str) -> SnapshotTree:
+    return SnapshotTree({name: Snapshot(name, when, state=states.get(name)) for name, when in rows})
 
 
 ROWS = (

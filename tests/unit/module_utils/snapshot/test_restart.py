@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import SnapshotVm, Tree
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
+    SnapshotTree,
+    SnapshotVm,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.restart import runs_or_starts
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM as VM_KIND
 from tests.fake_api import FakeApi
 
-VM = SnapshotVm(VM_KIND, 100, "pve1", "web1", Tree({}, None))
+VM = SnapshotVm(VM_KIND, 100, "pve1", "web1", SnapshotTree({}, None))
 START = "UPID:pve1:0000C3A1:0001F2E3:65A1B2C3:qmstart:100:root@pam:"
 
 

@@ -24,8 +24,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._resource.execute import
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.desired import read_desired
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
     Snapshot,
+    SnapshotTree,
     SnapshotVm,
-    Tree,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import plan_snapshots
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.read import read_vm
@@ -38,7 +38,7 @@ VM = SnapshotVm(
     100,
     "pve1",
     "web1",
-    Tree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2"),
+    SnapshotTree({"s1": Snapshot("s1", 1), "s2": Snapshot("s2", 2, parent="s1")}, "s2"),
 )
 
 

@@ -19,8 +19,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._snapshot.model import (
     DesiredSnapshots,
     Snapshot,
     SnapshotDisk,
+    SnapshotTree,
     SnapshotVm,
-    Tree,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.plan import (
     plan_snapshots,
@@ -40,7 +40,7 @@ TANK = SnapshotDisk("scsi0", "tank:vm-100-disk-0", "tank", "zfspool", "raw")
 
 #   root ── a ── b (you are here)
 #      └─── c
-GROWN = Tree(
+GROWN = SnapshotTree(
     {
         "root": Snapshot("root", 10),
         "aa": Snapshot("aa", 20, "text\n", parent="root"),
@@ -52,10 +52,10 @@ GROWN = Tree(
 
 
 def vm(
-    *, running: bool = False, disk: SnapshotDisk = CEPH, tree: Tree = GROWN, **more: Any
+    *, running: bool = False, disk: SnapshotDisk = CEPH, tree: SnapshotTree = GROWN, **more: Any
 ) -> SnapshotVm:
     return SnapshotVm(
-        VM, 100, "pve1", "web1", Tree(tree.snapshots, tree.parent, running), (disk,), **more
+        VM, 100, "pve1", "web1", SnapshotTree(tree.snapshots, tree.parent, running), (disk,), **more
     )
 
 
@@ -146,7 +146,7 @@ def test_deleting_keeps_the_chain() -> None:
     assert GROWN.children("root") == ["aa", "cc"]
 
 
-BROKEN = Tree({"s1": Snapshot("s1", 1, state="prepare")}, None)
+BROKEN = SnapshotTree({"s1": Snapshot("s1", 1, state="prepare")}, None)
 
 REFUSED: list[tuple[dict[str, Any], SnapshotVm, type[Exception], str]] = [
     ({"snapshot": "zz", "state": "rolled_back"}, vm(), NotFound, "unknown snapshot"),
@@ -183,7 +183,7 @@ def test_an_unfinished_snapshot_can_be_removed_by_name_and_is_not_a_matter_of_a_
 
 
 def test_a_rollback_that_has_just_ended_is_not_done_twice() -> None:
-    done = vm(tree=Tree(GROWN.snapshots, "aa"))
+    done = vm(tree=SnapshotTree(GROWN.snapshots, "aa"))
     assert not plan_snapshots(
         described(snapshot="aa", state="rolled_back"), done, rolled_back=True
     ).changed
