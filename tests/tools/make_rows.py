@@ -80,9 +80,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..need import Need
+from ..need import RequiredPrivileges
 
-TASKS: Mapping[str, tuple[Need, ...]] = {
+TASKS: Mapping[str, tuple[RequiredPrivileges, ...]] = {
 '''
 )
 
@@ -101,7 +101,7 @@ def _need(name: str, need: Mapping[str, str]) -> str:
             arguments.append(f"{bound}={tuple(map(int, need[bound].split('.')))!r}")
     if "instead" in need:
         arguments.append(f"instead={tuple(need['instead'].split())!r}")
-    return f"Need({', '.join(arguments)})"
+    return f"RequiredPrivileges({', '.join(arguments)})"
 
 
 def _privileges(words: str) -> tuple[str, ...]:

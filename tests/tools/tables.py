@@ -18,7 +18,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplu
 )
 from ansible_collections.pve.fleet.plugins.module_utils._preflight import need as kinds
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tasks import TASKS
-from ansible_collections.pve.fleet.plugins.module_utils._preflight.need import Need
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.need import RequiredPrivileges
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import tasks_of
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.hotplug import waits_for_stop
 from tests.bench import report, results
@@ -101,7 +101,7 @@ def tasks() -> str:
     return "\n".join(lines)
 
 
-def _by_place(all_needs: tuple[Need, ...]) -> Iterator[str]:
+def _by_place(all_needs: tuple[RequiredPrivileges, ...]) -> Iterator[str]:
     """Yield the privileges for each place, merged over all tasks."""
     together: dict[tuple[str, str, bool], dict[str, None]] = {}
     for need in all_needs:
@@ -112,7 +112,7 @@ def _by_place(all_needs: tuple[Need, ...]) -> Iterator[str]:
         yield f"{text} on {place}{versions}"
 
 
-def _versions(need: Need) -> str:
+def _versions(need: RequiredPrivileges) -> str:
     if need.until != kinds.NEVER:
         return f" (before Proxmox VE {need.until[0]})"
     if need.since > (8, 0):

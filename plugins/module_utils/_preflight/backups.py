@@ -15,7 +15,7 @@ from .._core.shown import first_of
 from .._fleet.items import VmItem, read_estate
 from .._fleet.secrets import fleet_secrets
 from .._spec.fleet import fleet_spec, with_defaults
-from .needs import Question, Subjects, Version, questions
+from .needs import PrivilegeCheck, TaskObjects, Version, questions
 
 BackedUp = Mapping[str, Sequence[str]]
 """The guests of an estate with the option C(backup), by the storage of their job. Guests that the
@@ -69,7 +69,7 @@ def job_storages(backups: BackedUp) -> list[dict[str, Any]]:
     return [{"name": name, "content": _CONTENT} for name in sorted(backups) if name]
 
 
-def job_questions(backups: BackedUp, version: Version) -> list[Question]:
+def job_questions(backups: BackedUp, version: Version) -> list[PrivilegeCheck]:
     """Return the questions of module backup_job for these jobs, each with the guests that need it.
 
     Every write of a job checks the privilege on its storage (pve-manager: API2/Backup.pm,
@@ -79,8 +79,8 @@ def job_questions(backups: BackedUp, version: Version) -> list[Question]:
         return []
     everyone = [label for labels in backups.values() for label in labels]
     storages = tuple(name for name in sorted(backups) if name)
-    found: list[Question] = []
-    for question in questions([_TASK], Subjects(storages=storages), version):
+    found: list[PrivilegeCheck] = []
+    for question in questions([_TASK], TaskObjects(storages=storages), version):
         above, _slash, name = question.path.rpartition("/")
         labels = backups.get(name, ()) if above == "/storage" else everyone
         if labels:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._kinds.words import label_of
-from .needs import Held, Question, holds
+from .needs import Held, PrivilegeCheck, holds
 
 # With this content, a storage only needs to be available.
 ANY_CONTENT = "any"
@@ -197,7 +197,10 @@ def vm_rows(kind: str, found: Iterable[NamedVm]) -> list[Row]:
 
 
 def privilege_rows(
-    who: str, requested: Iterable[Question], held: Mapping[str, Held], reasons: Mapping[str, str]
+    who: str,
+    requested: Iterable[PrivilegeCheck],
+    held: Mapping[str, Held],
+    reasons: Mapping[str, str],
 ) -> list[Row]:
     """Return whether the caller has the privileges that the tasks need.
 

@@ -42,7 +42,7 @@ from .checks import (
     vm_rows,
 )
 from .need import TEMPLATE, TEMPLATE_STORAGE, VM
-from .needs import Held, Question, Subjects, merged, questions, tasks_of
+from .needs import Held, PrivilegeCheck, TaskObjects, merged, questions, tasks_of
 from .orphans import find_orphans
 from .template_files import CONTENT, NewestTemplate, file_rows, find_file, missing_row
 
@@ -249,7 +249,7 @@ def _subjects(
     vms: list[NamedVm],
     templates: list[NamedVm],
     files: list[NewestTemplate],
-) -> Subjects:
+) -> TaskObjects:
     """Return the objects on which privileges are checked."""
     storages = _given(params, "storages")
     vmids = {VM: _vmids(vms), TEMPLATE: _vmids(templates)}
@@ -262,7 +262,7 @@ def _subjects(
         unfound.add(TEMPLATE)
     if templates and not with_files:
         unfound.add(TEMPLATE_STORAGE)
-    return Subjects(
+    return TaskObjects(
         vms=vmids[VM],
         templates=vmids[TEMPLATE],
         storages=_names(storages, for_disks=True),
@@ -387,7 +387,7 @@ def _names(storages: Sequence[Mapping[str, Any]], *, for_disks: bool) -> tuple[s
     return tuple(names)
 
 
-def _privileges(client: Client, requested: Sequence[Question]) -> list[Row]:
+def _privileges(client: Client, requested: Sequence[PrivilegeCheck]) -> list[Row]:
     """Return the rows of the caller's privileges.
 
     One request for each path, because only PVE knows the privileges that a path inherits.

@@ -36,7 +36,7 @@ NEVER: Version = (999, 0)
 
 
 @dataclass(frozen=True)
-class Need:
+class RequiredPrivileges:
     """Privileges on one kind of object: all of them are needed, or any of them (`any_of`).
 
     `instead` are privileges on the whole datacenter that are sufficient too. `until` is the first

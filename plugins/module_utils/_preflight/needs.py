@@ -28,7 +28,7 @@ from .need import (
     TEMPLATE,
     TEMPLATE_STORAGE,
     VM,
-    Need,
+    RequiredPrivileges,
     Version,
 )
 
@@ -36,7 +36,7 @@ Held: TypeAlias = "Mapping[str, int | None] | None"
 
 
 @dataclass(frozen=True)
-class Subjects:
+class TaskObjects:
     """The objects of the tasks, as VMIDs and names; an empty field means any object.
 
     `zones` contains the zone of each VNet among `bridges`. `unfound` are kinds of which objects
@@ -56,7 +56,7 @@ class Subjects:
 
 
 @dataclass(frozen=True)
-class Question:
+class PrivilegeCheck:
     """Privileges that must be held on one path.
 
     `below`: the path represents the objects below it, so the privileges must propagate.
@@ -82,9 +82,11 @@ _ZONES = "/sdn/zones"
 _LOCAL = "localnetwork"  # the zone of the bridges of nodes
 
 
-def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> list[Question]:
+def questions(
+    tasks: Sequence[str], subjects: TaskObjects, version: Version
+) -> list[PrivilegeCheck]:
     """Return each question about the caller's privileges once, with the tasks that need it."""
-    found: list[Question] = []
+    found: list[PrivilegeCheck] = []
     for task in tasks_of(tasks):
         for need in TASKS[task]:
             if need.since <= version < need.until:
@@ -93,9 +95,9 @@ def questions(tasks: Sequence[str], subjects: Subjects, version: Version) -> lis
     return merged(found)
 
 
-def merged(found: Iterable[Question]) -> list[Question]:
+def merged(found: Iterable[PrivilegeCheck]) -> list[PrivilegeCheck]:
     """Return each question once, with the tasks of every equal question, sorted by path."""
-    tasks_by_question: dict[Question, dict[str, None]] = {}
+    tasks_by_question: dict[PrivilegeCheck, dict[str, None]] = {}
     for question in found:
         bare = replace(question, tasks=())
         tasks_by_question.setdefault(bare, {}).update(dict.fromkeys(question.tasks))
@@ -103,7 +105,7 @@ def merged(found: Iterable[Question]) -> list[Question]:
     return [replace(one, tasks=tuple(tasks_by_question[one])) for one in in_order]
 
 
-def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
+def _questions_of(need: RequiredPrivileges, subjects: TaskObjects) -> list[PrivilegeCheck]:
     """Return the questions of one need, without the task."""
     groups: list[tuple[str, ...]] = [(privilege,) for privilege in need.privileges]
     if need.any_of:
@@ -112,7 +114,7 @@ def _questions_of(need: Need, subjects: Subjects) -> list[Question]:
     for path, below in paths_of(need.kind, subjects):
         for group in groups:
             found.append(
-                Question(
+                PrivilegeCheck(
                     path=path,
                     privileges=group,
                     any_of=need.any_of,
@@ -148,7 +150,7 @@ _PATH = {
 }
 
 
-def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
+def paths_of(kind: str, subjects: TaskObjects) -> list[tuple[str, bool]]:
     """Return the ACL paths of a kind, and for each whether its privileges must propagate."""
     networks = [f"{subjects.zones.get(name, _LOCAL)}/{name}" for name in subjects.bridges]
     named: Mapping[str, tuple[str, Sequence[object]]] = {
@@ -172,7 +174,7 @@ def paths_of(kind: str, subjects: Subjects) -> list[tuple[str, bool]]:
     return [(_PATH[kind], False)]
 
 
-def holds(question: Question, held: Held, everywhere: Held = None) -> bool:
+def holds(question: PrivilegeCheck, held: Held, everywhere: Held = None) -> bool:
     """Return whether the privileges on the path, or the privileges `everywhere`, are sufficient."""
     effective = _effective(held, question.below)
     missing = [name for name in question.privileges if name not in effective]

@@ -20,7 +20,7 @@ from .._cluster.visible import hidden_storages, require_no_hidden_storages
 from .._core.errors import ConfigurationError, FleetError, NotFound, PermissionDenied
 from .._core.quantities import whole_number
 from .._kinds.words import kind_of_row
-from .._preflight.needs import Subjects, holds, questions
+from .._preflight.needs import TaskObjects, holds, questions
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Precheck
@@ -195,7 +195,7 @@ def lacking_privileges(
     kinds = {one.kind for one in planned}
     tasks = sorted({*(_TASKS & kinds), *more})
     lacking: list[str] = []
-    for question in questions(tasks, Subjects(pool=tenant.pool), client.version()):
+    for question in questions(tasks, TaskObjects(pool=tenant.pool), client.version()):
         if not holds(question, held_on(client, question.path)):
             lacking.append(f"{' or '.join(question.privileges)} on {question.path}")
     return lacking

@@ -22,7 +22,7 @@ from .._preflight.need import (
     TEMPLATE,
     TEMPLATE_STORAGE,
     VM,
-    Need,
+    RequiredPrivileges,
     Version,
 )
 
@@ -75,15 +75,15 @@ def privileges_of(operations: Sequence[str], version: Version) -> dict[str, froz
     return found
 
 
-def _needs_of(operations: Sequence[str], version: Version) -> list[Need]:
-    found: list[Need] = []
+def _needs_of(operations: Sequence[str], version: Version) -> list[RequiredPrivileges]:
+    found: list[RequiredPrivileges] = []
     for operation in (BASE, *operations):
         for task in OPERATIONS[operation]:
             found += TASKS[task]
     return [need for need in found if need.since <= version < need.until]
 
 
-def _least(need: Need) -> tuple[str, ...]:
+def _least(need: RequiredPrivileges) -> tuple[str, ...]:
     """Return the privileges of a need; only the first if any one of several is enough."""
     if need.any_of:
         return need.privileges[:1]

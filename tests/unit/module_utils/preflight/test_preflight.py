@@ -26,8 +26,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tas
     TASKS,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
-    Question,
-    Subjects,
+    PrivilegeCheck,
+    TaskObjects,
     holds,
     questions,
 )
@@ -85,7 +85,7 @@ CONTAINER_CALLS: list[tuple[str, str, str]] = [
     ("snapshot", "POST", "/nodes/{node}/lxc/{vmid}/snapshot"),
     ("rollback", "POST", "/nodes/{node}/lxc/{vmid}/snapshot/{snapname}/rollback"),
 ]
-SUBJECTS = Subjects(
+SUBJECTS = TaskObjects(
     vms=(100,),
     templates=(9000,),
     storages=("ceph",),
@@ -159,38 +159,40 @@ def test_every_module_has_its_name(repo: Path) -> None:
     assert modules - {"preflight_info"} <= set(TASK_NAMES)
     for tasks in MODULES.values():
         assert set(tasks) <= set(TASKS)
-    named = questions(["clone", "vm_power"], Subjects(), (9, 2))
-    assert named == questions(["vm_clone", "vm_update", "vm_disks", "vm_power"], Subjects(), (9, 2))
+    named = questions(["clone", "vm_power"], TaskObjects(), (9, 2))
+    assert named == questions(
+        ["vm_clone", "vm_update", "vm_disks", "vm_power"], TaskObjects(), (9, 2)
+    )
 
 
 def asked(
-    task: str, subjects: Subjects, version: tuple[int, int] = (9, 2)
+    task: str, subjects: TaskObjects, version: tuple[int, int] = (9, 2)
 ) -> set[tuple[str, str, bool]]:
     found = questions([task], subjects, version)
     return {(question.path, "|".join(question.privileges), question.below) for question in found}
 
 
 def test_what_is_named_is_asked_and_else_what_stands_for_it() -> None:
-    assert asked("snapshot", Subjects(vms=(100, 101))) == {
+    assert asked("snapshot", TaskObjects(vms=(100, 101))) == {
         (f"/vms/{vmid}", name, False) for vmid in (100, 101) for name in ("VM.Audit", "VM.Snapshot")
     }
-    assert ("/vms", "VM.Snapshot", True) in asked("snapshot", Subjects())
-    assert ("/pool/acme", "VM.Snapshot", False) in asked("snapshot", Subjects(pool="acme"))
+    assert ("/vms", "VM.Snapshot", True) in asked("snapshot", TaskObjects())
+    assert ("/pool/acme", "VM.Snapshot", False) in asked("snapshot", TaskObjects(pool="acme"))
     create = asked(
-        "vm_create", Subjects(vms=(100,), pool="acme", storages=("ceph",), bridges=("vmbr0",))
+        "vm_create", TaskObjects(vms=(100,), pool="acme", storages=("ceph",), bridges=("vmbr0",))
     )
     assert ("/pool/acme", "VM.Allocate", False) in create
     assert ("/storage/ceph", "Datastore.AllocateSpace", False) in create
     assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in create
-    assert ("/sdn/zones/localnetwork", "SDN.Use", True) in asked("vm_create", Subjects())
-    own = asked("vm_create", Subjects(bridges=("front", "vmbr0"), zones={"front": "tenants"}))
+    assert ("/sdn/zones/localnetwork", "SDN.Use", True) in asked("vm_create", TaskObjects())
+    own = asked("vm_create", TaskObjects(bridges=("front", "vmbr0"), zones={"front": "tenants"}))
     assert ("/sdn/zones/tenants/front", "SDN.Use", False) in own
     assert ("/sdn/zones/localnetwork/vmbr0", "SDN.Use", False) in own
 
 
 def test_privileges_depend_on_the_version() -> None:
-    assert asked("vm_agent", Subjects(vms=(100,)), (8, 4)) == {("/vms/100", "VM.Monitor", False)}
-    assert asked("vm_agent", Subjects(vms=(100,)), (9, 0)) == {
+    assert asked("vm_agent", TaskObjects(vms=(100,)), (8, 4)) == {("/vms/100", "VM.Monitor", False)}
+    assert asked("vm_agent", TaskObjects(vms=(100,)), (9, 0)) == {
         ("/vms/100", "VM.GuestAgent.Audit|VM.GuestAgent.Unrestricted", False)
     }
 
@@ -199,37 +201,39 @@ def test_what_the_server_checks_beyond_the_schema_is_asked() -> None:
     """Source: qemu-server, API2/Qemu.pm, check_vm_modify_config_perm (startup) and
     check_vm_create_hostpci_perm.
     """
-    assert ("/", "Sys.Modify", False) in asked("vm_startup", Subjects(vms=(100,)))
-    assert ("/vms/100", "VM.Config.Options", False) in asked("vm_startup", Subjects(vms=(100,)))
-    assert ("/mapping", "Mapping.Use", True) in asked("vm_mapping", Subjects(vms=(100,)))
-    assert ("/vms/100", "VM.Config.HWType", False) in asked("vm_mapping", Subjects(vms=(100,)))
+    assert ("/", "Sys.Modify", False) in asked("vm_startup", TaskObjects(vms=(100,)))
+    assert ("/vms/100", "VM.Config.Options", False) in asked("vm_startup", TaskObjects(vms=(100,)))
+    assert ("/mapping", "Mapping.Use", True) in asked("vm_mapping", TaskObjects(vms=(100,)))
+    assert ("/vms/100", "VM.Config.HWType", False) in asked("vm_mapping", TaskObjects(vms=(100,)))
 
 
 def test_a_privilege_is_asked_once_for_several_tasks() -> None:
-    found = questions(["snapshot", "vm_power", "snapshot"], Subjects(vms=(100,)), (9, 2))
+    found = questions(["snapshot", "vm_power", "snapshot"], TaskObjects(vms=(100,)), (9, 2))
     (audit,) = [question for question in found if question.privileges == ("VM.Audit",)]
     assert audit.tasks == ("snapshot", "vm_power")
 
 
-HOLDS: list[tuple[Question, dict[str, int | None] | None, bool]] = [
-    (Question("/vms/1", ("A",), False, False, ()), {"A": 0}, True),
-    (Question("/vms", ("A",), False, True, ()), {"A": 0}, False),
-    (Question("/vms", ("A",), False, True, ()), {"A": 1}, True),
-    (Question("/vms/1", ("A",), False, False, ()), {"A": None}, False),
-    (Question("/vms/1", ("A", "B"), True, False, ()), {"B": 1}, True),
-    (Question("/vms/1", ("A",), False, False, ()), None, False),
-    (Question("/vms/1", ("A",), False, False, (), ("X", "Y")), {}, True),
-    (Question("/vms/1", ("A",), False, False, (), ("X", "Z")), {}, False),
+HOLDS: list[tuple[PrivilegeCheck, dict[str, int | None] | None, bool]] = [
+    (PrivilegeCheck("/vms/1", ("A",), False, False, ()), {"A": 0}, True),
+    (PrivilegeCheck("/vms", ("A",), False, True, ()), {"A": 0}, False),
+    (PrivilegeCheck("/vms", ("A",), False, True, ()), {"A": 1}, True),
+    (PrivilegeCheck("/vms/1", ("A",), False, False, ()), {"A": None}, False),
+    (PrivilegeCheck("/vms/1", ("A", "B"), True, False, ()), {"B": 1}, True),
+    (PrivilegeCheck("/vms/1", ("A",), False, False, ()), None, False),
+    (PrivilegeCheck("/vms/1", ("A",), False, False, (), ("X", "Y")), {}, True),
+    (PrivilegeCheck("/vms/1", ("A",), False, False, (), ("X", "Z")), {}, False),
 ]
 
 
 @pytest.mark.parametrize(("question", "held", "wanted"), HOLDS)
-def test_what_is_held(question: Question, held: dict[str, int | None] | None, wanted: bool) -> None:
+def test_what_is_held(
+    question: PrivilegeCheck, held: dict[str, int | None] | None, wanted: bool
+) -> None:
     assert holds(question, held, {"X": 0, "Y": 1}) is wanted
 
 
 def test_a_missing_privilege_is_reported_with_its_path() -> None:
-    question = Question("/vms/9000", ("VM.Clone",), False, False, ("vm_clone",))
+    question = PrivilegeCheck("/vms/9000", ("VM.Clone",), False, False, ("vm_clone",))
     (row,) = privilege_rows("ops@pve!auto", [question], {"/vms/9000": {}}, {})
     assert row["status"] == "fail"
     assert row["detail"].startswith("ops@pve!auto lacks VM.Clone on /vms/9000")
