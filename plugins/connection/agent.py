@@ -39,7 +39,7 @@ seealso:
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..module_utils._connection.agent import Agent, Ended
+from ..module_utils._connection.agent import CommandResult, GuestAgent
 from ..module_utils._connection.shell import CHUNK, read_chunk
 from ..module_utils._guest.kind import Kind
 from ..module_utils._vm.kind import VM
@@ -58,12 +58,14 @@ class Connection(GuestConnection):
 
     transport = "pve.fleet.agent"
     kind: ClassVar[Kind] = VM
-    _agent: Agent
+    _agent: GuestAgent
 
     def _connect(self) -> Connection:
         if not self._connected:
             with self.reported():
-                self._agent = Agent(self.client, self.find(), self.get_option("command_timeout"))
+                self._agent = GuestAgent(
+                    self.client, self.find(), self.get_option("command_timeout")
+                )
                 self._agent.ping()
             self._connected = True
         return self
@@ -99,6 +101,6 @@ class Connection(GuestConnection):
                 return
             number += 1
 
-    def _run(self, command: str, stdin: bytes | None = None) -> Ended:
+    def _run(self, command: str, stdin: bytes | None = None) -> CommandResult:
         with self.reported():
             return self._agent.run(command, stdin)

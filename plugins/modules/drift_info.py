@@ -247,7 +247,10 @@ from ansible_collections.pve.fleet.plugins.module_utils._drift.run_info import (
     run_at_sites,
     secrets_in,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import sites_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.drift_info import (
     drift_info_spec,
@@ -258,7 +261,7 @@ ENTRY = ModuleEntry(
     drift_info_spec(),
     {"required_one_of": [("vms", "containers", "cluster")]},
     secrets=secrets_in,
-    sites=Sites(names=sites_of, run=run_at_sites),
+    sites=SiteSupport(names=sites_of, run=run_at_sites),
     name="drift_info",
 )
 main = ENTRY.main

@@ -348,7 +348,10 @@ error:
       - 'VM ''web1'' (15046): bridge or VNet vmbr7 is not here (networks)'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._failover.run import (
     run,
     run_at_sites,
@@ -359,7 +362,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover
 )
 
 ENTRY = ModuleEntry(
-    run, failover_spec(), sites=Sites(names=sites_of, run=run_at_sites), name="failover"
+    run, failover_spec(), sites=SiteSupport(names=sites_of, run=run_at_sites), name="failover"
 )
 main = ENTRY.main
 

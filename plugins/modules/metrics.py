@@ -110,7 +110,10 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import run, run_at_sites
 from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import metrics_spec
@@ -118,7 +121,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.metrics import met
 ENTRY = ModuleEntry(
     run,
     metrics_spec(),
-    sites=Sites(run=run_at_sites, every=True),
+    sites=SiteSupport(run=run_at_sites, every=True),
     libraries=(LIBRARY,),
     name="metrics",
 )

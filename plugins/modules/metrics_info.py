@@ -79,7 +79,10 @@ checked:
   sample: '2026-11-20T20:15:33Z'
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import LIBRARY
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.run import (
     run_info,
@@ -90,7 +93,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.metrics 
 ENTRY = ModuleEntry(
     run_info,
     metrics_spec(),
-    sites=Sites(run=run_info_at_sites, every=True),
+    sites=SiteSupport(run=run_info_at_sites, every=True),
     libraries=(LIBRARY,),
     name="metrics_info",
 )

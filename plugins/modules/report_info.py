@@ -272,7 +272,10 @@ costs_csv:
   sample: null
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._report.run_info import (
     estate_secrets,
     run,
@@ -287,7 +290,7 @@ ENTRY = ModuleEntry(
     run,
     report_info_spec(),
     secrets=estate_secrets,
-    sites=Sites(names=sites_of, run=run_at_sites),
+    sites=SiteSupport(names=sites_of, run=run_at_sites),
     name="report_info",
 )
 main = ENTRY.main

@@ -399,7 +399,10 @@ error:
     retryable: false, tries: null}
 """
 
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, Sites
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import (
+    ModuleEntry,
+    SiteSupport,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.report import refused_values
 from ansible_collections.pve.fleet.plugins.module_utils._fleet.run import (
     run,
@@ -415,7 +418,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("vms", "containers")]},
     secrets=fleet_secrets,
     on_failure=refused_values,
-    sites=Sites(names=sites_of, run=run_at_sites),
+    sites=SiteSupport(names=sites_of, run=run_at_sites),
     name="vms",
 )
 main = ENTRY.main

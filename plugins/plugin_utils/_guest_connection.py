@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 
 from ..module_utils._api.client import Client, connect
 from ..module_utils._cluster.tenant import blank_owner, is_blank
-from ..module_utils._connection.place import GuestPlace, WantedGuest, find_place
+from ..module_utils._connection.place import ConnectionGuest, GuestPlace, find_place
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry.sites_file import read_sites_file
 from ..module_utils._guest.kind import Kind
@@ -47,7 +47,7 @@ class GuestConnection(ConnectionBase):
         """Return the guest and its present node. Raises FleetError."""
         return find_place(self.client, self._wanted())
 
-    def _wanted(self) -> WantedGuest:
+    def _wanted(self) -> ConnectionGuest:
         vmid = self.get_option("vmid")
         name = self.get_option("guest_name") or ""
         for option in ("tenant", "tenant_prefix"):
@@ -56,7 +56,7 @@ class GuestConnection(ConnectionBase):
                 raise blank_owner(option)
         if vmid is None and not name:
             name = str(self._play_context.remote_addr or "")
-        return WantedGuest(
+        return ConnectionGuest(
             kind=self.kind,
             vmid=vmid,
             name=str(name),

@@ -23,7 +23,7 @@ from ansible.utils.vars import merge_hash
 
 from ..module_utils._api.client import Client
 from ..module_utils._api.settings import ConnectionSettings
-from ..module_utils._entry.module import COUNTING, Mode, ModuleEntry
+from ..module_utils._entry.module import COUNTING, ModuleEntry, TaskMode
 from . import _arguments, _diffs, _eligibility, _failures, _interrupted, _progress
 from ._clients import CLIENTS
 
@@ -145,7 +145,7 @@ class InProcess(ActionBase):
             outcome = entry.perform(
                 checked.params,
                 os.environ,
-                Mode(bool(self._task.check_mode), bool(self._task.diff), display.verbosity),
+                TaskMode(bool(self._task.check_mode), bool(self._task.diff), display.verbosity),
                 lend=lend,
                 given=given,
             )

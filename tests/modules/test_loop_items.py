@@ -14,7 +14,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.state import FRESH
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
-from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mode, ModuleEntry
+from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry, TaskMode
 from ansible_collections.pve.fleet.plugins.plugin_utils._clients import Clients
 from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab
@@ -51,7 +51,7 @@ class Loop:
         outcome = self._entry.perform(
             checked.validated_parameters,
             {},
-            Mode(check, True, 0),
+            TaskMode(check, True, 0),
             lend=lambda connection: self._clients.lend(connection, {}),
             given=options,
         )

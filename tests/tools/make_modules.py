@@ -370,11 +370,11 @@ class Code:
     def _sites(self, module: Module) -> Iterator[str]:
         if "sites" not in module:
             return
-        self._imported[f"{UTILS}._entry.module"].add("Sites")
+        self._imported[f"{UTILS}._entry.module"].add("SiteSupport")
         arguments: list[str] = []
         for key, value in module["sites"].items():
             arguments.append(f"{key}={self.named(value) if isinstance(value, str) else value}")
-        yield f"sites=Sites({', '.join(arguments)})"
+        yield f"sites=SiteSupport({', '.join(arguments)})"
 
 
 def _module_order(imported: tuple[str, set[str]]) -> tuple[bool, str]:

@@ -39,7 +39,7 @@ _KEPT = 16  # MiB
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """The output and exit status of a command; 128 plus the number if a signal ended it."""
 
     status: int
@@ -47,7 +47,7 @@ class Ended:
     err: bytes
 
 
-class Agent:
+class GuestAgent:
     """The guest agent of a VM."""
 
     def __init__(self, client: Client, place: GuestPlace, timeout: float) -> None:
@@ -62,7 +62,7 @@ class Agent:
         path = self._place.path("agent", "ping")
         self._client.write("POST", *path, attempted=f"Could not reach VM {self._place.vmid}")
 
-    def run(self, command: str, stdin: bytes | None = None) -> Ended:
+    def run(self, command: str, stdin: bytes | None = None) -> CommandResult:
         """Run a command in the shell of the guest.
 
         Raises FleetError if it could not be run, or if its result is lost.
@@ -116,7 +116,7 @@ class Agent:
             attempted=self._attempted,
         )
 
-    def _require(self, ended: Ended) -> Ended:
+    def _require(self, ended: CommandResult) -> CommandResult:
         """Return a result, and raise ApiError if the command failed."""
         if ended.status:
             raise ApiError(
@@ -127,7 +127,7 @@ class Agent:
             )
         return ended
 
-    def _run(self, script: str) -> Ended:
+    def _run(self, script: str) -> CommandResult:
         """Run a script of ASCII characters.
 
         The script is the input of the shell: the command line has only one word, which each version
@@ -170,7 +170,7 @@ class Agent:
             attempted=self._attempted,
         )
 
-    def _ended(self, answer: dict[str, Any]) -> Ended:
+    def _ended(self, answer: dict[str, Any]) -> CommandResult:
         if answer.get("out-truncated") or answer.get("err-truncated"):
             raise ApiError(
                 attempted=self._attempted,
@@ -180,7 +180,9 @@ class Agent:
             )
         signal = answer.get("signal")
         status = int(answer.get("exitcode") or 0) if signal is None else 128 + int(signal)
-        return Ended(status, bytes_of(answer.get("out-data")), bytes_of(answer.get("err-data")))
+        return CommandResult(
+            status, bytes_of(answer.get("out-data")), bytes_of(answer.get("err-data"))
+        )
 
 
 def bytes_of(text: Any) -> bytes:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WantedGuest:
+class ConnectionGuest:
     """The guest of a connection, described by options and inventory.
 
     `vmid` is None if only the name is known. `name` is empty if only the VMID is known. `node` is
@@ -67,7 +67,7 @@ class GuestPlace:
         return self.kind.path(self.node, self.vmid, *below)
 
 
-def find_place(client: Client, wanted: WantedGuest) -> GuestPlace:
+def find_place(client: Client, wanted: ConnectionGuest) -> GuestPlace:
     """Return the place of the guest.
 
     One request if it is on its node in the inventory, otherwise two or three. Its configuration is
@@ -86,7 +86,7 @@ def find_place(client: Client, wanted: WantedGuest) -> GuestPlace:
     return _checked(client, wanted, int(row["vmid"]), str(row["node"]))
 
 
-def _require_tenant(wanted: WantedGuest, is_required: bool) -> None:
+def _require_tenant(wanted: ConnectionGuest, is_required: bool) -> None:
     if is_required and not wanted.tenant:
         raise ValidationFailed(
             attempted=wanted.attempted,
@@ -97,7 +97,7 @@ def _require_tenant(wanted: WantedGuest, is_required: bool) -> None:
         )
 
 
-def _chosen(rows: Iterable[Mapping[str, Any]], wanted: WantedGuest) -> Mapping[str, Any]:
+def _chosen(rows: Iterable[Mapping[str, Any]], wanted: ConnectionGuest) -> Mapping[str, Any]:
     """Return the row of the guest in the listing (pure)."""
     if wanted.vmid is not None:
         found = [row for row in rows if row.get("vmid") == wanted.vmid]
@@ -129,13 +129,13 @@ def _chosen(rows: Iterable[Mapping[str, Any]], wanted: WantedGuest) -> Mapping[s
     return row
 
 
-def _is_named(row: Mapping[str, Any], wanted: WantedGuest) -> bool:
+def _is_named(row: Mapping[str, Any], wanted: ConnectionGuest) -> bool:
     if row.get("name") != wanted.name or row.get("type") != wanted.kind.type:
         return False
     return owns(_owner(wanted), parse_tags(row.get("tags")), wanted.prefix)
 
 
-def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> GuestPlace:
+def _checked(client: Client, wanted: ConnectionGuest, vmid: int, node: str) -> GuestPlace:
     """Return the place of the guest after a check of its configuration."""
     path = wanted.kind.path(node, vmid, "config")
     config = client.get(*path, attempted=wanted.attempted)
@@ -144,7 +144,7 @@ def _checked(client: Client, wanted: WantedGuest, vmid: int, node: str) -> Guest
     return GuestPlace(wanted.kind, vmid, name, node)
 
 
-def _require_same(wanted: WantedGuest, vmid: int, name: str, tags: Iterable[str]) -> None:
+def _require_same(wanted: ConnectionGuest, vmid: int, name: str, tags: Iterable[str]) -> None:
     """Raise Conflict if the guest has another name or another tenant (pure)."""
     if wanted.name and name != wanted.name:
         raise Conflict(
@@ -162,5 +162,5 @@ def _require_same(wanted: WantedGuest, vmid: int, name: str, tags: Iterable[str]
         )
 
 
-def _owner(wanted: WantedGuest) -> str | None:
+def _owner(wanted: ConnectionGuest) -> str | None:
     return tenant_tag(wanted.tenant, wanted.prefix) if wanted.tenant else None

@@ -18,7 +18,7 @@ from .._resource.decide import read_desired
 from .._resource.table import Values
 from .._storage.table import STORAGE
 from .model import DIRECTORY, LVM, MOUNTS, THIN, ZFS
-from .plan_storage import WantedStorage
+from .plan_storage import DesiredStorage
 
 _GUESTS = ("images", "rootdir")
 _FILES = ("backup", "images", "iso", "rootdir", "snippets", "vztmpl")
@@ -31,7 +31,7 @@ _NEW: dict[str, dict[str, Any]] = {
 }
 
 
-def place_of(wanted: WantedStorage) -> dict[str, str]:
+def place_of(wanted: DesiredStorage) -> dict[str, str]:
     """Return the options of a storage that identify its pool, volume group or directory."""
     places = {
         ZFS: {"type": "zfspool", "pool": wanted.name},
@@ -42,7 +42,7 @@ def place_of(wanted: WantedStorage) -> dict[str, str]:
     return places[wanted.type]
 
 
-def desired_definition(wanted: WantedStorage, known: Values | None) -> DesiredResource:
+def desired_definition(wanted: DesiredStorage, known: Values | None) -> DesiredResource:
     """Return the desired definition of the storage; `known` is its present definition, or None.
 
     Only adds the node to an existing definition. Raises Conflict if that has another place.
@@ -56,14 +56,14 @@ def desired_definition(wanted: WantedStorage, known: Values | None) -> DesiredRe
     return read_desired(STORAGE, options)
 
 
-def require_place(wanted: WantedStorage, known: Values) -> None:
+def require_place(wanted: DesiredStorage, known: Values) -> None:
     """Raise Conflict for a definition with another pool, volume group or directory."""
     for option, value in place_of(wanted).items():
         if known[option] != value:
             raise _exists(wanted, f"with {option} {known[option]}")
 
 
-def require_new(wanted: WantedStorage, known: Values | None) -> None:
+def require_new(wanted: DesiredStorage, known: Values | None) -> None:
     """Raise Conflict if a storage of this name exists and the node cannot be added to it."""
     if known is None:
         return
@@ -72,7 +72,7 @@ def require_new(wanted: WantedStorage, known: Values | None) -> None:
         raise _exists(wanted, f"on node {wanted.node}")
 
 
-def _exists(wanted: WantedStorage, how: str) -> FleetError:
+def _exists(wanted: DesiredStorage, how: str) -> FleetError:
     return wanted.refused(
         f"storage {wanted.name} exists {how}",
         "Set add_storage=false, or use another name",

@@ -32,7 +32,7 @@ _BLANK = {"osdid": None, "crush_device_class": "", "size": 0, "used": 0, "versio
 
 
 @dataclass(frozen=True)
-class WantedOsd:
+class DesiredOsd:
     """The desired state of an OSD, which either its disk or its number identifies."""
 
     node: str
@@ -59,7 +59,7 @@ class OsdState:
     osds: Mapping[int, Row]
 
 
-def read_wanted(params: Mapping[str, Any]) -> WantedOsd:
+def read_wanted(params: Mapping[str, Any]) -> DesiredOsd:
     """Return the desired state. Raises ValidationFailed."""
     if (params.get("dev") is None) == (params.get("osdid") is None):
         raise ValidationFailed(
@@ -75,7 +75,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedOsd:
         if f"{part}_size" in new and part not in new:
             size = new[f"{part}_size"]
             raise validate.refused(f"{part}_size", size, f"needs {part}", f"Set {part} as well")
-    return WantedOsd(
+    return DesiredOsd(
         node=validate.node(params["node"]),
         dev=params.get("dev") or "",
         osdid=params.get("osdid"),
@@ -110,7 +110,7 @@ def _leaves(item: Row, levels: int) -> Iterator[dict[str, Any]]:
         yield from _leaves(child, levels - 1)
 
 
-def find_osd(wanted: WantedOsd, state: OsdState) -> int | None:
+def find_osd(wanted: DesiredOsd, state: OsdState) -> int | None:
     """Return the number of the OSD, None if it does not exist.
 
     Raises NotFound for a disk that the node does not have, and Conflict for an OSD of another node
@@ -128,7 +128,7 @@ def find_osd(wanted: WantedOsd, state: OsdState) -> int | None:
     return wanted.osdid
 
 
-def _osd_on_disk(wanted: WantedOsd, state: OsdState) -> int | None:
+def _osd_on_disk(wanted: DesiredOsd, state: OsdState) -> int | None:
     disk = find_disk(state.disks, wanted.dev, wanted.node, _attempted(wanted))
     osds = disk["osds"]
     if len(osds) > 1:
@@ -137,15 +137,15 @@ def _osd_on_disk(wanted: WantedOsd, state: OsdState) -> int | None:
     return osds[0] if osds else None
 
 
-def _attempted(wanted: WantedOsd) -> str:
+def _attempted(wanted: DesiredOsd) -> str:
     return f"{wanted.label} was not {'changed' if wanted.present else 'deleted'}"
 
 
-def _conflict(wanted: WantedOsd, answer: str, next_step: str, reason: str) -> Conflict:
+def _conflict(wanted: DesiredOsd, answer: str, next_step: str, reason: str) -> Conflict:
     return Conflict(attempted=_attempted(wanted), answer=answer, next_step=next_step, reason=reason)
 
 
-def plan_osd(wanted: WantedOsd, state: OsdState) -> Plan:
+def plan_osd(wanted: DesiredOsd, state: OsdState) -> Plan:
     """Return the plan. Raises every refusal that does not need an answer of Ceph."""
     osdid = find_osd(wanted, state)
     if not wanted.present:
@@ -164,7 +164,7 @@ def plan_osd(wanted: WantedOsd, state: OsdState) -> Plan:
     return _plan_change(wanted, osdid, row)
 
 
-def require_class(wanted: WantedOsd, row: Row) -> None:
+def require_class(wanted: DesiredOsd, row: Row) -> None:
     """Raise Conflict if the OSD has another device class, which Proxmox VE cannot change."""
     device_class = wanted.new.get("crush_device_class")
     if device_class not in (None, row["crush_device_class"]):
@@ -172,7 +172,7 @@ def require_class(wanted: WantedOsd, row: Row) -> None:
         raise _conflict(wanted, answer, "Leave out crush_device_class", "crush_device_class")
 
 
-def _plan_change(wanted: WantedOsd, osdid: int, row: Row) -> Plan:
+def _plan_change(wanted: DesiredOsd, osdid: int, row: Row) -> Plan:
     place = ("nodes", wanted.node, "ceph")
     name = f"OSD {osdid} of node {wanted.node}"
     steps: list[Step] = []
@@ -190,7 +190,7 @@ def _plan_change(wanted: WantedOsd, osdid: int, row: Row) -> Plan:
     return Plan(tuple(steps), {key: row[key] for key in after}, after)
 
 
-def _plan_new(wanted: WantedOsd, state: OsdState) -> Plan:
+def _plan_new(wanted: DesiredOsd, state: OsdState) -> Plan:
     """Return the plan that creates an OSD; further steps are planned after the creation."""
     if not wanted.dev:
         raise NotFound(
@@ -219,11 +219,11 @@ def _plan_new(wanted: WantedOsd, state: OsdState) -> Plan:
     return Plan((step,), {}, after)
 
 
-def _parts(wanted: WantedOsd) -> Iterable[tuple[str, str]]:
+def _parts(wanted: DesiredOsd) -> Iterable[tuple[str, str]]:
     return [(name, wanted.new[name]) for name in _PARTS if name in wanted.new]
 
 
-def require_free(wanted: WantedOsd, option: str, disk: Row) -> None:
+def require_free(wanted: DesiredOsd, option: str, disk: Row) -> None:
     """Raise Conflict for a disk that is in use (OSD.pm, test_disk_requirements).
 
     A database or a log can be on a disk that already has volume groups or a GPT.
@@ -240,7 +240,7 @@ def require_free(wanted: WantedOsd, option: str, disk: Row) -> None:
         )
 
 
-def _plan_absent(wanted: WantedOsd, osdid: int | None, state: OsdState) -> Plan:
+def _plan_absent(wanted: DesiredOsd, osdid: int | None, state: OsdState) -> Plan:
     row = None if osdid is None else state.osds.get(osdid)
     if row is None:
         return Plan()
@@ -258,7 +258,7 @@ def _plan_absent(wanted: WantedOsd, osdid: int | None, state: OsdState) -> Plan:
     return Plan((step,), dict(row), {})
 
 
-def shown(wanted: WantedOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
+def shown(wanted: DesiredOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
     """Return the OSD after the plan, or None if it does not exist then."""
     if not wanted.present:
         return None

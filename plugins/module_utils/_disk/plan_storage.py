@@ -53,7 +53,7 @@ _FORMAT: propstring.Format = {"data": {}, "spares": {}}
 
 
 @dataclass(frozen=True)
-class WantedStorage:
+class DesiredStorage:
     """The desired state of a disk storage. `options` are the options of its type that are set."""
 
     node: str
@@ -86,7 +86,7 @@ class WantedStorage:
         )
 
 
-def read_wanted(params: Mapping[str, Any]) -> WantedStorage:
+def read_wanted(params: Mapping[str, Any]) -> DesiredStorage:
     """Return the desired state. Raises ValidationFailed."""
     kind, name = params["type"], validate.storage(params["name"], "name")
     present = params["state"] == "present"
@@ -97,7 +97,7 @@ def read_wanted(params: Mapping[str, Any]) -> WantedStorage:
     if not present and params.get("confirm") != name:
         answer = f"the removal destroys the data of the {_TITLES[kind]}"
         raise _invalid("confirm", answer, f"Set confirm={name}")
-    return WantedStorage(
+    return DesiredStorage(
         node=validate.node(params["node"]),
         type=kind,
         name=name,
@@ -120,7 +120,7 @@ def _invalid(option: str, answer: str, next_step: str) -> ValidationFailed:
     )
 
 
-def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> PlannedStep:
+def plan_creation(wanted: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
     """Return the plan that creates a disk storage on these disks. Raises Conflict."""
     require_count(wanted, len(disks))
     if wanted.volume_group != wanted.name:
@@ -143,7 +143,7 @@ def plan_creation(wanted: WantedStorage, disks: Sequence[Row]) -> PlannedStep:
     return PlannedStep(plan, {"disk_storage": after}, WorkerTask(wanted.node, task, wanted.name))
 
 
-def _data(wanted: WantedStorage, paths: Sequence[str]) -> dict[str, Any]:
+def _data(wanted: DesiredStorage, paths: Sequence[str]) -> dict[str, Any]:
     if wanted.type != ZFS:
         shown = {key: wanted.options[key] for key in ("filesystem",) if key in wanted.options}
         return {"device": paths[0], **shown}
@@ -155,7 +155,7 @@ def _data(wanted: WantedStorage, paths: Sequence[str]) -> dict[str, Any]:
     return {"devices": ",".join(paths), **data}
 
 
-def _foreseen(wanted: WantedStorage) -> dict[str, Any]:
+def _foreseen(wanted: DesiredStorage) -> dict[str, Any]:
     path = f"{MOUNTS}{wanted.name}"
     row = {"name": wanted.name, "lv": wanted.name, "vg": wanted.volume_group, "path": path}
     found = of_row(wanted.node, wanted.type, row)
@@ -164,7 +164,7 @@ def _foreseen(wanted: WantedStorage) -> dict[str, Any]:
     return {**found, "raidlevel": wanted.options.get("raidlevel")}
 
 
-def require_count(wanted: WantedStorage, count: int) -> None:
+def require_count(wanted: DesiredStorage, count: int) -> None:
     """Raise ValidationFailed for a number of disks that the type or the RAID level does not allow,
     and for options that contradict the RAID level (ZFS.pm, create).
     """
@@ -187,7 +187,7 @@ def require_count(wanted: WantedStorage, count: int) -> None:
         raise _invalid("disks", "raidlevel=raid10 needs an even number of disks", "Add a disk")
 
 
-def require_free(wanted: WantedStorage, disk: Row) -> None:
+def require_free(wanted: DesiredStorage, disk: Row) -> None:
     """Raise Conflict for a disk that is in use or too small."""
     if disk["used"]:
         raise wanted.refused(
@@ -204,7 +204,7 @@ def require_free(wanted: WantedStorage, disk: Row) -> None:
         )
 
 
-def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
+def require_equal(wanted: DesiredStorage, sizes: Sequence[int]) -> None:
     """Raise Conflict for disks of different sizes in one vdev, which zpool refuses in the task."""
     width = 2 if wanted.options.get("raidlevel") == "raid10" else len(sizes)
     for place in range(0, len(sizes), width):
@@ -217,7 +217,7 @@ def require_equal(wanted: WantedStorage, sizes: Sequence[int]) -> None:
             )
 
 
-def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
+def plan_existing(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
     """Return the empty plan for an existing disk storage. Raises Conflict for a difference, which
     Proxmox VE cannot change.
     """
@@ -230,7 +230,7 @@ def plan_existing(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> Pl
     return PlannedStep(Plan(), {"disk_storage": dict(found)})
 
 
-def _require_same_disks(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
+def _require_same_disks(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
     if found["disks"] is None:  # Proxmox VE does not return the disk of a directory
         if found["filesystem"] not in [part["used"] for part in disks[0]["partitions"]]:
             raise _fixed(wanted, "disks", "another disk")
@@ -238,7 +238,7 @@ def _require_same_disks(wanted: WantedStorage, found: Row, disks: Sequence[Row])
         raise _fixed(wanted, "disks", ", ".join(found["disks"]))
 
 
-def _fixed(wanted: WantedStorage, option: str, value: Any) -> FleetError:
+def _fixed(wanted: DesiredStorage, option: str, value: Any) -> FleetError:
     return wanted.refused(
         f"it exists with {option} {value}, and Proxmox VE cannot change that",
         f"Leave out {option}, or remove it first",
@@ -246,7 +246,7 @@ def _fixed(wanted: WantedStorage, option: str, value: Any) -> FleetError:
     )
 
 
-def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
+def plan_removal(wanted: DesiredStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
     """Return the plan that removes a disk storage; `storages` are the definitions on it.
 
     Raises Conflict if definitions would remain.
@@ -273,7 +273,7 @@ def plan_removal(wanted: WantedStorage, found: Row, storages: Sequence[str]) -> 
     return PlannedStep(plan, {"disk_storage": None}, WorkerTask(wanted.node, task, ident))
 
 
-def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) -> None:
+def require_only_use(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
     """Raise Conflict if a disk of the storage has other uses, such as the disk of the system.
 
     The disks of a thin pool do not matter unless they are wiped.
@@ -291,7 +291,7 @@ def require_only_use(wanted: WantedStorage, found: Row, disks: Sequence[Row]) ->
             )
 
 
-def require_empty(wanted: WantedStorage, volumes: int, used: int) -> None:
+def require_empty(wanted: DesiredStorage, volumes: int, used: int) -> None:
     """Raise Conflict for logical volumes that PVE would remove, or that would stop it half way.
 
     A volume group is removed with its volumes. The disks of a thin pool are wiped after the pool is
@@ -311,7 +311,7 @@ def require_empty(wanted: WantedStorage, volumes: int, used: int) -> None:
         )
 
 
-def require_no_volumes(wanted: WantedStorage, volumes: Sequence[str]) -> None:
+def require_no_volumes(wanted: DesiredStorage, volumes: Sequence[str]) -> None:
     """Raise Conflict for volumes of guests that the login does not see."""
     if volumes:
         raise wanted.refused(
@@ -319,7 +319,7 @@ def require_no_volumes(wanted: WantedStorage, volumes: Sequence[str]) -> None:
         )
 
 
-def require_no_group(wanted: WantedStorage, groups: Sequence[Row]) -> None:
+def require_no_group(wanted: DesiredStorage, groups: Sequence[Row]) -> None:
     """Raise Conflict if a volume group has the name of a new thin pool (LVMThin.pm, create)."""
     if wanted.name in [group["name"] for group in groups]:
         raise wanted.refused(

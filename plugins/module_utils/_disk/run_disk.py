@@ -26,7 +26,7 @@ INITIALIZED, WIPED = "initialized", "wiped"
 
 
 @dataclass(frozen=True)
-class WantedDisk:
+class DesiredDisk:
     """The desired state of a disk."""
 
     node: str
@@ -51,9 +51,9 @@ def run_disk(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     return run_planned(client, wanted.label, partial(_read_plan, client, wanted), check_mode)
 
 
-def read_wanted(params: Mapping[str, Any]) -> WantedDisk:
+def read_wanted(params: Mapping[str, Any]) -> DesiredDisk:
     """Return the desired state (pure). Raises ValidationFailed for a wipe without a serial."""
-    wanted = WantedDisk(
+    wanted = DesiredDisk(
         validate.node(params["node"]), params["disk"], params["state"], params.get("confirm") or ""
     )
     if wanted.state == WIPED and not wanted.serial:
@@ -84,7 +84,7 @@ def shown(disk: Row) -> dict[str, Any]:
     return {name: value for name, value in disk.items() if name != "osd_parts"}
 
 
-def _read_plan(client: Api, wanted: WantedDisk) -> PlannedStep:
+def _read_plan(client: Api, wanted: DesiredDisk) -> PlannedStep:
     """Return the plan for the present disk; one request, and more if the disk is wiped."""
     disks = read_disks(client, wanted.node)
     disk = find_disk(disks, wanted.path, wanted.node, wanted.attempted)
@@ -100,7 +100,7 @@ def is_wiped(disk: Row) -> bool:
     return not disk["gpt"] and disk["used"] is None
 
 
-def plan_disk(wanted: WantedDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
+def plan_disk(wanted: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
     """Return the plan of a disk; `uses` are its present uses (pure).
 
     Raises Conflict if the serial number is not the confirmed one, or if the disk is in use.
@@ -130,7 +130,7 @@ def _compared(disk: Row) -> dict[str, Any]:
     return {"gpt": disk["gpt"], "used": disk["used"]}
 
 
-def require_serial(wanted: WantedDisk, disk: Row) -> None:
+def require_serial(wanted: DesiredDisk, disk: Row) -> None:
     """Raise Conflict if the disk is not the confirmed one (pure)."""
     if wanted.serial in ("", disk["serial"]):
         return
@@ -146,7 +146,7 @@ def _serial(disk: Row) -> str:
     return f"serial number {disk['serial']}" if disk["serial"] else "no serial number"
 
 
-def require_unused(wanted: WantedDisk, uses: Sequence[str]) -> None:
+def require_unused(wanted: DesiredDisk, uses: Sequence[str]) -> None:
     """Raise Conflict for a disk in use (pure)."""
     if uses:
         raise Conflict(

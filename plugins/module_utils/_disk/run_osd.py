@@ -24,8 +24,8 @@ from .osd import (
     DESTROY,
     START,
     STOP,
+    DesiredOsd,
     OsdState,
-    WantedOsd,
     osds_of,
     plan_osd,
     read_wanted,
@@ -63,7 +63,7 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
             require_safe(answer, attempted(step.summary))
 
 
-def _read_plan(client: Api, wanted: WantedOsd) -> PlannedStep:
+def _read_plan(client: Api, wanted: DesiredOsd) -> PlannedStep:
     """Return the plan for the present OSD; one request, and another one if its disk is named."""
     disks = read_disks(client, wanted.node) if wanted.dev else []
     tree = client.get(

@@ -26,7 +26,7 @@ from .definition import desired_definition, require_new
 from .disks import Row, disks_of, find_disk
 from .model import DIRECTORY, LVM, THIN, TYPES, ZFS, of_row, storages_on, with_disks
 from .plan_storage import (
-    WantedStorage,
+    DesiredStorage,
     plan_creation,
     plan_existing,
     plan_removal,
@@ -49,7 +49,7 @@ def run_disk_storage(params: Mapping[str, Any], client: Api, check_mode: bool = 
     return run_planned(client, wanted.label, read, check_mode, _TIMEOUT)
 
 
-def _read_plan(client: Api, wanted: WantedStorage) -> PlannedStep:
+def _read_plan(client: Api, wanted: DesiredStorage) -> PlannedStep:
     rows = read_listing(client, wanted.node, wanted.type)
     known = [(of_row(wanted.node, wanted.type, row), row) for row in rows]
     place = (wanted.name, wanted.volume_group if wanted.type == THIN else None)
@@ -72,11 +72,11 @@ def _read_plan(client: Api, wanted: WantedStorage) -> PlannedStep:
     return _plan_removal(client, wanted, found)
 
 
-def _find(wanted: WantedStorage, disks: Sequence[Row], path: str) -> Row:
+def _find(wanted: DesiredStorage, disks: Sequence[Row], path: str) -> Row:
     return find_disk(disks, path, wanted.node, f"{wanted.label} was not created")
 
 
-def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> PlannedStep:
+def _plan_new(client: Api, wanted: DesiredStorage, chosen: Sequence[Row]) -> PlannedStep:
     """Return the plan of a new disk storage.
 
     One request for a storage definition of its name with `add_storage`, and one for the volume
@@ -90,7 +90,7 @@ def _plan_new(client: Api, wanted: WantedStorage, chosen: Sequence[Row]) -> Plan
     return planned
 
 
-def _with_definition(client: Api, wanted: WantedStorage, planned: PlannedStep) -> PlannedStep:
+def _with_definition(client: Api, wanted: DesiredStorage, planned: PlannedStep) -> PlannedStep:
     """Return the plan that defines a storage on an existing disk storage.
 
     One request, and one for the nodes if the definition or a part of it is missing.
@@ -101,7 +101,7 @@ def _with_definition(client: Api, wanted: WantedStorage, planned: PlannedStep) -
     return replace(planned, plan=plan)
 
 
-def _tree_of(client: Api, wanted: WantedStorage, found: Row, row: Row) -> Row:
+def _tree_of(client: Api, wanted: DesiredStorage, found: Row, row: Row) -> Row:
     """Return the tree of devices of a storage; one request for a ZFS pool or a thin pool."""
     if wanted.type == ZFS:
         return read_pool(client, wanted.node, wanted.name)
@@ -114,7 +114,7 @@ def _group_of(thin: Row, groups: Sequence[Row]) -> Row:
     return next((row for row in groups if row["name"] == thin["volume_group"]), {})
 
 
-def _plan_removal(client: Api, wanted: WantedStorage, found: Row) -> PlannedStep:
+def _plan_removal(client: Api, wanted: DesiredStorage, found: Row) -> PlannedStep:
     """Return the plan of a removal; reads the users of each storage on the disk storage."""
     storages = storages_on(_definitions(client), found)
     planned = plan_removal(wanted, found, storages)

@@ -76,7 +76,7 @@ def plan_rounds(
 
 
 @dataclass
-class _Round:
+class _DrillRound:
     planned: list[PlannedCopy]
     later: list[DrillRestore]
     refused: list[tuple[DrillRestore, FleetError]]
@@ -84,9 +84,9 @@ class _Round:
 
 def _fill_round(
     client: Client, cluster: ClusterState, queue: Sequence[DrillRestore], copies: int
-) -> _Round:
+) -> _DrillRound:
     view = PlanningView(client, cluster)
-    filled = _Round([], [], [])
+    filled = _DrillRound([], [], [])
     for task in queue:
         if len(filled.planned) == copies:
             filled.later.append(task)

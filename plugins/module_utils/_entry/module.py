@@ -62,7 +62,7 @@ COUNTING = "PVE_FLEET_COUNT_REQUESTS"
 
 
 @dataclass(frozen=True)
-class Sites:
+class SiteSupport:
     """The sites of a task that can work on several.
 
     `names` returns the sites in the arguments of the task; an empty name is the site of the task
@@ -75,7 +75,7 @@ class Sites:
 
 
 @dataclass(frozen=True)
-class Mode:
+class TaskMode:
     """The mode of a task: check mode, diff mode, and the number of C(-v)."""
 
     check: bool
@@ -103,7 +103,7 @@ class ModuleEntry:
     conditions: Conditions | None = None
     on_failure: OnFailure | None = None
     returned_secrets: tuple[str, ...] = ()
-    sites: Sites | None = None
+    sites: SiteSupport | None = None
     libraries: tuple[str, ...] = ()
     name: str = ""
 
@@ -123,7 +123,7 @@ class ModuleEntry:
         outcome = self.perform(
             module.params,
             os.environ,
-            Mode(module.check_mode, module._diff, module._verbosity),
+            TaskMode(module.check_mode, module._diff, module._verbosity),
             lend=own_client,
             given=module.given,
         )
@@ -188,7 +188,7 @@ class ModuleEntry:
         self,
         arguments: Mapping[str, Any],
         environ: Mapping[str, str],
-        mode: Mode,
+        mode: TaskMode,
         *,
         lend: Lend,
         given: Mapping[str, Any] | None = None,

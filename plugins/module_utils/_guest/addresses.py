@@ -27,7 +27,7 @@ _ENABLED = {"enabled": {"type": "boolean", "default_key": 1}}
 
 
 @dataclass(frozen=True)
-class Address:
+class GuestAddress:
     """One address with the interface that has it."""
 
     address: str
@@ -86,12 +86,12 @@ def agent_is_on(option: str) -> bool:
     return switch == "1"
 
 
-def agent_addresses(answer: Any, source: str = "agent") -> list[Address]:
+def agent_addresses(answer: Any, source: str = "agent") -> list[GuestAddress]:
     """Return the addresses in an answer of `agent/network-get-interfaces`, or of `interfaces` of a
     container, without loopback and link-local addresses.
     """
     interfaces = answer.get("result") if isinstance(answer, Mapping) else answer
-    found: list[Address] = []
+    found: list[GuestAddress] = []
     for interface in _dictionaries(interfaces):
         name = _text(interface, "name")
         mac = _text(interface, "hardware-address")
@@ -100,7 +100,9 @@ def agent_addresses(answer: Any, source: str = "agent") -> list[Address]:
             text, _percent, _zone = reported.partition("%")
             if not is_useful(text):
                 continue
-            address = Address(text, whole_number(_text(entry, "prefix")), name, mac.lower(), source)
+            address = GuestAddress(
+                text, whole_number(_text(entry, "prefix")), name, mac.lower(), source
+            )
             found.append(address)
     return found
 
@@ -116,10 +118,10 @@ def _dictionaries(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)]
 
 
-def cloud_init_addresses(config: Mapping[str, Any]) -> list[Address]:
+def cloud_init_addresses(config: Mapping[str, Any]) -> list[GuestAddress]:
     """Return the static addresses of `ipconfigN`, in the order of the NICs."""
     macs = nic_macs(config)
-    found: list[Address] = []
+    found: list[GuestAddress] = []
     for key in sorted(filter(_IPCONFIG.match, config), key=_number):
         nic = f"net{_number(key)}"
         parts = _sub_keys(str(config[key]))
@@ -127,7 +129,7 @@ def cloud_init_addresses(config: Mapping[str, Any]) -> list[Address]:
             text, _slash, prefix = parts.get(family, "").partition("/")
             if not is_useful(text):
                 continue
-            address = Address(
+            address = GuestAddress(
                 text,
                 prefix=whole_number(prefix),
                 interface=nic,
@@ -164,13 +166,13 @@ def nic_macs(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def choose_address(
-    addresses: Sequence[Address], rule: AddressRule, macs: Mapping[str, str] | None = None
-) -> Address | None:
+    addresses: Sequence[GuestAddress], rule: AddressRule, macs: Mapping[str, str] | None = None
+) -> GuestAddress | None:
     """Return the address of the host, or None if no address fits.
 
     `macs` are the MACs of the NICs, by `netN`.
     """
-    ranked: dict[tuple[int, int], Address] = {}
+    ranked: dict[tuple[int, int], GuestAddress] = {}
     for address in addresses:
         if rule.family not in ("any", address.family):
             continue
@@ -187,7 +189,7 @@ def choose_address(
 
 
 def report_of(
-    addresses: Sequence[Address], macs: Mapping[str, str], rule: AddressRule, why: str
+    addresses: Sequence[GuestAddress], macs: Mapping[str, str], rule: AddressRule, why: str
 ) -> dict[str, Any]:
     """Return addresses as modules report them: all of them, the chosen address, and their source.
 
@@ -210,7 +212,7 @@ def report_of(
     }
 
 
-def _nic_rank(address: Address, nics: Sequence[str], macs: Mapping[str, str]) -> int | None:
+def _nic_rank(address: GuestAddress, nics: Sequence[str], macs: Mapping[str, str]) -> int | None:
     """Return the position of the address's NIC in the list, None if it is not listed.
 
     A NIC is named by its interface in the guest, its MAC, or as C(netN).
@@ -228,7 +230,7 @@ def _nic_rank(address: Address, nics: Sequence[str], macs: Mapping[str, str]) ->
     return None
 
 
-def _subnet_rank(address: Address, subnets: Sequence[Network]) -> int | None:
+def _subnet_rank(address: GuestAddress, subnets: Sequence[Network]) -> int | None:
     """Return the position of the address's subnet in the list, None if it is not listed."""
     if not subnets:
         return 0

@@ -13,7 +13,7 @@ from .._cluster.placement import NodeChoice
 from .._cluster.view import ClusterView
 from .hardware import AnyDesired
 from .model import Guest
-from .settings import Settings
+from .settings import TaskSettings
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -28,7 +28,7 @@ class RunContext(Generic[AnyDesired]):
 
     client: Client
     desired: AnyDesired
-    settings: Settings
+    settings: TaskSettings
     check_mode: bool
     cluster_view: ClusterView
     choice: NodeChoice | None = None  # the node of the guest, and the reasons

@@ -67,7 +67,7 @@ def gather(params: Mapping[str, Any], client: Client, listing: GuestListing) -> 
     warnings: list[str] = []
     if name is None:
         warnings += find_restored(client, restored).values()
-    reader = _Reader(client, params, listing, wanted, prefix)
+    reader = _GuestReader(client, params, listing, wanted, prefix)
     guests = [reader.guest(row, warnings) for row in sorted(rows, key=lambda row: row.vmid)]
     found = [guest for guest in guests if guest is not None]
     return Result(False, {listing.result: found}, warnings=tuple(warnings))
@@ -101,7 +101,7 @@ def _find_suspects(
     return suspects(cluster, owner, prefix)
 
 
-class _Reader:
+class _GuestReader:
     """Reads the guests that match."""
 
     def __init__(

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 from .._cluster.quota import QuotaFigures
 from .._cluster.state import ClusterState
 from .._schema.formats import Schema
-from .addresses import Address
+from .addresses import GuestAddress
 from .identity import Identity
 
 
@@ -106,7 +106,7 @@ class Kind(Protocol):
         """Return whether its root user is the root user of the node."""
         return False
 
-    def addresses_in(self, config: Mapping[str, Any]) -> list[Address]:
+    def addresses_in(self, config: Mapping[str, Any]) -> list[GuestAddress]:
         """Return the static addresses of its NICs, in the order of the NICs."""
 
     def memory_volume(

@@ -31,7 +31,7 @@ class GuestRequest:
 
 
 @dataclass(frozen=True)
-class Settings:
+class TaskSettings:
     """The settings of a task for its own work; `task_timeout` in seconds for each task of PVE."""
 
     task_timeout: int = 300

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._guest.addresses import Address, agent_is_on
+from .._guest.addresses import GuestAddress, agent_is_on
 from .._kinds.words import CONTAINER, CT, VIRTUAL_MACHINE, VM
 
 
@@ -25,7 +25,7 @@ class AddressSource:
     name: str
     path: tuple[str, ...]
     find_obstacle: Callable[[Mapping[str, Any]], str]
-    configured: Callable[[Mapping[str, Any]], list[Address]]
+    configured: Callable[[Mapping[str, Any]], list[GuestAddress]]
     needs_running: bool = False
 
 
@@ -59,9 +59,9 @@ SOURCES: Mapping[str, AddressSource] = {
 }
 
 
-def node_addresses(rows: Iterable[Mapping[str, Any]], node: str) -> list[Address]:
+def node_addresses(rows: Iterable[Mapping[str, Any]], node: str) -> list[GuestAddress]:
     """Return the address of a node in the rows of C(/cluster/status)."""
     for row in rows:
         if row.get("type") == "node" and row.get("name") == node and row.get("ip"):
-            return [Address(str(row["ip"]), source="cluster")]
+            return [GuestAddress(str(row["ip"]), source="cluster")]
     return []

@@ -12,7 +12,7 @@ from typing import Any
 from .._api.client import Client
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
-from .._guest.addresses import Address, AddressRule, agent_addresses, choose_address, nic_macs
+from .._guest.addresses import AddressRule, GuestAddress, agent_addresses, choose_address, nic_macs
 from .._kinds.words import GUESTS
 from .addresses import SOURCES, node_addresses
 from .hosts import InventoryGuest
@@ -236,7 +236,7 @@ def detail_variables(
         variables["proxmox_snapshots"] = details.get("snapshots") or []
     if "addresses" in kinds:
         reported = details.get("addresses") or ()
-        addresses = [Address(*one) for one in reported]
+        addresses = [GuestAddress(*one) for one in reported]
         variables.update(_address_variables(kind, addresses, config, rule))
     if details.get("errors"):
         variables["proxmox_errors"] = dict(details["errors"])
@@ -244,7 +244,7 @@ def detail_variables(
 
 
 def _address_variables(
-    kind: str, addresses: list[Address], config: Mapping[str, Any], rule: AddressRule
+    kind: str, addresses: list[GuestAddress], config: Mapping[str, Any], rule: AddressRule
 ) -> dict[str, Any]:
     """Return the variables of the reported addresses, or else of the configured addresses."""
     macs = nic_macs(config)

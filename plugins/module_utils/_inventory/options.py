@@ -121,7 +121,7 @@ def read_options(
     `get` returns the value in the file or ansible.cfg, or None; `trust` marks a text of the
     environment so that Ansible reads it as an expression.
     """
-    reader = _Reader(get, environ, trust)
+    reader = _OptionReader(get, environ, trust)
     group_by = reader.several("group_by", GROUP_KINDS)
     return InventoryOptions(
         choice=GuestFilter(
@@ -156,7 +156,7 @@ def read_options(
     )
 
 
-def _kinds(reader: _Reader) -> tuple[str, ...]:
+def _kinds(reader: _OptionReader) -> tuple[str, ...]:
     """Return the kinds of hosts. An empty list is refused: it could mean none or all."""
     kinds = reader.several("kinds", KINDS)
     if kinds is None:
@@ -166,7 +166,7 @@ def _kinds(reader: _Reader) -> tuple[str, ...]:
     return kinds
 
 
-def _expressions(reader: _Reader) -> Expressions:
+def _expressions(reader: _OptionReader) -> Expressions:
     host, where = reader.raw("ansible_host", empty=True)
     return Expressions(
         filters=reader.expressions("filters"),
@@ -179,7 +179,7 @@ def _expressions(reader: _Reader) -> Expressions:
     )
 
 
-class _Reader:
+class _OptionReader:
     """The values by name, with their place for messages; an empty value counts as not set."""
 
     def __init__(
@@ -341,7 +341,7 @@ def require_known_options(given: Collection[str], known: Collection[str]) -> Non
         raise wrong(f"there is no option {name!r}", step)
 
 
-def _tenants(reader: _Reader) -> tuple[str, ...] | None:
+def _tenants(reader: _OptionReader) -> tuple[str, ...] | None:
     """Return the tenants that may be shown. An empty list is refused: it could mean none or all."""
     one = reader.owner("tenant")
     reader.require_named("tenants")
@@ -364,7 +364,7 @@ def _tenants(reader: _Reader) -> tuple[str, ...] | None:
     return tenants
 
 
-def _prefix(reader: _Reader) -> str:
+def _prefix(reader: _OptionReader) -> str:
     prefix = reader.owner("tenant_prefix") or PREFIX
     if not _PREFIX.match(prefix):
         step = "Write it as a tag begins: lower-case letters, digits, _ - + ."

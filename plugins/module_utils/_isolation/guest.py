@@ -15,7 +15,7 @@ from .._firewall.read import groups_of, read_firewall
 from .._firewall.resource import FirewallOfScope
 from .._firewall.scope import GUEST, ROOT, FirewallScope
 from .._guest.context import AnyContext
-from .._guest.flow.flow import Flow
+from .._guest.flow.flow import GuestFlow
 from .._guest.model import Actual, Isolation
 from .._resource.engine import apply_plan
 from .._resource.plan import Step
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 
-class IsolatingFlow(Flow[AnyContext]):
+class IsolatingFlow(GuestFlow[AnyContext]):
     """The flow of a guest whose tenant may have a security group."""
 
     def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:

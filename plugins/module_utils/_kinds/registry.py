@@ -20,7 +20,7 @@ from .._container.model import DesiredContainer
 from .._container.run import CONTAINER_FLOW, ContainerContext, read_container_options
 from .._guest.context import RunContext
 from .._guest.export.exporter import Exporter
-from .._guest.flow.flow import Flow, with_connection
+from .._guest.flow.flow import GuestFlow, with_connection
 from .._guest.kind import Kind
 from .._spec.fleet import CONTAINER_SPECS, VM_SPECS, GuestSpecs
 from .._vm.desired import values as vm_values
@@ -48,7 +48,7 @@ class ListKind:
 
     option: str
     kind: Kind
-    flow: Flow[Any]
+    flow: GuestFlow[Any]
     exporter: Exporter
     specs: GuestSpecs
     read: Callable[[Mapping[str, Any]], Any]

@@ -17,7 +17,7 @@ from .._core.errors import Conflict
 from .._core.result import Result
 from .._guest.create.orphan import removal_summary, remove_orphan
 from .._guest.flow.apply import apply_plan
-from .._guest.flow.flow import Flow, GuestPlan
+from .._guest.flow.flow import GuestFlow, GuestPlan
 from .._guest.live.creation import has_creation_marker
 from .._guest.live.find import find
 from .._guest.model import Actual
@@ -36,7 +36,7 @@ from .removed import find_completion
 if TYPE_CHECKING:
     from .._api.client import Client
 
-AnyFlow: TypeAlias = Flow[Any]
+AnyFlow: TypeAlias = GuestFlow[Any]
 AnyPlan: TypeAlias = GuestPlan[Any]
 
 

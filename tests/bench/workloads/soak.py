@@ -80,7 +80,7 @@ def measure(runs: int) -> Soaked:
 def _run(connection: dict[str, Any], number: int) -> None:
     """Run the module like a task in the controller's process; of ten, one changes and one fails."""
     from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
-    from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mode
+    from ansible_collections.pve.fleet.plugins.module_utils._entry.module import TaskMode
     from ansible_collections.pve.fleet.plugins.modules.vm import ENTRY
     from ansible_collections.pve.fleet.plugins.plugin_utils import _arguments
     from ansible_collections.pve.fleet.plugins.plugin_utils._clients import CLIENTS
@@ -98,7 +98,7 @@ def _run(connection: dict[str, Any], number: int) -> None:
     given = _arguments.as_a_module_gets({**connection, **options})
     checked = _arguments.check(ENTRY, "pve.fleet.vm", given)
     outcome = ENTRY.perform(
-        checked.params, {}, Mode(check=False, diff=True, verbosity=0), lend=lend, given=given
+        checked.params, {}, TaskMode(check=False, diff=True, verbosity=0), lend=lend, given=given
     )
     assert outcome.failed == (number % 10 == 2), outcome.values
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..._core.propstring import parse
 from ..._core.quantities import whole_number
-from ..._guest.addresses import Address, is_useful
+from ..._guest.addresses import GuestAddress, is_useful
 
 _MOUNT = re.compile(r"^(?:rootfs|mp\d+)$")
 # A mount, or a volume that no mount uses.
@@ -88,9 +88,9 @@ def render_environment(variables: Mapping[str, str]) -> str:
 _CONFIGURED = "config"
 
 
-def configured_addresses(config: Mapping[str, str]) -> list[Address]:
+def configured_addresses(config: Mapping[str, str]) -> list[GuestAddress]:
     """Return the static addresses of C(netN), in the order of the NICs."""
-    found: list[Address] = []
+    found: list[GuestAddress] = []
     cards = nics(config)
     for key in sorted(cards, key=lambda slot: int(slot.removeprefix("net"))):
         nic = cards[key]
@@ -100,5 +100,5 @@ def configured_addresses(config: Mapping[str, str]) -> list[Address]:
                 continue
             mac = nic.get("hwaddr", "").lower()
             interface = nic.get("name", key)
-            found.append(Address(text, whole_number(prefix), interface, mac, _CONFIGURED))
+            found.append(GuestAddress(text, whole_number(prefix), interface, mac, _CONFIGURED))
     return found

@@ -18,7 +18,7 @@ from ..._core.errors import (
     PermissionDenied,
 )
 from ..._core.poll import poll
-from ..._guest.addresses import Address, agent_addresses, nic_macs, report_of
+from ..._guest.addresses import GuestAddress, agent_addresses, nic_macs, report_of
 from ..._guest.model import Actual
 from ..._guest.settings import GuestRequest
 from ..config.actual import configured_addresses
@@ -31,7 +31,7 @@ _RUNNING = "interfaces"
 _FIRST_PAUSE = 0.5  # seconds
 
 
-def read_addresses(client: Client, actual: Actual) -> tuple[list[Address], str]:
+def read_addresses(client: Client, actual: Actual) -> tuple[list[GuestAddress], str]:
     """Return the addresses of a container and why its node did not report them, an empty text if
     it did.
 

@@ -82,7 +82,7 @@ def plan_replicas(
     problems += chosen.problems
     marks = {vmid: mark_of(job.get("comment")) for vmid, job in jobs.items()}
     view, bridges = PlanningView(client, cluster), KnownBridges(client)
-    round_ = _Round(desired, view, bridges, check_mode, marks)
+    round_ = _ReplicaPlanning(desired, view, bridges, check_mode, marks)
     present = {actual.vmid: actual for _chosen, actual in moved}
     planned: list[PlannedRecovery] = []
     for incoming in in_start_order([incoming_of(desired, one) for one in chosen.guests]):
@@ -142,7 +142,7 @@ def _without_managed(chosen: ChosenGuests, managed: Collection[str]) -> ChosenGu
 
 
 @dataclass
-class _Round:
+class _ReplicaPlanning:
     """The planning of all guests; `view` is the cluster with the guests planned so far."""
 
     desired: DesiredFailover

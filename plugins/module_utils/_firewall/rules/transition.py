@@ -68,7 +68,7 @@ Cells: TypeAlias = tuple[_Cell, ...]
 
 
 @dataclass
-class _Edit:
+class _RuleEdit:
     """A remaining change: an insertion, an update, a move, a deletion or the policies.
 
     `blockers` are the entries that make it unsafe; it is tried again when one of them changes.
@@ -139,21 +139,21 @@ class _Search:
         entries = [cell.entry for cell in cells if cell.rule.enable]
         return RuleOrder([self.conflicts.number(one) for one in (*entries, *policies.entries())])
 
-    def _edits(self, fixed: frozenset[int]) -> list[_Edit]:
+    def _edits(self, fixed: frozenset[int]) -> list[_RuleEdit]:
         """Return the edits in the order in which they are tried.
 
         The last new rule is inserted first, so a block of new rules on top needs no moves.
         """
         present = {cell.slot for cell in self.cells}
-        edits = [_Edit(CREATE, slot) for slot in reversed(self.goals) if slot not in present]
-        edits += [_Edit(MOVE, slot) for slot in self.goals if slot in present - fixed]
+        edits = [_RuleEdit(CREATE, slot) for slot in reversed(self.goals) if slot not in present]
+        edits += [_RuleEdit(MOVE, slot) for slot in self.goals if slot in present - fixed]
         for cell in self.cells:
             if cell.slot in self.rules and not cell.is_new:
-                edits.append(_Edit(UPDATE, cell.slot))
+                edits.append(_RuleEdit(UPDATE, cell.slot))
         if self.policies != self.new_policies:
-            edits.append(_Edit(POLICY))
+            edits.append(_RuleEdit(POLICY))
         gone = [cell.slot for cell in reversed(self.cells) if cell.slot not in self.rules]
-        edits += [_Edit(DELETE, slot) for slot in gone]
+        edits += [_RuleEdit(DELETE, slot) for slot in gone]
         for edit in edits:
             edit.max_tries = max(_FEWEST_TRIES, _TRIES // len(edits))
         return edits
@@ -179,7 +179,7 @@ class _Search:
             is_progress = len(self.edits) < len(before)
         return found
 
-    def _try(self, edit: _Edit) -> list[RuleWrite]:
+    def _try(self, edit: _RuleEdit) -> list[RuleWrite]:
         """Carry out an edit if it is safe, and return its writes."""
         if edit.blockers or edit.is_exhausted:
             return []
@@ -235,7 +235,7 @@ class _Search:
 
     # -- the writes of an edit -------------------------------------------------------------------
 
-    def _states(self, edit: _Edit) -> Iterator[tuple[RuleWrite, Cells, DefaultPolicies]]:
+    def _states(self, edit: _RuleEdit) -> Iterator[tuple[RuleWrite, Cells, DefaultPolicies]]:
         if edit.kind == CREATE:
             yield from self._create(edit.slot, self.rules[edit.slot])
         elif edit.kind == POLICY:
@@ -324,7 +324,7 @@ class _Search:
             raise AssertionError("a list of rules has no safe next write")
         return found
 
-    def _staged(self, edit: _Edit) -> list[RuleWrite]:
+    def _staged(self, edit: _RuleEdit) -> list[RuleWrite]:
         slot = edit.slot
         self.edits = [one for one in self.edits if one is not edit]
         if edit.kind != CREATE:
@@ -334,7 +334,7 @@ class _Search:
         self._set_state(states)
         self.settled.add(slot)
         if rule.enable:
-            self.edits.append(_Edit(UPDATE, slot, is_staged=True))
+            self.edits.append(_RuleEdit(UPDATE, slot, is_staged=True))
         return [write for write, _cells, _policies in states]
 
     def _copy_slot(self, slot: int) -> int:
@@ -345,7 +345,7 @@ class _Search:
         self.rules[copy] = self.rules.pop(slot)
         self.settled.discard(slot)
         self.edits = [one for one in self.edits if one.slot != slot]
-        self.edits.append(_Edit(DELETE, slot))
+        self.edits.append(_RuleEdit(DELETE, slot))
         self._change_goal()
         return copy
 
@@ -354,7 +354,7 @@ class _Search:
         order = {slot: place for place, slot in enumerate(self.goals)}
         here = {cell.slot: -place for place, cell in enumerate(self.cells)}
 
-        def rank(one: _Edit) -> tuple[int, int]:
+        def rank(one: _RuleEdit) -> tuple[int, int]:
             place = here if one.kind == DELETE else order
             return _RANKS[one.kind], place.get(one.slot, 0)
 

@@ -18,7 +18,7 @@ from ..._core import validate
 from ..hardware import AnyDesired
 from ..kind import Kind
 from ..model import Guest, Source
-from ..settings import Settings, read_guest_request
+from ..settings import TaskSettings, read_guest_request
 from .isolation import read_isolation
 from .values import is_blank
 
@@ -28,12 +28,12 @@ class GuestOptions(Generic[AnyDesired]):
     """The parsed options of a task: the desired guest, and the settings of the task."""
 
     desired: AnyDesired
-    settings: Settings
+    settings: TaskSettings
 
 
 def options_of(desired: AnyDesired, options: Mapping[str, Any]) -> GuestOptions[AnyDesired]:
     """Return the desired guest with the settings in the checked options."""
-    return GuestOptions(desired, Settings(options["task_timeout"], read_guest_request(options)))
+    return GuestOptions(desired, TaskSettings(options["task_timeout"], read_guest_request(options)))
 
 
 # Options that `Guest` contains unchanged.

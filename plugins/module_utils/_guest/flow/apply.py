@@ -24,7 +24,7 @@ from ..marker import join_notes, split_notes
 from ..model import Actual, Guest
 from .create import create_guest
 from .existing import ChangedGuest, RemovedGuest, apply_to_guest
-from .flow import Flow, GuestPlan
+from .flow import GuestFlow, GuestPlan
 from .place import confirm
 from .placed import NumberedGuest
 from .report import report
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 
-def run_guest(flow: Flow[AnyContext], context: AnyContext) -> Result:
+def run_guest(flow: GuestFlow[AnyContext], context: AnyContext) -> Result:
     """Plan one guest and apply the plan; return the result. In check mode write nothing.
 
     An item of a loop uses the listing of the previous item if that changed nothing, the listing has

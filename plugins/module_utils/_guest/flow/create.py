@@ -31,7 +31,7 @@ from ..model import Actual
 from ..plan.creation import starts_at_once
 from ..plan.planner import CreationOptions
 from ..plan.steps import writes_notes_only
-from .flow import Flow
+from .flow import GuestFlow
 from .place import choose_place
 from .placed import NumberedGuest, can_be_placed_again
 from .reads import GuestReads
@@ -47,7 +47,7 @@ _BUILDING = frozenset(("create", "clone", "config", "cloudinit", "resize", "move
 
 
 def create_guest(
-    flow: Flow[AnyContext],
+    flow: GuestFlow[AnyContext],
     context: AnyContext,
     vm: NumberedGuest[Any],
     taken: AbstractSet[int],
@@ -66,7 +66,7 @@ def create_guest(
     places = 1
     while True:
         try:
-            execution = execute(NewResource(flow, client, vm, timeout, cluster_view), vm.plan)
+            execution = execute(CreatedGuest(flow, client, vm, timeout, cluster_view), vm.plan)
             return vm, list(execution.done), list(execution.warnings)
         except Conflict as error:
             can_move = isinstance(error, PlaceTaken) and can_be_placed_again(vm.placed)
@@ -97,7 +97,7 @@ def _first_node(vm: NumberedGuest[Any]) -> str:
     return str(step.data.get("target") or step.path[1])
 
 
-class NewResource(GuestSteps):
+class CreatedGuest(GuestSteps):
     """A guest that is created by its plan.
 
     Before the guest can be used, the VMs that other runs created at the same time are checked.
@@ -105,7 +105,7 @@ class NewResource(GuestSteps):
 
     def __init__(
         self,
-        flow: Flow[Any],
+        flow: GuestFlow[Any],
         client: Client,
         vm: NumberedGuest[Any],
         timeout: int,

@@ -24,7 +24,7 @@ from ..live.steps import GuestSteps
 from ..model import Actual
 from ..plan import power
 from ..plan.removal import plan_absent
-from .flow import Flow, GuestPlan
+from .flow import GuestFlow, GuestPlan
 from .report import report
 
 # States that are actions: every run repeats them.
@@ -35,7 +35,7 @@ class ExistingResource(GuestSteps, Resource[Result], Generic[AnyContext]):
     """An existing guest with its plan."""
 
     def __init__(
-        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+        self, flow: GuestFlow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
     ) -> None:
         self.flow = flow
         self.kind = actual.kind
@@ -121,7 +121,7 @@ class RemovedGuest(ExistingResource[AnyContext]):
     """An existing guest with the plan of its removal."""
 
     def __init__(
-        self, flow: Flow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
+        self, flow: GuestFlow[AnyContext], context: AnyContext, plan: Plan, actual: Actual
     ) -> None:
         super().__init__(flow, context, plan, actual)
         self._guest = ExistingGuest(self.client, context.desired.guest, actual)

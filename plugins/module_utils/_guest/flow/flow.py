@@ -51,7 +51,7 @@ Planner: TypeAlias = Callable[[Any, ClusterState], "GuestPlan[Any]"]
 class GuestPlan(Generic[AnyContext]):
     """A guest's plan and its facts: the present guest, the draft of a new guest, or neither."""
 
-    flow: Flow[AnyContext]
+    flow: GuestFlow[AnyContext]
     requested: AnyContext
     context: AnyContext  # with the decisions
     plan: Plan
@@ -73,7 +73,7 @@ class GuestPlan(Generic[AnyContext]):
         return self.plan_again or self.flow.plan
 
 
-class Flow(Generic[AnyContext]):
+class GuestFlow(Generic[AnyContext]):
     """How a run brings guests of one kind to their desired state.
 
     Each kind overrides the methods in which it differs. `key` is the name of the guest in results.

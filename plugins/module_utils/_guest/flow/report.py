@@ -20,14 +20,14 @@ from ..._resource.result import result_of
 from ..context import AnyContext
 from ..describe import NO_GUEST_REPORT, PENDING, WAITS_FOR_STOP, conditions, describe
 from ..model import Actual
-from .flow import Flow
+from .flow import GuestFlow
 
 # Keys of a diff beside the options of the guest's configuration.
 _NO_OPTIONS = frozenset(("vmid", "node", "pool", "status", "restarted", "cloud_init_drive"))
 
 
 def report(
-    flow: Flow[AnyContext],
+    flow: GuestFlow[AnyContext],
     context: AnyContext,
     plan: Plan,
     actual: Actual | None,
@@ -73,7 +73,9 @@ def report(
     return replace(result, warnings=tuple(notes))
 
 
-def _ask_guest(flow: Flow[AnyContext], context: AnyContext, actual: Actual) -> Mapping[str, Any]:
+def _ask_guest(
+    flow: GuestFlow[AnyContext], context: AnyContext, actual: Actual
+) -> Mapping[str, Any]:
     """Return the report of the guest if it is requested."""
     if not context.settings.guest.needs_agent:
         return NO_GUEST_REPORT

@@ -16,7 +16,7 @@ from ..._core.errors import Conflict, FleetError, RestoreFailed
 from ..._core.result import Result
 from ..._guest.flow.apply import apply_plan
 from ..._guest.flow.existing import ExistingResource
-from ..._guest.flow.flow import Flow
+from ..._guest.flow.flow import GuestFlow
 from ..._guest.flow.report import report
 from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever, require_untouched
@@ -39,7 +39,7 @@ _TASK = "vzdump"
 class OverwrittenGuest(ExistingResource[Any]):
     """An existing guest with the plan that overwrites it."""
 
-    def __init__(self, flow: Flow[Any], context: Any, plan: Plan, task: Overwrite) -> None:
+    def __init__(self, flow: GuestFlow[Any], context: Any, plan: Plan, task: Overwrite) -> None:
         super().__init__(flow, context, plan, task.actual)
         self._task = task
         self._began = self.client.clock.time()

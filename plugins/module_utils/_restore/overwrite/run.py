@@ -18,7 +18,7 @@ from ..._core.result import Result
 from ..._fleet.plan import after_plan
 from ..._guest.create.quota_race import gather_usage, growth_of, require_quota
 from ..._guest.flow.existing import apply_to_guest
-from ..._guest.flow.flow import Flow
+from ..._guest.flow.flow import GuestFlow
 from ..._guest.flow.reads import GuestReads
 from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def overwrite(
-    flow: Flow[Any],
+    flow: GuestFlow[Any],
     context: Any,
     desired: DesiredRestore,
     chosen: ChosenArchive,
@@ -111,7 +111,9 @@ def _room_of(task: Overwrite) -> dict[str, int]:
     return {storage: 1 for storage in storages if storage}
 
 
-def _require_quota(client: Client, flow: Flow[Any], task: Overwrite, cluster: ClusterState) -> None:
+def _require_quota(
+    client: Client, flow: GuestFlow[Any], task: Overwrite, cluster: ClusterState
+) -> None:
     """Raise QuotaExceeded if the restored guest would break the quota of its tenant."""
     guest, actual = task.desired.guest, task.actual
     if guest.limits is None:

@@ -63,7 +63,7 @@ def waits_for_stop(key: str, old: str | None, new: str | None, live: Mapping[str
     rule = _SUB_KEYS.get(family)
     if rule is None:
         return True
-    return rule(_Edit(key, old, new, features))
+    return rule(_SubKeyEdit(key, old, new, features))
 
 
 def _balloon_waits(old: str | None, new: str | None, _live: Mapping[str, str]) -> bool:
@@ -103,7 +103,7 @@ _WHOLE: Mapping[str, Callable[[str | None, str | None, Mapping[str, str]], bool]
 
 
 @dataclass(frozen=True)
-class _Edit:
+class _SubKeyEdit:
     """A change of sub-keys of one option; `features` are the hotplug features that are on."""
 
     key: str
@@ -117,11 +117,11 @@ class _Edit:
         return changed_sub_keys(self.key, self.old, self.new)
 
 
-def _agent_waits(edit: _Edit) -> bool:
+def _agent_waits(edit: _SubKeyEdit) -> bool:
     return not edit.changed <= {"fstrim_cloned_disks"}
 
 
-def _nic_waits(edit: _Edit) -> bool:
+def _nic_waits(edit: _SubKeyEdit) -> bool:
     """Return whether a NIC must be unplugged and plugged in again, but cannot be."""
     if "network" in edit.features:
         return False
@@ -133,7 +133,7 @@ def _nic_waits(edit: _Edit) -> bool:
     return not old_bridge or not new_bridge
 
 
-def _drive_waits(edit: _Edit) -> bool:
+def _drive_waits(edit: _SubKeyEdit) -> bool:
     drive = parse_option(edit.key, edit.old)
     if drive.get("media") == "cdrom":
         return False
@@ -143,7 +143,7 @@ def _drive_waits(edit: _Edit) -> bool:
 
 
 # Rules for options with sub-keys. Changes of all other options wait.
-_SUB_KEYS: Mapping[str, Callable[[_Edit], bool]] = {
+_SUB_KEYS: Mapping[str, Callable[[_SubKeyEdit], bool]] = {
     "agent": _agent_waits,
     "ide": _drive_waits,
     "net": _nic_waits,

@@ -5,7 +5,7 @@
 """Parses the options of a module into values; no later code parses them again (pure).
 
 Names of the estate are replaced, each value is checked, and the results are put into `DesiredVm`
-and `Settings`. Every refusal is a ValidationFailed.
+and `TaskSettings`. Every refusal is a ValidationFailed.
 """
 
 from __future__ import annotations

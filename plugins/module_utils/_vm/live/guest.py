@@ -19,8 +19,8 @@ from ..._core.errors import (
 )
 from ..._core.poll import poll
 from ..._guest.addresses import (
-    Address,
     AddressRule,
+    GuestAddress,
     agent_addresses,
     agent_is_on,
     cloud_init_addresses,
@@ -42,7 +42,7 @@ _CALL = 10.0  # seconds that one question to the agent may take
 
 def read_addresses(
     client: Client, actual: Actual, *, must_be_allowed: bool = False
-) -> tuple[list[Address], str]:
+) -> tuple[list[GuestAddress], str]:
     """Return the guest's addresses and why its agent did not report them, an empty text if it did.
 
     Without an answer of the agent, the addresses are those configured for cloud-init. Raises
@@ -64,7 +64,7 @@ def read_addresses(
 
 
 def guest_report(
-    actual: Actual, addresses: list[Address], why: str, rule: AddressRule
+    actual: Actual, addresses: list[GuestAddress], why: str, rule: AddressRule
 ) -> dict[str, Any]:
     """Return the addresses as modules report them: all, the chosen one, and their source."""
     return report_of(addresses, nic_macs(actual.target), rule, why)

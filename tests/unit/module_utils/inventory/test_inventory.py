@@ -20,8 +20,8 @@ from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ValidationFailed,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.addresses import (
-    Address,
     AddressRule,
+    GuestAddress,
     agent_addresses,
     choose_address,
     cloud_init_addresses,
@@ -384,7 +384,7 @@ class TestAddresses:
 
     def test_what_cloud_init_says(self) -> None:
         assert cloud_init_addresses(CONFIG) == [
-            Address("10.0.0.9", 24, "net0", "bc:24:11:00:00:01", "cloud-init")
+            GuestAddress("10.0.0.9", 24, "net0", "bc:24:11:00:00:01", "cloud-init")
         ]
 
     @pytest.mark.parametrize(
