@@ -58,7 +58,7 @@ from ansible.plugins.callback import CallbackBase
 from ..module_utils._core.errors import FleetError
 from ..module_utils._entry.module import COUNTING
 from ..module_utils._metrics.exposition import LIBRARY
-from ..module_utils._metrics.recorder import COLLECTION, Recorder
+from ..module_utils._metrics.recorder import COLLECTION, TaskRecorder
 from ..module_utils._metrics.samples import SampleKey
 from ..module_utils._metrics.text_file import require_path, write_samples
 
@@ -73,7 +73,7 @@ class CallbackModule(CallbackBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._recorder = Recorder()
+        self._recorder = TaskRecorder()
         self._playbook = ""
         self._path = ""
 

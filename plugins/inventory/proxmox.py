@@ -131,8 +131,8 @@ from ..module_utils._inventory.hosts import (
 from ..module_utils._inventory.kinds import NODE
 from ..module_utils._inventory.options import (
     ADDRESS,
-    Expressions,
     InventoryOptions,
+    JinjaExpressions,
     read_options,
     require_known_options,
 )
@@ -371,7 +371,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         variables: dict[str, Any],
         name: str,
         groups: list[str],
-        wanted: Expressions,
+        wanted: JinjaExpressions,
         mark: TrustMarker,
     ) -> None:
         self.inventory.add_host(name)
@@ -393,7 +393,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
 
     def _add_to_composed_groups(
-        self, wanted: Expressions, variables: dict[str, Any], name: str
+        self, wanted: JinjaExpressions, variables: dict[str, Any], name: str
     ) -> None:
         whole = self.inventory
         self.inventory = _HostsAsChildren(whole)
@@ -403,7 +403,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.inventory = whole
 
     def _ansible_host(
-        self, wanted: Expressions, variables: dict[str, Any], name: str, mark: TrustMarker
+        self, wanted: JinjaExpressions, variables: dict[str, Any], name: str, mark: TrustMarker
     ) -> Any:
         if wanted.ansible_host == ADDRESS:  # without the cost of a template for each host
             return variables.get("proxmox_address")

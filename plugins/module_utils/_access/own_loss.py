@@ -35,7 +35,7 @@ _UNKNOWN = OwnLoss(
 
 
 @dataclass(frozen=True)
-class Caller:
+class TaskLogin:
     """The login of the task: a user, or a token by its full name."""
 
     who: str
@@ -64,7 +64,7 @@ def find_token_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
     """Return the rights that the login loses with a change of a token."""
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     if caller.who != f"{desired.keys['owner']}!{desired.keys['name']}":
         return None
     if change.sets.get("privilege_separation"):
@@ -77,7 +77,7 @@ def find_user_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
     """Return the rights that the login, a user or a token, loses with a change of its user."""
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     if change.creates or caller.user != desired.keys["name"]:
         return None
     if change.writes:
@@ -106,7 +106,7 @@ def find_group_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, _actual: Values
 ) -> OwnLoss | None:
     """Return the rights that the login loses with the deletion of a group."""
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     name = desired.keys["name"]
     if change.deletes and _is_member(client, caller, {name}):
         return _loss(client, caller, lambda known: known.without_group(name))
@@ -117,7 +117,7 @@ def find_role_loss(
     client: Api, desired: DesiredResource, change: ResourceChange, actual: Values
 ) -> OwnLoss | None:
     """Return the rights that the login loses if a role loses privileges or is deleted."""
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     removed = change.removes.get("privileges", frozenset())
     if change.deletes:
         removed = actual["privileges"]
@@ -138,7 +138,7 @@ def find_acl_loss(
 
     Entries of the login on this path replace its entries on the paths above.
     """
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     path = desired.keys["path"]
     adds = [(path, grant) for grant in change.adds.get("grants", ())]
     removes = [(path, grant) for grant in change.removes.get("grants", ())]
@@ -154,7 +154,7 @@ def find_acl_loss(
     return _loss(client, caller, lambda known: known.with_entries(adds, removes))
 
 
-def _is_covered(client: Api, caller: Caller, path: str, spreads: bool) -> bool:
+def _is_covered(client: Api, caller: TaskLogin, path: str, spreads: bool) -> bool:
     """Return whether a right of the user itself overrides the rights of groups on a path.
 
     If the rights of groups apply below the path too (`spreads`), the user's own right must
@@ -171,7 +171,7 @@ def find_pool_loss(
     """Return the rights that the login loses if a pool is deleted, loses members, or takes VMs from
     other pools.
     """
-    caller = Caller(client.login)
+    caller = TaskLogin(client.login)
     arriving = change.adds.get("vms", frozenset()) if desired.switches else frozenset()
     if caller.is_root or not (change.deletes or change.removes or arriving):
         return None
@@ -218,7 +218,7 @@ def _read_entries(client: Api) -> list[Entry]:
     return [(str(row["path"]), read_grant(row)) for row in rows]
 
 
-def _own_row(client: Api, caller: Caller) -> Mapping[str, Any] | None:
+def _own_row(client: Api, caller: TaskLogin) -> Mapping[str, Any] | None:
     """Return the row of the login's user, or None if it is hidden from the login."""
     rows = client.get("access", "users", full=1, attempted="Could not list the users")
     by_name = {str(row["userid"]): row for row in rows}
@@ -231,14 +231,14 @@ def groups_in(row: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(names) - {""}
 
 
-def is_separated(row: Mapping[str, Any], caller: Caller) -> bool:
+def is_separated(row: Mapping[str, Any], caller: TaskLogin) -> bool:
     """Return whether the login is a token with privilege separation; `row` belongs to its user."""
     tokens = row.get("tokens") or []
     separated = {f"{caller.user}!{one['tokenid']}": int(one.get("privsep", 1)) for one in tokens}
     return bool(separated.get(caller.who, 0))
 
 
-def _is_member(client: Api, caller: Caller, groups: Collection[str]) -> bool:
+def _is_member(client: Api, caller: TaskLogin, groups: Collection[str]) -> bool:
     """Return whether the user of the login is in one of these groups, or may be.
 
     One request. Groups have no effect on root@pam.
@@ -261,7 +261,10 @@ def _unless_all_seen(client: Api) -> OwnLoss | None:
 
 
 def _loss(
-    client: Api, caller: Caller, altered: Altered, pools: Mapping[str, frozenset[str]] | None = None
+    client: Api,
+    caller: TaskLogin,
+    altered: Altered,
+    pools: Mapping[str, frozenset[str]] | None = None,
 ) -> OwnLoss | None:
     """Return the rights that the login loses with a change; four requests."""
     row = _own_row(client, caller)
@@ -275,7 +278,7 @@ def _loss(
 
 
 def access_control(
-    caller: Caller,
+    caller: TaskLogin,
     row: Mapping[str, Any],
     roles: Iterable[Mapping[str, Any]],
     entries: Iterable[Entry],
@@ -292,7 +295,7 @@ def access_control(
     )
 
 
-def loss_between(before: AccessControl, after: AccessControl, caller: Caller) -> OwnLoss | None:
+def loss_between(before: AccessControl, after: AccessControl, caller: TaskLogin) -> OwnLoss | None:
     """Return the privileges that the login loses between two states (pure)."""
     lost = lost_privileges(before, after, caller.who)
     if not lost:

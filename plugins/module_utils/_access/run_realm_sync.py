@@ -25,7 +25,7 @@ from .._resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss, require_a
 from .._resource.plan import Plan, Step
 from .._resource.protocols import Api
 from .._resource.result import diff_of
-from .own_loss import Caller
+from .own_loss import TaskLogin
 from .realm import kinds_of_realms, require_directory
 
 _LINE = re.compile(r"(adding|overwriting|updating|remove) (user|group) '(.+)'")
@@ -133,7 +133,7 @@ def run_realm_sync(params: Mapping[str, Any], client: Api, check_mode: bool = Fa
     return apply_plan(RealmSync(client, name, params), check_mode)
 
 
-def own_loss(before: RealmAccounts, after: RealmAccounts, caller: Caller) -> OwnLoss | None:
+def own_loss(before: RealmAccounts, after: RealmAccounts, caller: TaskLogin) -> OwnLoss | None:
     """Return the rights that the login of the task loses between two states of a realm (pure)."""
     if caller.user in before.users and caller.user not in after.users:
         return OwnLoss(NOT_ACCEPTED, LOGIN)
@@ -175,7 +175,7 @@ class RealmSync(Resource[Result]):
         A dry run checks this if the login belongs to this realm or to one of its groups, and the
         run may remove users or rights. Raises Conflict unless the task allows it.
         """
-        caller = Caller(self.client.login)
+        caller = TaskLogin(self.client.login)
         vanished = params.get("remove_vanished")
         may_remove = vanished is None or not {"entry", "acl"}.isdisjoint(vanished)
         in_group = any(caller.user in _members(row) for row in self.known.groups.values())

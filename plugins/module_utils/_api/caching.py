@@ -18,7 +18,7 @@ _Question = tuple[tuple["str | int", ...], tuple[tuple[str, str], ...], str]
 """Path, query, and the attribute beside the data."""
 
 
-class Caching:
+class CachingLayer:
     """Answers a repeated read from memory, failures included. It refuses writes.
 
     An answer may be returned again, so callers must not change it. Safe to use from several
@@ -60,7 +60,7 @@ class CachingReader(Client):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._assemble(replace(client._layers, above=Caching))
+        self._assemble(replace(client._layers, above=CachingLayer))
 
     @classmethod
     def around(cls, client: Client) -> CachingReader:

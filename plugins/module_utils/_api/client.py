@@ -5,7 +5,8 @@
 
 A client is composed of layers, each around the layer below it:
 
-- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `FormCheck` <- `Retrying` <- `Caching`
+- requests: `ProxmoxerTransport` <- `LimitedTransport` <- `FormCheckLayer` <- `RetryingLayer`
+  <- `CachingLayer`
 - tasks: `TaskWaiter` <- `LimitedWaiter` <- `Tasks` <- `LimitedTasks`
 
 A client does not change: another composition is another client over the same connections.
@@ -21,12 +22,12 @@ from typing import Any
 
 from .._core.clock import Clock
 from .._core.quantities import whole_number
-from .answers.typed import FormCheck
+from .answers.typed import FormCheckLayer
 from .http.backend import ProxmoxerTransport
 from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
 from .protocols import Limit, Notes, Progress, Sender, TaskRunner, Transport, Waiter
 from .request import Again, Confirm, Request, Upload, UploadProgress, encode
-from .retrying import Retrying
+from .retrying import RetryingLayer
 from .settings import ConnectionSettings, ReadFile, resolve
 from .task_poller import TaskPoller
 from .tasks import OUTAGE, NoNotes, Tasks, TaskWaiter
@@ -219,7 +220,7 @@ class Client:
     ) -> Any:
         """Return `data` of a POST, PUT or DELETE, or the result of `confirm` after a lost answer.
 
-        `data` is sent as the form of a POST or PUT, and as the query of a DELETE. `Retrying`
+        `data` is sent as the form of a POST or PUT, and as the query of a DELETE. `RetryingLayer`
         describes when the request is sent again. Otherwise a lost answer is a NetworkError whose
         next step says that the state is unknown. Raises FleetError.
         """
@@ -326,7 +327,9 @@ def _sender_of(layers: ClientLayers) -> Sender:
     transport = layers.transport
     if layers.limit is not None:
         transport = LimitedTransport(transport, layers.limit)
-    sender: Sender = Retrying(FormCheck(transport), layers.connection, layers.clock, layers.rng)
+    sender: Sender = RetryingLayer(
+        FormCheckLayer(transport), layers.connection, layers.clock, layers.rng
+    )
     if layers.above is None:
         return sender
     return layers.above(sender)

@@ -31,7 +31,7 @@ _NO_LOOK = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
 
-class Retrying:
+class RetryingLayer:
     """Repeats reads freely, and a write only when it certainly did not happen.
 
     A write is sent again if it was not dispatched, if PVE refused it because of a lock, or if

@@ -18,7 +18,7 @@ from .._core.errors import FleetError
 from .._core.result import Result
 from .._core.times import iso
 from .._snapshot.names import seconds
-from .._snapshot.select import GuestTarget, Owner, owner_of
+from .._snapshot.select import GuestTarget, OwnerScope, owner_of
 from .._tasks.read import read_removals
 from .._vm.kind import VM
 from .archive import Archive, by_guest, describe_archive, newest_first
@@ -35,7 +35,7 @@ KINDS = frozenset((VM.type, CONTAINER.type))
 class ArchiveQuery:
     """The query of a task. `max_age` is in seconds, `now` is the time of the run."""
 
-    owner: Owner
+    owner: OwnerScope
     now: float
     max_age: int | None
     newest: bool

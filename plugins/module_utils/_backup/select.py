@@ -13,7 +13,7 @@ from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow
 from .._core import validate
 from .._core.errors import ConfigurationError, FleetError
-from .._snapshot.select import GuestTarget, Owner, named, targets
+from .._snapshot.select import GuestTarget, OwnerScope, named, targets
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -30,7 +30,7 @@ def named_vmids(params: Mapping[str, Any]) -> frozenset[int]:
 
 
 def select(
-    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
+    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope
 ) -> list[GuestTarget]:
     """Return each guest of the task once; a missing or foreign guest has an error."""
     if is_named(params):
@@ -40,7 +40,7 @@ def select(
     ]
 
 
-def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
+def matching(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope) -> list[VmRow]:
     """Return the guests with the tenant, tags and pool of the task, sorted by VMID (pure).
 
     Copies of drills are left out. Raises ConfigurationError for a pool that does not exist.
@@ -62,7 +62,7 @@ def matching(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> 
     return sorted(found, key=lambda row: row.vmid)
 
 
-def _owned(target: GuestTarget, owner: Owner) -> GuestTarget:
+def _owned(target: GuestTarget, owner: OwnerScope) -> GuestTarget:
     """Return the target, with an error if its guest belongs to another tenant."""
     row = target.row
     if row is None:

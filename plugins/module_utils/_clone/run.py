@@ -21,7 +21,7 @@ from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.live.find import find
 from .._guest.marker import split_notes
-from .._guest.model import Actual, Guest, Source
+from .._guest.model import Actual, Guest, GuestSource
 from .._kinds.registry import list_of
 from .._kinds.words import VM, word_of
 from .options import read_clone
@@ -73,7 +73,7 @@ def plan_clone_of(context: RunContext[Any], cluster: ClusterState) -> GuestPlan[
             # The listing can have a removed guest's name for a guest; the node has the right name.
             cluster = with_names(client, cluster)
             origin, cluster = source_number(client, guest, cluster)
-        source = replace(guest.source or Source(), vmid=origin, name=None)
+        source = replace(guest.source or GuestSource(), vmid=origin, name=None)
         if guest.source is not None and depends_on_node(guest, cluster):
             source = guest.source  # the copy depends on the node
         guest_plan = flow.new(context.with_desired(desired.with_guest(source=source)), cluster)

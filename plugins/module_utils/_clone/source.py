@@ -22,7 +22,7 @@ from .._cluster.storages.images import image_of, with_version
 from .._cluster.unread import remark_on_unread
 from .._core.errors import Conflict, NotFound
 from .._guest.marker import Marker
-from .._guest.model import Guest, Source
+from .._guest.model import Guest, GuestSource
 from .._kinds.registry import LISTS, VMS, ListKind, list_of
 from .._kinds.words import label_of
 
@@ -39,7 +39,7 @@ def kind_of_source(
     priority over other guests. A source that does not exist counts as a VM. Raises Conflict if a
     guest of each kind has the name.
     """
-    source = wanted.source or Source()
+    source = wanted.source or GuestSource()
     if source.vmid is not None:
         row = cluster.guest(source.vmid)
         return (list_of(row.type) if row is not None else VMS), cluster
@@ -94,7 +94,7 @@ def source_number(client: Client, wanted: Guest, cluster: ClusterState) -> tuple
     A name refers to the only template of that name, or else to the only guest. Raises NotFound if
     there is none, and Conflict if the name is ambiguous.
     """
-    source = wanted.source or Source()
+    source = wanted.source or GuestSource()
     if source.vmid is not None:
         return source.vmid, cluster
     row = named(wanted, cluster)
@@ -108,7 +108,7 @@ def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> V
     """Return the row of the source. Raises NotFound with the names of the templates (pure)."""
     if row is not None:
         return row
-    source = wanted.source or Source()
+    source = wanted.source or GuestSource()
     names: list[str] = []
     for one in LISTS:
         of_kind = cluster.of_type(one.kind.type)

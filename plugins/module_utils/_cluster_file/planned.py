@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from .._access.acl import ACL
-from .._api.caching import Caching, CachingReader
+from .._api.caching import CachingLayer, CachingReader
 from .._api.client import Client
 from .._api.protocols import Sender
 from .._api.request import Request
@@ -122,7 +122,7 @@ def _row(table: Table, keys: Mapping[str, str], values: Values) -> dict[str, Any
     return {name: value for name, value in found.items() if value is not None}
 
 
-class _PlannedLayer(Caching):
+class _PlannedLayer(CachingLayer):
     """A layer that caches answers, and applies the planned changes to them."""
 
     def __init__(self, edits: list[RowEdit], below: Sender) -> None:

@@ -18,9 +18,9 @@ from .._cluster.quota import QuotaFigures
 from .._core.quantities import MIB, read_size, render_size, whole_number
 from .._guest.export.exporter import ClusterContext, Exporter
 from .._guest.export.settings import (
-    Alternative,
     Config,
     InexpressibleSetting,
+    SettingAlternative,
     SettingGroup,
     item_of,
     parsed,
@@ -127,14 +127,16 @@ def _nic(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
 
 def _root(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("rootfs", key, text, values)
-    return SettingGroup((Alternative({"rootfs": item}, lost),), (InexpressibleSetting(key, text),))
+    return SettingGroup(
+        (SettingAlternative({"rootfs": item}, lost),), (InexpressibleSetting(key, text),)
+    )
 
 
 def _mount(key: str, text: str, values: Mapping[str, str]) -> SettingGroup:
     item, lost = _volume("mounts", key, text, values)
     named = {"name": key, **item}
     return SettingGroup(
-        (Alternative({"mounts": [named]}, lost),), (InexpressibleSetting(key, text),)
+        (SettingAlternative({"mounts": [named]}, lost),), (InexpressibleSetting(key, text),)
     )
 
 

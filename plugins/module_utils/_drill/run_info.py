@@ -26,7 +26,7 @@ from .._core.times import iso
 from .._restore.choose import ChosenArchive, choose
 from .._restore.desired import DesiredRestore, read_desired
 from .._restore.read import with_config
-from .._snapshot.select import Owner, owner_of
+from .._snapshot.select import OwnerScope, owner_of
 from .._tasks.read import read_removals
 from .desired import CopyOptions, read_age, read_copies, read_copy_options
 from .find import FoundCopy, find_copies
@@ -46,7 +46,7 @@ class _Drill:
 
     run: str
     now: float
-    owner: Owner
+    owner: OwnerScope
     options: CopyOptions
 
 
@@ -85,7 +85,7 @@ def _read_sample(params: Mapping[str, Any]) -> int | None:
 
 
 def _require_found(
-    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: Owner
+    client: Client, cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope
 ) -> list[VmRow]:
     """Return the guests of the task. Raises the first error of a named guest."""
     return [target.require_row() for target in select(client, cluster, params, owner)]

@@ -20,8 +20,8 @@ from .._cluster.tenant import parse_tags, tenants_of
 from .._core import validate
 from .._guest.export.exporter import ClusterContext
 from .._guest.export.settings import (
-    Alternative,
     InexpressibleSetting,
+    SettingAlternative,
     SettingGroup,
     is_valid,
     piece,
@@ -114,14 +114,14 @@ def _tags(tags: Iterable[str]) -> Iterator[SettingGroup]:
 
 def _source(actual: Actual, cluster: ClusterState) -> SettingGroup:
     """Return the template from which this collection cloned the guest, if it still exists."""
-    nothing = Alternative({})
+    nothing = SettingAlternative({})
     row = cluster.vms.get(actual.marker.origin or 0)
     if row is None or not row.template or row.type != actual.kind.type:
         return SettingGroup((nothing,))
-    by_number = Alternative({"source": str(row.vmid)})
+    by_number = SettingAlternative({"source": str(row.vmid)})
     if not _is_only_template(row, cluster):
         return SettingGroup((by_number, nothing))
-    by_name = Alternative({"source": row.name})
+    by_name = SettingAlternative({"source": row.name})
     return SettingGroup((by_name, by_number, nothing))
 
 
@@ -139,13 +139,13 @@ def _is_only_template(row: VmRow, cluster: ClusterState) -> bool:
 
 def _state(actual: Actual, choices: ExportChoices) -> SettingGroup:
     """Return the state. A VM that is neither running nor stopped keeps its power state."""
-    present = Alternative({"state": PRESENT})
+    present = SettingAlternative({"state": PRESENT})
     if actual.template:
         unconverted = InexpressibleSetting("template", "1", _NOT_CONVERTED)
-        in_part = Alternative(present.options, (unconverted,))
-        return SettingGroup((Alternative({"state": "template"}), in_part))
+        in_part = SettingAlternative(present.options, (unconverted,))
+        return SettingGroup((SettingAlternative({"state": "template"}), in_part))
     if choices.power and actual.status in _STATES:
-        power = Alternative({"state": _STATES[actual.status]})
+        power = SettingAlternative({"state": _STATES[actual.status]})
         return SettingGroup((power, present))
     return SettingGroup((present,))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._cluster.rules import PlacementRules, VmSelector
 from .._cluster.state import VmRow
-from .._ha.placement import APART, NO_TENANT, PlacedGuest, Source, derive_rules, source_of
+from .._ha.placement import APART, NO_TENANT, GuestPlacement, Source, derive_rules, source_of
 from .._ha.sids import sid_of
 
 _OPTIONS = {APART: "anti_affinity"}
@@ -52,7 +52,7 @@ def placements_of(
 
 def _guests_of(
     source: Source, resources: Resources, rows: Sequence[VmRow], prefix: str
-) -> list[PlacedGuest]:
+) -> list[GuestPlacement]:
     """Return the guests with the selector; none if no choice of guests results in these rules.
 
     A guest that the selector matches may be in a rule without having the selector itself.
@@ -67,12 +67,12 @@ def _guests_of(
     return []
 
 
-def _placed(source: Source, selector: VmSelector, row: VmRow, prefix: str) -> PlacedGuest:
+def _placed(source: Source, selector: VmSelector, row: VmRow, prefix: str) -> GuestPlacement:
     tenant, direction, _text = source
     rules = PlacementRules(affinity=(selector,))
     if direction == APART:
         rules = PlacementRules(anti_affinity=(selector,))
-    return PlacedGuest(row, rules, None if tenant == NO_TENANT else tenant, prefix)
+    return GuestPlacement(row, rules, None if tenant == NO_TENANT else tenant, prefix)
 
 
 def _resources(derived: Iterable[Any]) -> dict[str, frozenset[str]]:

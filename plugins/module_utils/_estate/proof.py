@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.errors import FleetError
 from .._guest.export.exporter import ClusterContext, Exporter
-from .._guest.export.settings import Alternative, InexpressibleSetting, Options, SettingGroup
+from .._guest.export.settings import InexpressibleSetting, Options, SettingAlternative, SettingGroup
 from .._guest.model import Actual
 from .._resource.plan import Step
 from .._spec.fleet import with_defaults
@@ -80,7 +80,7 @@ class ExportProof:
 
     def _first_that_holds(
         self, kept: Sequence[Options], piece: SettingGroup
-    ) -> tuple[Alternative | None, str]:
+    ) -> tuple[SettingAlternative | None, str]:
         """Return the first alternative without changes or None, and why the best causes changes."""
         reason = ""
         for way in piece.ways:

@@ -14,7 +14,7 @@ from .._cluster.drill.copies import is_marked
 from .._cluster.tenant import owns, parse_tags, tenants_of
 from .._core.times import iso
 from .._restore.choose import ChosenArchive, is_ordinary
-from .._snapshot.select import Owner
+from .._snapshot.select import OwnerScope
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class GuestSelection:
     guests come up, in messages.
     """
 
-    owner: Owner
+    owner: OwnerScope
     named: frozenset[str]
     excluded: frozenset[str]
     oldest: float

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._backup.job.declared import Declaration, read_declaration
+from .._backup.job.declared import BackupDeclaration, read_declaration
 from .._cluster.tenant import tenant_tag
 from .._core import validate
 from .._core.arguments.options import check_options
@@ -49,7 +49,7 @@ class VmItem:
     kind: ListKind = VMS
     pruned: bool = False
     site: str = ""  # set if the run covers several sites
-    backup: Declaration | None = None  # None if its backup jobs are not changed
+    backup: BackupDeclaration | None = None  # None if its backup jobs are not changed
 
     @property
     def desired(self) -> Any:

@@ -17,7 +17,7 @@ from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._core.result import Result
 from .._ha.keep import HaPlan, KeptPlacement, carry_out, plan_kept, read_state, require_allowed
-from .._ha.placement import PlacedGuest, derive_rules, scope_of
+from .._ha.placement import GuestPlacement, derive_rules, scope_of
 from .._ha.sids import sid_of
 from .execute import VmOutcome
 from .plan import PlannedGuest, vmids_of
@@ -123,7 +123,7 @@ def kept_of(
     `others` are the guests that are not in the list, `shown` the results of guests by list and
     index.
     """
-    guests: list[PlacedGuest] = []
+    guests: list[GuestPlacement] = []
     rows: list[VmRow] = []
     tags: set[str | None] = set()
     for one in plans:
@@ -135,7 +135,7 @@ def kept_of(
         if _keep_of(one) is not None:
             tags.add(guest.tenant_tag)
         if _keep_of(one):
-            guests.append(PlacedGuest(row, guest.rules, guest.tenant_tag, guest.tenant_prefix))
+            guests.append(GuestPlacement(row, guest.rules, guest.tenant_tag, guest.tenant_prefix))
     everyone = [*rows, *others]
     return KeptPlacement(
         rules=derive_rules(guests, everyone),

@@ -22,7 +22,7 @@ LIKELY = 32
 
 
 @dataclass(frozen=True)
-class Source:
+class GuestSource:
     """The source of a new guest, as the user named it: a VMID, a volume ID or a name.
 
     `version` is the version of an image, None for its newest version on the node of the guest.
@@ -44,7 +44,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Isolation:
+class GuestIsolation:
     """The firewall that separates a guest from guests of other tenants.
 
     `group` is the security group of its tenant. `members` are the addresses that each NIC on a VNet
@@ -72,7 +72,7 @@ class Guest:
     adopt: bool = False
     replace_image: bool = False
     replacement: Marker | None = None  # the marker with another image, while its disk is replaced
-    source: Source | None = None
+    source: GuestSource | None = None
     tags: frozenset[str] | None = None
     tags_exact: bool = False
     description: str | None = None
@@ -82,7 +82,9 @@ class Guest:
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None
-    isolation: Isolation | None = None  # None if nothing separates it, or nothing is left to do
+    isolation: GuestIsolation | None = (
+        None  # None if nothing separates it, or nothing is left to do
+    )
     # guests that the same run removes; a quota does not count them
     leaving: frozenset[int] = frozenset()
     migrate: bool = True

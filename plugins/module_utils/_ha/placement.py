@@ -28,7 +28,7 @@ _MARK = re.compile(r"\[pve\.fleet: placement=([^\s\[\]]+)\]\Z")
 
 
 @dataclass(frozen=True)
-class PlacedGuest:
+class GuestPlacement:
     """A guest whose placement is kept: its row, its rules, and the tag of its tenant."""
 
     row: VmRow
@@ -76,7 +76,7 @@ def source_of(name: str, comment: object) -> Source | None:
     return tenant, direction, _MARK.sub("", rest).strip()
 
 
-def derive_rules(guests: Sequence[PlacedGuest], rows: Iterable[VmRow]) -> list[DerivedRule]:
+def derive_rules(guests: Sequence[GuestPlacement], rows: Iterable[VmRow]) -> list[DerivedRule]:
     """Return the rules that keep the placement of these guests; `rows` are all guests."""
     others = [row for row in rows if not row.template]
     pairs: dict[Source, set[Pair]] = {}
@@ -90,7 +90,7 @@ def derive_rules(guests: Sequence[PlacedGuest], rows: Iterable[VmRow]) -> list[D
 
 
 def _matches(
-    guest: PlacedGuest, others: Sequence[VmRow]
+    guest: GuestPlacement, others: Sequence[VmRow]
 ) -> Iterable[tuple[Source, frozenset[Pair]]]:
     """Yield the pairs of a guest with the guests that each of its selectors matches."""
     tenant = guest.tenant_tag or NO_TENANT

@@ -74,7 +74,7 @@ Trust = Callable[[Value], Value]
 
 
 @dataclass(frozen=True)
-class Expressions:
+class JinjaExpressions:
     """The Jinja options: constructed groups and variables, the filters, and `ansible_host`."""
 
     filters: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class InventoryOptions:
     addresses: AddressRule
     dead_site: str
     stale: str
-    expressions: Expressions
+    expressions: JinjaExpressions
     compatible_with: str = ""
     kinds: tuple[str, ...] = tuple(GUESTS)
     guest_connections: bool = False
@@ -166,9 +166,9 @@ def _kinds(reader: _OptionReader) -> tuple[str, ...]:
     return kinds
 
 
-def _expressions(reader: _OptionReader) -> Expressions:
+def _expressions(reader: _OptionReader) -> JinjaExpressions:
     host, where = reader.raw("ansible_host", empty=True)
-    return Expressions(
+    return JinjaExpressions(
         filters=reader.expressions("filters"),
         ansible_host=host if where else ADDRESS,
         strict=reader.flag("strict", False),

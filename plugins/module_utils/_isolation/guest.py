@@ -16,7 +16,7 @@ from .._firewall.resource import FirewallOfScope
 from .._firewall.scope import GUEST, ROOT, FirewallScope
 from .._guest.context import AnyContext
 from .._guest.flow.flow import GuestFlow
-from .._guest.model import Actual, Isolation
+from .._guest.model import Actual, GuestIsolation
 from .._resource.engine import apply_plan
 from .._resource.plan import Step
 from .desired import goal_of, sets_to_read
@@ -39,14 +39,14 @@ class IsolatingFlow(GuestFlow[AnyContext]):
         write_isolation(client, _scope(step.data["label"], step.path), step.data)
 
 
-def with_isolation(context: Any, isolation: Isolation | None) -> Any:
+def with_isolation(context: Any, isolation: GuestIsolation | None) -> Any:
     """Return the context of a run with this isolation of its guest (pure)."""
     return context.with_desired(context.desired.with_guest(isolation=isolation))
 
 
 def missing_isolation(
-    client: Client, isolation: Isolation, actual: Actual | None
-) -> Isolation | None:
+    client: Client, isolation: GuestIsolation, actual: Actual | None
+) -> GuestIsolation | None:
     """Return the isolation if the firewall of the guest differs from it, else None.
 
     A tenant without a security group is not isolated. Every user may list the groups
@@ -60,7 +60,7 @@ def missing_isolation(
     return None
 
 
-def is_isolated(client: Client, isolation: Isolation, actual: Actual) -> bool:
+def is_isolated(client: Client, isolation: GuestIsolation, actual: Actual) -> bool:
     """Return whether the firewall of a guest isolates it; three or more requests."""
     scope = _scope(actual.label, (*actual.path, "firewall"))
     firewall = read_firewall(client, scope, sets_to_read(isolation.members))

@@ -17,7 +17,7 @@ COUNTS = "request_counts"
 _UNKNOWN = "unknown"
 
 
-class Recorder:
+class TaskRecorder:
     """Records tasks of this collection. Times are in seconds by one clock."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from .._core import validate
 from .._core.errors import ValidationFailed
 from .._core.times import seconds
 from .._guest.plan.archive import is_archive
-from .._snapshot.select import Owner, owner_of
+from .._snapshot.select import OwnerScope, owner_of
 
 NEWEST = "newest"
 KEEP_ARCHIVE, KEEP_COPY = "archive", "copy"
@@ -37,7 +37,7 @@ class DesiredRestore:
     `keep_name` is the name of its copy. `options` are options of module vm or container.
     """
 
-    owner: Owner
+    owner: OwnerScope
     name: str | None
     vmid: int | None
     volume: str | None

@@ -14,7 +14,7 @@ from .._core.arguments.options import check_options, hidden_values
 from .._core.errors import ValidationFailed
 from .._guest.hardware import Disk
 from .._guest.kind import Kind
-from .._guest.model import Source
+from .._guest.model import GuestSource
 from .._kinds.registry import list_of
 from .._spec.container import container_spec
 from .._spec.fleet import with_defaults
@@ -43,9 +43,9 @@ def _params(
     return {**params, "task_timeout": desired.timeout}
 
 
-def _source(desired: DesiredRestore, chosen: ChosenArchive) -> Source:
+def _source(desired: DesiredRestore, chosen: ChosenArchive) -> GuestSource:
     volume = chosen.archive.volume
-    return Source(volume=volume, live=desired.live, in_place=desired.completes)
+    return GuestSource(volume=volume, live=desired.live, in_place=desired.completes)
 
 
 def tenant_of(desired: DesiredRestore) -> str | None:

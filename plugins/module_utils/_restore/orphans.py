@@ -20,7 +20,7 @@ from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._guest.create.orphan import is_orphan
 from .._kinds.words import VM
-from .._snapshot.select import Owner
+from .._snapshot.select import OwnerScope
 from .._tasks.query import TaskQuery
 from .._tasks.read import read_tasks
 from .._tasks.row import FAILED, UNKNOWN, TaskRow
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def find_orphans(
-    client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
+    client: Client, cluster: ClusterState, owner: OwnerScope, archives: Iterable[Archive]
 ) -> list[VmRow]:
     """Return the empty VMs to remove; two requests for each VM that seems empty."""
     archived = {one.vmid for one in archives}
@@ -44,7 +44,7 @@ def find_orphans(
 
 
 def find_locked(
-    client: Client, cluster: ClusterState, owner: Owner, archives: Iterable[Archive]
+    client: Client, cluster: ClusterState, owner: OwnerScope, archives: Iterable[Archive]
 ) -> list[str]:
     """Return a sentence about each empty VM that an interrupted restore of this login left locked;
     only root can remove the lock.
@@ -63,7 +63,7 @@ def find_locked(
 
 
 def candidates(
-    cluster: ClusterState, owner: Owner, archived: Collection[int | None]
+    cluster: ClusterState, owner: OwnerScope, archived: Collection[int | None]
 ) -> list[VmRow]:
     """Return the VMs that seem empty and have no archive (pure)."""
     rows = suspects(cluster, owner.tag, owner.prefix)

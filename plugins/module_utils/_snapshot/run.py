@@ -38,7 +38,7 @@ from .plan import plan_snapshots
 from .read import chained_storages, has_snapshots, read_owned, read_vm, running_task, tags_in
 from .resource import SnapshotOutcome, SnapshotsOfVm, with_unlock_step
 from .restart import locked, require_same_power, runs_or_starts, wait_for_unlocked
-from .select import GuestTarget, Owner, is_selection, owner_of, restored_rows, targets
+from .select import GuestTarget, OwnerScope, is_selection, owner_of, restored_rows, targets
 from .storages import require_snapshots, require_state_room
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SnapshotContext:
 
     client: Client
     desired: DesiredSnapshots
-    owner: Owner
+    owner: OwnerScope
     cluster: ClusterState
     check_mode: bool
     timeout: int

@@ -19,7 +19,7 @@ from .._kinds.words import TYPES, word_of
 from .describe import describe_vm
 from .model import SnapshotVm
 from .read import read_vm
-from .select import GuestTarget, Owner, is_selection, owner_of, restored_rows, targets
+from .select import GuestTarget, OwnerScope, is_selection, owner_of, restored_rows, targets
 from .storages import disks_of
 
 if TYPE_CHECKING:
@@ -62,14 +62,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     return Result(False, {"vms": vms}, warnings=tuple(warnings))
 
 
-def _read(client: Client, cluster: ClusterState, owner: Owner, target: GuestTarget) -> SnapshotVm:
+def _read(
+    client: Client, cluster: ClusterState, owner: OwnerScope, target: GuestTarget
+) -> SnapshotVm:
     vm = read_vm(client, target.require_row(), cluster)
     owner.require_owned(vm.label, vm.tags, unnamed=vm.unnamed)
     target.require_name(vm.label, vm.name)
     return vm
 
 
-def _unread(target: GuestTarget, owner: Owner, error: FleetError) -> dict[str, Any]:
+def _unread(target: GuestTarget, owner: OwnerScope, error: FleetError) -> dict[str, Any]:
     """Return the visible values of a VM that could not be read."""
     described: dict[str, Any] = {
         "kind": None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Owner:
+class OwnerScope:
     """The tenant whose VMs the task may change; without a tag, it may change every VM."""
 
     tag: str | None
@@ -76,12 +76,12 @@ class GuestTarget:
         )
 
 
-def owner_of(params: Mapping[str, Any]) -> Owner:
+def owner_of(params: Mapping[str, Any]) -> OwnerScope:
     """Return the tenant whose VMs the task may change."""
     prefix = params.get("tenant_prefix") or PREFIX
     tenant = params.get("tenant")
     tag = tenant_tag(tenant, prefix) if tenant else None
-    return Owner(tag, prefix)
+    return OwnerScope(tag, prefix)
 
 
 def named(params: Mapping[str, Any]) -> list[str | int]:
@@ -133,7 +133,7 @@ def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) ->
     return [*found.values(), *lost]
 
 
-def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[VmRow]:
+def restored_rows(client: Client, cluster: ClusterState, owner: OwnerScope) -> list[VmRow]:
     """Return the VMs that may belong to a selection, but have no tags because they seem to be under
     restore; one request for each node with such a VM.
     """
@@ -141,7 +141,7 @@ def restored_rows(client: Client, cluster: ClusterState, owner: Owner) -> list[V
     return suspects(cluster, owner.tag, owner.prefix)
 
 
-def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) -> list[VmRow]:
+def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope) -> list[VmRow]:
     """Return the VMs of the tenant with all the tags, except templates: they have no snapshots."""
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     rows = []
@@ -153,7 +153,7 @@ def _selected(cluster: ClusterState, params: Mapping[str, Any], owner: Owner) ->
 
 
 def _find(
-    client: Client, cluster: ClusterState, one: str | int, owner: Owner
+    client: Client, cluster: ClusterState, one: str | int, owner: OwnerScope
 ) -> tuple[VmRow, ClusterState]:
     """Return the row of a VM, and the cluster state with names that were read from the nodes.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .._access.effective import AccessControl
-from .._access.own_loss import Caller, access_control, loss_between
+from .._access.own_loss import TaskLogin, access_control, loss_between
 from .._resource.change import DesiredResource
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, OwnLoss, require_allowed
 from .facts import TenantFacts, entries_of
@@ -25,7 +25,7 @@ def own_warnings(
 
     Raises Conflict unless the task allows it.
     """
-    loss = _loss_of_plan(Caller(login), facts, planned)
+    loss = _loss_of_plan(TaskLogin(login), facts, planned)
     if loss is None:
         return []
     attempted = f"Refused to change {tenant.label}"
@@ -33,7 +33,7 @@ def own_warnings(
 
 
 def _loss_of_plan(
-    caller: Caller, facts: TenantFacts, planned: Sequence[PlannedResource]
+    caller: TaskLogin, facts: TenantFacts, planned: Sequence[PlannedResource]
 ) -> OwnLoss | None:
     row = facts.users.get(caller.user, {})
     known = access_control(caller, row, facts.roles.values(), entries_of(facts.rights))
@@ -45,7 +45,7 @@ def _loss_of_plan(
     return loss_between(known, after, caller)
 
 
-def _is_login(one: PlannedResource, caller: Caller) -> bool:
+def _is_login(one: PlannedResource, caller: TaskLogin) -> bool:
     """Return whether a planned resource is the removal of the login's user or token."""
     keys = one.resource.desired.keys
     names = {
@@ -57,7 +57,7 @@ def _is_login(one: PlannedResource, caller: Caller) -> bool:
 
 
 def _changed(
-    known: AccessControl, kind: str, desired: DesiredResource, caller: Caller
+    known: AccessControl, kind: str, desired: DesiredResource, caller: TaskLogin
 ) -> AccessControl:
     """Return the access control after one resource was written."""
     name = desired.keys.get("name", "")

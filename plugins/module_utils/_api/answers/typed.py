@@ -20,7 +20,7 @@ _STEP = (
 )
 
 
-class FormCheck(Layer[Transport]):
+class FormCheckLayer(Layer[Transport]):
     """Returns each answer in its form.
 
     If the answer to a read has another form, that is an ApiError. If the answer to a write has

@@ -14,7 +14,7 @@ from ..._core import validate
 from ..._core.errors import ValidationFailed
 from ..._core.parallel import ConcurrencyLimits
 from ..._snapshot.names import seconds
-from ..._snapshot.select import Owner, owner_of
+from ..._snapshot.select import OwnerScope, owner_of
 from ..job.table import FLEECING, fleecing, retention
 from ..select import is_named
 
@@ -34,7 +34,7 @@ class DesiredBackup:
     `keep` is None if no archive is removed. `now` is the time of the run.
     """
 
-    owner: Owner
+    owner: OwnerScope
     storage: str
     data: Mapping[str, Any]
     keep: Mapping[str, str] | None

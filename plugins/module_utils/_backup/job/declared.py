@@ -43,7 +43,7 @@ Jobs = Mapping[str, Values]
 
 
 @dataclass(frozen=True)
-class Declaration:
+class BackupDeclaration:
     """The declared backup of a guest. `values` has the canonical value of every option; it is empty
     for a guest that must not be in a job of an estate.
     """
@@ -75,7 +75,7 @@ class Declaration:
         return found
 
 
-NO_JOB = Declaration({})
+NO_JOB = BackupDeclaration({})
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class DeclaredGuest:
     """A guest with its declaration."""
 
     vmid: int
-    declaration: Declaration
+    declaration: BackupDeclaration
 
 
-def read_declaration(options: Mapping[str, Any]) -> Declaration:
+def read_declaration(options: Mapping[str, Any]) -> BackupDeclaration:
     """Return the declaration; an empty schedule means no job. Raises ValidationFailed."""
     if options.get("schedule") == "":
         return NO_JOB
@@ -101,12 +101,12 @@ def read_declaration(options: Mapping[str, Any]) -> Declaration:
     validate.storage(options["storage"])
     named = {option: options.get(name) for option, name in OPTIONS.items()}
     given = read_desired(BACKUP_JOB, {"name": "fleet", **named}).values
-    return Declaration({one.option: given.get(one.option, one.read(None)) for one in _FIELDS})
+    return BackupDeclaration({one.option: given.get(one.option, one.read(None)) for one in _FIELDS})
 
 
-def declaration_of(job: Values) -> Declaration:
+def declaration_of(job: Values) -> BackupDeclaration:
     """Return the declaration that would result in this job."""
-    return Declaration({one.option: job[one.option] for one in _FIELDS})
+    return BackupDeclaration({one.option: job[one.option] for one in _FIELDS})
 
 
 def marked(jobs: Jobs) -> dict[str, Values]:
@@ -145,7 +145,7 @@ def _turn(before: frozenset[int], after: frozenset[int]) -> int:
     return 0 if after - before else 1
 
 
-def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> DesiredResource:
+def _desired(name: str, declaration: BackupDeclaration, vms: frozenset[int]) -> DesiredResource:
     """Return the desired job. A job that no guest of the run declares keeps its settings."""
     if not vms:
         return DesiredResource({"name": name}, present=False)
@@ -157,9 +157,9 @@ def _desired(name: str, declaration: Declaration, vms: frozenset[int]) -> Desire
 
 def _wanted(
     guests: Iterable[DeclaredGuest], ours: Jobs, jobs: Jobs
-) -> dict[str, tuple[Declaration, frozenset[int]]]:
+) -> dict[str, tuple[BackupDeclaration, frozenset[int]]]:
     """Return the declaration and the guests of each declared job, by job ID. Raises Conflict."""
-    found: dict[str, tuple[Declaration, frozenset[int]]] = {}
+    found: dict[str, tuple[BackupDeclaration, frozenset[int]]] = {}
     for guest in guests:
         if guest.declaration == NO_JOB:
             continue
@@ -171,7 +171,7 @@ def _wanted(
     return found
 
 
-def _name_of(declaration: Declaration, ours: Jobs, jobs: Jobs) -> str:
+def _name_of(declaration: BackupDeclaration, ours: Jobs, jobs: Jobs) -> str:
     """Return the ID of the job that has the settings of a declaration, or a new ID.
 
     Raises Conflict if a job without the mark, or without a list of guests, has the new ID.

@@ -19,7 +19,7 @@ from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for
 from ..._guest.flow.reads import GuestReads, find_file, read_archive
 from ..._guest.live.read import read_wherever
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.allocation import Definitions, needs_definitions
 from ..._guest.plan.archive import is_archive, require_kind, require_listed, require_own_archive
 from ..._guest.plan.copies import choose_copy, image_of, place_of, require_alike
@@ -64,7 +64,7 @@ def _of_rows(
     reads: GuestReads,
     desired: DesiredContainer,
     rows: Sequence[VmRow],
-    source: Source,
+    source: GuestSource,
     cluster: ClusterState,
 ) -> ContainerOrigin:
     """Return the origin of a clone, from the only container or from one of several copies."""

@@ -16,7 +16,7 @@ from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.flow.placed import GuestOrigin
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.copies import cloneable, is_shared, require_own
 from ..._guest.plan.creation import spread_storage
 from ..config.actual import volumes_in
@@ -38,7 +38,7 @@ def is_oci(volume: str) -> bool:
     return volume.endswith(".tar")
 
 
-def require_source(desired: DesiredContainer) -> Source:
+def require_source(desired: DesiredContainer) -> GuestSource:
     """Return the source. Raises ValidationFailed for a new container without one."""
     source = desired.guest.source
     if source is not None:
@@ -51,7 +51,7 @@ def require_source(desired: DesiredContainer) -> Source:
     )
 
 
-def rows_of(source: Source, desired: DesiredContainer, cluster: ClusterState) -> list[VmRow]:
+def rows_of(source: GuestSource, desired: DesiredContainer, cluster: ClusterState) -> list[VmRow]:
     """Return the containers that a source names: one, or templates of one name.
 
     Raises Conflict for a VM and for several containers of the name, and NotFound if no template has
@@ -143,7 +143,7 @@ def of_container(
     API2/LXC.pm, clone_vm).
     """
     guest = desired.guest
-    given = guest.source or Source()
+    given = guest.source or GuestSource()
     if source.running and not given.snapshot:
         raise Conflict(
             attempted=f"{source.label} was not cloned",

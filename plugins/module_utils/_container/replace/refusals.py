@@ -13,12 +13,12 @@ from ..._cluster.state import StorageRow, VmRow
 from ..._cluster.storages.images import ImageVersion
 from ..._core.errors import Conflict, NotFound, QuotaExceeded, ValidationFailed
 from ..._core.quantities import parse_disk_size, readable_sizes
-from ..._guest.model import Actual, Guest, Source
+from ..._guest.model import Actual, Guest, GuestSource
 from ..._guest.plan.copies import image_of
 from ..config.actual import is_privileged, mounts, volumes_in
 
 
-def require_image(desired: Guest) -> Source:
+def require_image(desired: Guest) -> GuestSource:
     """Return the image that the task names. Raises ValidationFailed."""
     source = desired.source
     if source is not None and source.name:
@@ -31,12 +31,12 @@ def require_image(desired: Guest) -> Source:
     )
 
 
-def is_of_version(container: Actual, source: Source) -> bool:
+def is_of_version(container: Actual, source: GuestSource) -> bool:
     """Return whether a container has the image version of a source; the template may be gone."""
     return container.marker.image == ImageVersion(source.name or "", source.version or "")
 
 
-def require_templates(source: Source, rows: Sequence[VmRow]) -> None:
+def require_templates(source: GuestSource, rows: Sequence[VmRow]) -> None:
     """Raise NotFound if there is no template of an image."""
     if rows:
         return

@@ -17,7 +17,7 @@ from ..._cluster.vmids import read_vmid_ranges
 from ..._core import validate
 from ..hardware import AnyDesired
 from ..kind import Kind
-from ..model import Guest, Source
+from ..model import Guest, GuestSource
 from ..settings import TaskSettings, read_guest_request
 from .isolation import read_isolation
 from .values import is_blank
@@ -75,7 +75,7 @@ def read_guest(kind: Kind, options: Mapping[str, Any]) -> Guest:
     )
 
 
-def _source(options: Mapping[str, Any]) -> Source | None:
+def _source(options: Mapping[str, Any]) -> GuestSource | None:
     source = options["source"]
     if not source:
         return None

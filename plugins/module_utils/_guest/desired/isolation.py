@@ -16,7 +16,7 @@ from typing import Any
 from ..._cluster.tenant import PREFIX, group_name, tenant_tag, vnet_id
 from ..._core import validate
 from ..._core.errors import ValidationFailed
-from ..model import Isolation
+from ..model import GuestIsolation
 
 # Keys of a network that describe its VNet; the others are options of a NIC.
 OF_VNET = frozenset(
@@ -76,7 +76,7 @@ def unlisted_networks(
     return {label: {"firewall": True, "bridge": vnet_id(tag, label)} for label in unlisted}
 
 
-def read_isolation(options: Mapping[str, Any]) -> Isolation | None:
+def read_isolation(options: Mapping[str, Any]) -> GuestIsolation | None:
     """Return the VNets of the tenant that the NICs of a guest use; None if there are none.
 
     Raises ValidationFailed for a NIC on one of them whose firewall is switched off.
@@ -93,7 +93,7 @@ def read_isolation(options: Mapping[str, Any]) -> Isolation | None:
         if item.get("bridge") == vnet_id(tag, label):
             networks[item["bridge"]] = label
             members[item["name"]] = _members(item)
-    isolation = Isolation(group_name(tag), members, networks) if members else None
+    isolation = GuestIsolation(group_name(tag), members, networks) if members else None
     _require_filters(options.get("nics") or (), isolation)
     return isolation
 
@@ -108,7 +108,7 @@ def _members(item: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found) or (f"dc/{item['bridge']}",)
 
 
-def _require_filters(items: Iterable[Mapping[str, Any]], isolation: Isolation | None) -> None:
+def _require_filters(items: Iterable[Mapping[str, Any]], isolation: GuestIsolation | None) -> None:
     """Raise ValidationFailed for a NIC on a VNet of the tenant whose firewall is switched off."""
     isolated = {} if isolation is None else isolation.members
     for item in items:

@@ -16,7 +16,7 @@ from ..._cluster.rules import PlacementRules, read_rules
 from ..._cluster.storages.images import parse_image
 from ..._core import validate
 from ..._core.quantities import parse_disk_size
-from ..model import Source
+from ..model import GuestSource
 from .tables import OptionTables
 
 # The words for an address that is not static (pve-qm-ipconfig).
@@ -140,21 +140,21 @@ def _public_keys(texts: Sequence[str], what: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _source(given: Any, what: str) -> Source:
+def _source(given: Any, what: str) -> GuestSource:
     """Return a source: digits are a template's VMID, storage:path is a volume, anything else is a
     name, with the version of an image after `@`.
     """
     text = str(given).strip()
     if re.fullmatch("[0-9]+", text):
-        return Source(vmid=validate.vmid(text, what))
+        return GuestSource(vmid=validate.vmid(text, what))
     if ":" in text:
-        return Source(volume=validate.volume(text, what))
+        return GuestSource(volume=validate.volume(text, what))
     if len(text) > 255:
         raise validate.refused(
             what, text[:40] + "...", "is longer than 255 characters", "Use the image's name"
         )
     image = parse_image(text, what)
-    return Source(name=image.name, version=image.version or None)
+    return GuestSource(name=image.name, version=image.version or None)
 
 
 def _tags(items: Sequence[str], what: str) -> list[str]:

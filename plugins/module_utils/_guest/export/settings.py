@@ -36,7 +36,7 @@ class InexpressibleSetting:
 
 
 @dataclass(frozen=True)
-class Alternative:
+class SettingAlternative:
     """One way to express settings of a VM, and the settings that it leaves out."""
 
     options: Options
@@ -50,14 +50,14 @@ class SettingGroup:
     `lost` are the settings that are left out if a run would change the VM with any of the ways.
     """
 
-    ways: tuple[Alternative, ...]
+    ways: tuple[SettingAlternative, ...]
     lost: tuple[InexpressibleSetting, ...] = ()
 
 
 def piece(key: str, text: str, *ways: Mapping[str, Any], reason: str = "") -> SettingGroup:
     """Return a key of PVE with the ways to express it; no way if it cannot be expressed."""
     omitted = InexpressibleSetting(key, text, reason)
-    return SettingGroup(tuple(map(Alternative, ways)), (omitted,))
+    return SettingGroup(tuple(map(SettingAlternative, ways)), (omitted,))
 
 
 def parsed(key: str, text: str, schema: Schema = QEMU) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.bridges import KnownBridges
 from ..._cluster.placement import Bridges
 from ..._cluster.state import ClusterState
-from ..model import Actual, Source
+from ..model import Actual, GuestSource
 from ..plan.allocation import Definitions
 from ..plan.archive import read_archived
 from ..plan.copies import in_snapshot
@@ -78,7 +78,7 @@ class GuestReads:
             return names, None
         return names, self.client.get(*actual.path, "config", snapshot=name)
 
-    def cloned_state(self, actual: Actual, source: Source | None) -> Actual:
+    def cloned_state(self, actual: Actual, source: GuestSource | None) -> Actual:
         """Return the guest in the state that is cloned: now, or a snapshot. Raises NotFound."""
         if source is None or not source.snapshot:
             return actual

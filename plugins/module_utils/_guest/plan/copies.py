@@ -26,7 +26,7 @@ from ..._cluster.storages.images import (
 )
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, UnknownSnapshot
-from ..model import Actual, Guest, Source
+from ..model import Actual, Guest, GuestSource
 
 Nodes: TypeAlias = "frozenset[str] | None"  # None for every node
 
@@ -47,7 +47,7 @@ def image_of_clone(source: Actual) -> ImageVersion | None:
     return image if image.version else None
 
 
-def cloneable(guest: Guest, source: Source, cluster: ClusterState) -> list[VmRow]:
+def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[VmRow]:
     """Return the templates of the source's name and version that can be cloned for the guest.
 
     Their nodes are online, and the tenant may clone them. Raises NotFound if no template has the

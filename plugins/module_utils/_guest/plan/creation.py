@@ -15,7 +15,7 @@ from ..._resource.plan import Plan, Step
 from ..config.change import ConfigChange
 from ..hardware import AnyDesired, DesiredGuest, Disk
 from ..marker import Marker, join_notes
-from ..model import Actual, Guest, Source
+from ..model import Actual, Guest, GuestSource
 from . import power
 from .archive import archived_vmid
 from .copies import image_of_clone, is_shared
@@ -128,7 +128,7 @@ def plan_clone(
     they are planned again once the clone exists.
     """
     vmid, node = creation.vmid, creation.node
-    from_ = desired.guest.source or Source()
+    from_ = desired.guest.source or GuestSource()
     at = node if is_shared(source, shared) else source.node
     label = new_label(desired.guest, vmid, at)
     data = _clone_data(desired.guest, source, creation, at=at, full=full)
@@ -244,7 +244,7 @@ def _clone_data(
     desired: Guest, source: Actual, creation: Creation, *, at: str, full: bool
 ) -> dict[str, Any]:
     """Return the data of the clone request, except the storage."""
-    from_ = desired.source or Source()
+    from_ = desired.source or GuestSource()
     marker = Marker(
         origin=source.vmid,
         image=image_of_clone(source),

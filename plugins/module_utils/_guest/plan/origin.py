@@ -16,7 +16,7 @@ from ..._cluster.lookup import templates_named
 from ..._cluster.state import ClusterState, StorageRow, VmRow
 from ..._cluster.storages.images import ImageVersion, image_of, newest_for, with_version
 from ..._core.errors import Conflict, NotFound
-from ..model import Actual, Guest, Source
+from ..model import Actual, Guest, GuestSource
 from .archive import archived_vmid
 from .copies import choose_copy, cloneable, place_of, require_alike
 
@@ -40,7 +40,7 @@ def require_origin(desired: Guest, actual: Actual, cluster: ClusterState) -> Non
         raise _other_origin(actual, reason)
 
 
-def _why_other(source: Source, origin: int | None, cluster: ClusterState) -> str | None:
+def _why_other(source: GuestSource, origin: int | None, cluster: ClusterState) -> str | None:
     """Return why the guest does not come from the source, or None."""
     if origin is None:
         # The origin of a guest that we did not clone is unknown.
@@ -89,7 +89,7 @@ class OlderImage:
 
 
 def find_older_image(
-    source: Source | None, actual: Actual, cluster: ClusterState
+    source: GuestSource | None, actual: Actual, cluster: ClusterState
 ) -> OlderImage | None:
     """Return the origin of a guest and the present origin of its source, None if they are equal.
 
@@ -174,7 +174,7 @@ def origin_of(actual: Actual) -> int | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _templates(source: Source, cluster: ClusterState) -> Sequence[VmRow]:
+def _templates(source: GuestSource, cluster: ClusterState) -> Sequence[VmRow]:
     """Return the templates of a source: several if there are copies or versions."""
     if not source.name:
         return ()

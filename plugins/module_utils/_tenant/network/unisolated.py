@@ -17,7 +17,7 @@ from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
 from ..._firewall.evaluate.model import FirewallNic
 from ..._firewall.reach.addresses import nics_of
-from ..._guest.model import Actual, Isolation
+from ..._guest.model import Actual, GuestIsolation
 from ..._isolation.guest import is_isolated
 from ..facts import TenantFacts, read_guests
 from ..model import Tenant
@@ -63,12 +63,14 @@ def _is_open(actual: Actual, tenant: Tenant, vnets: frozenset[str], client: Clie
         return True
 
 
-def isolation_of_guest(actual: Actual, tag: str, vnets: frozenset[str]) -> tuple[Isolation, bool]:
+def isolation_of_guest(
+    actual: Actual, tag: str, vnets: frozenset[str]
+) -> tuple[GuestIsolation, bool]:
     """Return the isolation that a guest needs, and whether these NICs have the firewall on."""
     bridges = _bridges(actual)
     nics = [nic for nic in nics_of(actual.target) if bridges.get(nic.name) in vnets]
     members = {nic.name: _members(nic, bridges[nic.name]) for nic in nics}
-    return Isolation(group_name(tag), members, {}), all(nic.is_filtered for nic in nics)
+    return GuestIsolation(group_name(tag), members, {}), all(nic.is_filtered for nic in nics)
 
 
 def _members(nic: FirewallNic, vnet: str) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._guest.export.settings import (
-    Alternative,
     Config,
     InexpressibleSetting,
+    SettingAlternative,
     SettingGroup,
     parsed,
     piece,
@@ -103,7 +103,7 @@ def _keys(config: Config, *, has_drive: bool) -> Iterator[SettingGroup]:
         yield SettingGroup((), tuple(all_lost))
         return
     options = {"cloud_init": {"ssh_keys": keys}}
-    with_keys = Alternative(options, tuple(comments))
+    with_keys = SettingAlternative(options, tuple(comments))
     without = InexpressibleSetting("sshkeys", config["sshkeys"], "not each line is a public key")
     yield SettingGroup((with_keys,), (without,))
 

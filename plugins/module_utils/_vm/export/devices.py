@@ -13,9 +13,9 @@ from typing import Any
 from ..._core import validate
 from ..._core.quantities import GIB, read_size, render_size
 from ..._guest.export.settings import (
-    Alternative,
     Config,
     InexpressibleSetting,
+    SettingAlternative,
     SettingGroup,
     is_valid,
     item_of,
@@ -80,7 +80,7 @@ def _firmware(config: Config) -> Iterator[SettingGroup]:
 def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
     """Return a drive; only its name if its options cannot be expressed."""
     omitted = (InexpressibleSetting(slot, text),)
-    name_alone = Alternative({"disks": [{"name": slot}]}, omitted)
+    name_alone = SettingAlternative({"disks": [{"name": slot}]}, omitted)
     if is_cd(drive):
         best = _cd(slot, drive)
     else:
@@ -88,20 +88,20 @@ def _drive(slot: str, text: str, drive: Mapping[str, str]) -> SettingGroup:
     return SettingGroup((best, name_alone), omitted)
 
 
-def _cd(slot: str, drive: Mapping[str, str]) -> Alternative:
+def _cd(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
     """Return a CD drive. No option exists for a drive of the host or a file outside a storage."""
     volume = drive.get("file", "none")
     item = {"name": slot, **_options(slot, drive)}
     if volume == "none" or is_valid(validate.volume, volume):
         item["iso"] = volume
-        return Alternative({"disks": [item]})
+        return SettingAlternative({"disks": [item]})
     others = item.get("options", {})
     item["options"] = {"media": "cdrom", **others}
     omitted = InexpressibleSetting(slot, volume, _OUTSIDE)
-    return Alternative({"disks": [item]}, (omitted,))
+    return SettingAlternative({"disks": [item]}, (omitted,))
 
 
-def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
+def _disk(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
     item: dict[str, Any] = {"name": slot}
     omitted: list[InexpressibleSetting] = []
     volume = drive.get("file", "")
@@ -122,7 +122,7 @@ def _disk(slot: str, drive: Mapping[str, str]) -> Alternative:
     if drive.get("format"):
         item["format"] = drive["format"]
     item.update(_options(slot, drive))
-    return Alternative({"disks": [item]}, tuple(omitted))
+    return SettingAlternative({"disks": [item]}, tuple(omitted))
 
 
 def _size(slot: str, drive: Mapping[str, str]) -> int:
@@ -152,7 +152,7 @@ def _nic(key: str, config: Config) -> SettingGroup:
     """Return a NIC with its addresses, or without them if they cannot be expressed."""
     nic = {"name": key, **_nic_options(key, config[key])}
     omitted = InexpressibleSetting(key, config[key])
-    alone = Alternative({"nics": [nic]})
+    alone = SettingAlternative({"nics": [nic]})
     address_key = key.replace("net", "ipconfig")
     if address_key not in config:
         return SettingGroup((alone,), (omitted,))
@@ -165,8 +165,8 @@ def _nic(key: str, config: Config) -> SettingGroup:
             whole[_IP[name]] = value
         else:
             odd.append(InexpressibleSetting(address_key, f"{name}={value}"))
-    best = Alternative({"nics": [whole]}, tuple(odd))
-    second = Alternative(alone.options, (addresses,))
+    best = SettingAlternative({"nics": [whole]}, tuple(odd))
+    second = SettingAlternative(alone.options, (addresses,))
     return SettingGroup((best, second), (omitted, addresses))
 
 

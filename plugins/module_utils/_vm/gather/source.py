@@ -17,7 +17,7 @@ from ..._core.parallel import side_by_side
 from ..._core.retry import TimeBudget
 from ..._guest.flow.reads import find_file, read_archive
 from ..._guest.live.read import read_wherever
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.archive import is_archive, require_listed
 from ..._guest.plan.copies import choose_copy, image_of, require_alike
 from ..._guest.plan.origin import find_newer_copy, storages_with
@@ -71,7 +71,7 @@ def _of_archive(reads: VmReads, desired: DesiredVm, volume: str, cluster: Cluste
 
 
 def _search(
-    reads: VmReads, source: Source, desired: DesiredVm, cluster: ClusterState
+    reads: VmReads, source: GuestSource, desired: DesiredVm, cluster: ClusterState
 ) -> FoundSource:
     seen = cluster
     if source.name:  # the listing may show the source under the name of a removed VM

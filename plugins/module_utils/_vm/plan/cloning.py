@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..._cluster.placement import require_storage
 from ..._cluster.state import ClusterState
 from ..._core.errors import Locked, NotSupported
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.allocation import Definitions
 from ..config.actual import drives, is_disk, storage_of
 from ..config.drives import RAW_ONLY
@@ -67,9 +67,9 @@ def chained_in(definitions: Definitions) -> frozenset[str]:
     return frozenset(chained)
 
 
-def _source_of(desired: DesiredVm) -> Source:
+def _source_of(desired: DesiredVm) -> GuestSource:
     """Return the source of the task, an empty one if it has none."""
-    return Source() if desired.guest.source is None else desired.guest.source
+    return GuestSource() if desired.guest.source is None else desired.guest.source
 
 
 def decide_full(

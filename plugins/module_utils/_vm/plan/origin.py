@@ -17,7 +17,7 @@ from ..._cluster.visible import VmidVisibility, require_visible
 from ..._core.errors import ConfigurationError, Conflict
 from ..._guest.flow.placed import GuestOrigin
 from ..._guest.hardware import Disk
-from ..._guest.model import Actual, Source
+from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.archive import require_kind, require_own_archive
 from ..._guest.plan.copies import cloneable, require_own
 from ..._guest.plan.creation import spread_storage
@@ -47,7 +47,7 @@ class FoundSource:
     sight: VmidVisibility = VmidVisibility()  # PVE's answer about a VMID that the listing lacks
 
 
-def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:
+def rows_of(source: GuestSource, desired: DesiredVm, cluster: ClusterState) -> tuple[VmRow, ...]:
     """Return the templates of the source's name that can be cloned, or the one VM of the source.
 
     The tenant may clone each of several templates, and their nodes are online. Raises NotFound if
@@ -62,7 +62,7 @@ def rows_of(source: Source, desired: DesiredVm, cluster: ClusterState) -> tuple[
 
 
 def require_source(
-    source: Source, found: FoundSource, desired: DesiredVm, cluster: ClusterState
+    source: GuestSource, found: FoundSource, desired: DesiredVm, cluster: ClusterState
 ) -> str | None:
     """Return the volume from which the VM is created, None for a clone.
 
@@ -92,7 +92,7 @@ def require_source(
     return None
 
 
-def require_no_container(source: Source, cluster: ClusterState) -> None:
+def require_no_container(source: GuestSource, cluster: ClusterState) -> None:
     """Raise Conflict if the source of a VM is a container."""
     for row in cluster.others.values():
         if source.vmid == row.vmid or (source.name and source.name == row.name):

@@ -34,9 +34,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
     KEPT_NOTES,
     ChosenArchive,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import Owner
+from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import OwnerScope
 
-EVERY = GuestSelection(Owner(None, "tenant_"), frozenset(), frozenset(), 0.0)
+EVERY = GuestSelection(OwnerScope(None, "tenant_"), frozenset(), frozenset(), 0.0)
 
 
 def archive(vmid: int, time: int, **more: Any) -> Archive:
@@ -62,7 +62,7 @@ def test_the_newest_archive_of_each_guest_is_chosen() -> None:
     ("choice", "chosen", "skipped", "problems"),
     [
         (EVERY, ["web", "db"], [104, 105], []),
-        (replace(EVERY, owner=Owner("tenant_acme", "tenant_")), ["web"], [104], []),
+        (replace(EVERY, owner=OwnerScope("tenant_acme", "tenant_")), ["web"], [104], []),
         (replace(EVERY, excluded=frozenset(("web",))), ["db"], [101, 104, 105], []),
         (replace(EVERY, oldest=200.0), [], [101, 102, 104, 105], []),
         (replace(EVERY, named=frozenset(("102",))), ["db"], [], []),

@@ -31,7 +31,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._ha.keep import (
 )
 from ansible_collections.pve.fleet.plugins.module_utils._ha.placement import (
     DerivedRule,
-    PlacedGuest,
+    GuestPlacement,
     derive_rules,
     marked_tenant,
     scope_of,
@@ -53,8 +53,8 @@ TEMPLATE = row(900, "web-template", ACME, "web", template=True)
 ALL = (WEB1, WEB2, WEB3, DB1, DB2, OTHER, TEMPLATE)
 
 
-def kept(one: VmRow, tenant: str | None = ACME, **rules: list[str]) -> PlacedGuest:
-    return PlacedGuest(one, read_rules({"keep": True, **rules}), tenant)
+def kept(one: VmRow, tenant: str | None = ACME, **rules: list[str]) -> GuestPlacement:
+    return GuestPlacement(one, read_rules({"keep": True, **rules}), tenant)
 
 
 def members(rules: list[DerivedRule]) -> list[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.pve.fleet.plugins.module_utils._metrics.exposition import text_of
-from ansible_collections.pve.fleet.plugins.module_utils._metrics.recorder import Recorder
+from ansible_collections.pve.fleet.plugins.module_utils._metrics.recorder import TaskRecorder
 from tests.metrics_text import read_text
 
 REQUEST = {"method": "GET", "endpoint": "/version", "status": "200", "count": 2}
@@ -16,7 +16,7 @@ DURATION = "proxmox_reconciliation_duration_seconds"
 
 
 def test_durations_by_action() -> None:
-    recorder = Recorder()
+    recorder = TaskRecorder()
     assert recorder.is_empty
     for host, began, ended in (("a", 10.0, 12.0), ("b", 11.0, 14.5)):
         recorder.begin(host, "task1", began)
@@ -31,7 +31,7 @@ def test_durations_by_action() -> None:
 
 
 def test_requests_of_items_and_attempts_add_up() -> None:
-    recorder = Recorder()
+    recorder = TaskRecorder()
     recorder.take({"request_counts": [REQUEST]})
     recorder.take({"request_counts": [REQUEST, {**REQUEST, "status": "none", "count": 1}]})
     without: list[dict[str, Any]] = [{}, {"request_counts": None}, {"results": []}]
@@ -45,7 +45,7 @@ def test_requests_of_items_and_attempts_add_up() -> None:
 
 
 def test_errors_by_category() -> None:
-    recorder = Recorder()
+    recorder = TaskRecorder()
     recorder.fail({"error": {"category": "Conflict"}})
     recorder.fail({"results": [{"error": {"category": "Conflict"}}]})
     hidden: list[dict[str, Any]] = [{}, {"error": None}, {"error": {}}, {"censored": "hidden"}]
