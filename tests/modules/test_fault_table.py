@@ -38,9 +38,9 @@ ELSEWHERE = {
     ("_connection/agent.py", "_run"): "tests/plays/test_connections.py",
     ("_connection/agent.py", "_write_part"): "tests/plays/test_connections.py",
     ("_connection/agent.py", "ping"): "tests/plays/test_connections.py",
-    ("_maintenance/carry_out.py", "set_noout"): "test_evacuation.py",
+    ("_maintenance/execute.py", "set_noout"): "test_evacuation.py",
     # One write changes several guests; the table is about one.
-    ("_power/carry_out.py", "_send_bulk"): "test_power.py",
+    ("_power/execute.py", "_send_bulk"): "test_power.py",
     # It stops a task that another module started.
     ("_tasks/run.py", "plan_stop"): "test_task_info.py",
     # What follows a failure of another write.

@@ -109,7 +109,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_access/own_loss.py", "_other_pools"): ("cluster/resources",),
     ("module_utils/_tenant/network/work.py", "_used_by"): ("cluster/firewall/groups/*",),
     ("module_utils/_drill/create.py", "_require_running"): ("nodes/*/qemu/*/status/current",),
-    ("module_utils/_maintenance/carry_out.py", "_has_noout"): (),  # of a cluster with Ceph only
+    ("module_utils/_maintenance/execute.py", "_has_noout"): (),  # of a cluster with Ceph only
     # Threads of their own make these reads.
     ("module_utils/_maintenance/read.py", "read_facts"): ("cluster/options",),
     ("module_utils/_maintenance/read.py", "read_ha"): (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._power import carry_out
+from ansible_collections.pve.fleet.plugins.module_utils._power import execute
 from ansible_collections.pve.fleet.plugins.module_utils._power.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.power import power_spec
 from tests.cases import strides
@@ -119,7 +119,7 @@ def test_bulk_actions_need_fewer_requests(lab: Lab, monkeypatch: pytest.MonkeyPa
         put_vm(lab, vmid, {"memory": "512"}, running=False)
     counts: list[int] = []
     for since in ((9, 1), (10, 0)):
-        monkeypatch.setattr(carry_out, "_BULK_SINCE", since)
+        monkeypatch.setattr(execute, "_BULK_SINCE", since)
         lab.simulator.reset_log()
         done(lab, "started", selection="all")
         writes = len(lab.simulator.writes())

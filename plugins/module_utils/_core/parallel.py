@@ -74,15 +74,15 @@ def all_at_once(work: Callable[[], None], workers: int) -> None:
 class ConcurrencyLimits:
     """The maximum of concurrent tasks by kind of resource; 0 sets no limit.
 
-    `ahead` is the number of VMs that are read again while they wait for room: their first task can
-    then start as soon as another task ends. With 0, a VM is read when it has room.
+    `read_ahead` is the number of VMs that are read again while they wait for room: their first task
+    can then start as soon as another task ends. With 0, a VM is read when it has room.
     """
 
     all: int = 32
     node: int = 4
     storage: int = 0
     template: int = 4
-    ahead: int = 0
+    read_ahead: int = 0
 
 
 class _Gate:

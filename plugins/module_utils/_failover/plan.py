@@ -27,8 +27,8 @@ from .._vm.kind import VM
 from .choose import ChosenGuests, choose, label_of
 from .desired import DesiredFailover
 from .guest import RecoveredGuest, RestoredGuest, find_missing, in_start_order, incoming_of
+from .other_site import OtherSite, find_start_blockers
 from .read import RecoverySite, read_present
-from .twins import OtherSite, find_twin_problems
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -78,7 +78,7 @@ def plan_failover(
     problems = [*site.problems, *site.locked, *chosen.problems]
     if not desired.rehearsal:
         prefix, lost = desired.choice.owner.prefix, desired.lost
-        problems += find_twin_problems(other, chosen.guests, prefix, lost=lost)
+        problems += find_start_blockers(other, chosen.guests, prefix, lost=lost)
     reader = CachingReader.around(client)
     view = _view(reader, site)
     guests: list[PlannedRecovery] = []

@@ -14,8 +14,8 @@ from .._core.result import Result
 from .._core.times import iso
 from .._drill.create import CopyResult, DrillContext
 from .._guest.start_order import LAST
-from .carry_out import FailoverResult, empty_result
 from .desired import DesiredFailover
+from .execute import FailoverResult, empty_result
 from .plan import KEEP, FailoverPlan, PlannedRecovery
 
 PLANNED, UP, RESTORED, UNCHANGED, FAILED = "planned", "up", "restored", "unchanged", "failed"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.result import Result
 from .._restore.choose import ChosenArchive
-from .carry_out import FailoverContext, carry_out, context_of
 from .desired import read_desired
+from .execute import FailoverContext, bring_up_guests, context_of
+from .other_site import OtherSite, find_start_blockers, read_other
 from .plan import plan_failover
 from .read import read_site
 from .replicas.run import run_replicas
 from .report import preview, report
-from .twins import OtherSite, find_twin_problems, read_other
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -60,7 +60,7 @@ def _run(
 
     def find_running(guests: Sequence[ChosenArchive]) -> list[str]:
         prefix, lost = desired.choice.owner.prefix, desired.lost
-        return find_twin_problems(ask_other(), guests, prefix, lost=lost)
+        return find_start_blockers(ask_other(), guests, prefix, lost=lost)
 
     site = read_site(client, desired)
     known = None if desired.rehearsal else ask_other()
@@ -68,5 +68,5 @@ def _run(
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:
         return preview(desired, plan, context)
-    result = carry_out(FailoverContext(desired, site.orphans, context, find_running), plan)
+    result = bring_up_guests(FailoverContext(desired, site.orphans, context, find_running), plan)
     return report(desired, plan, context, result, client.clock.time() - now)

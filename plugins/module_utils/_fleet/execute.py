@@ -205,7 +205,7 @@ class Executor:
                 outcomes[at] = VmOutcome(planned, preview(vm_plan))
             else:
                 storages = _storages(vm_plan)
-                held = frozenset() if self._limits.ahead else _first(vm_plan, storages)
+                held = frozenset() if self._limits.read_ahead else _first(vm_plan, storages)
                 slot = self._slot_of(planned, vm_plan)
                 waiting.append(
                     ((at, planned, vm_plan, Admission(limiter, storages, held, slot)), held)
@@ -226,7 +226,7 @@ class Executor:
                     finally:
                         admission.give_back()
 
-        spare = self._limits.ahead or SPARE_WORKERS
+        spare = self._limits.read_ahead or SPARE_WORKERS
         try:
             all_at_once(worker, min(len(waiting), (self._limits.all or len(waiting)) + spare))
         # such as a timeout of the Ansible task: each worker stops at its next pause

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._core.result import Result
-from .._ha.keep import HaPlan, KeptPlacement, carry_out, plan_kept, read_state, require_allowed
+from .._ha.keep import HaPlan, KeptPlacement, apply_plans, plan_kept, read_state, require_allowed
 from .._ha.placement import GuestPlacement, derive_rules, scope_of
 from .._ha.sids import sid_of
 from .execute import VmOutcome
@@ -72,7 +72,7 @@ class PlacementKeeper:
         try:
             plan = self._plan(kept_of(self._plans, self._others(), _shown(outcomes)))
             warnings = (*plan.warnings, *self._local(plan))
-            return RulesOutcome(carry_out(plan, check_mode), warnings)
+            return RulesOutcome(apply_plans(plan, check_mode), warnings)
         except FleetError as error:  # the outcomes of the guests must not be lost
             return RulesOutcome(error=error)
 

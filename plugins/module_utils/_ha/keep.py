@@ -201,7 +201,7 @@ def _require_console(held: Mapping[str, Any]) -> None:
         )
 
 
-def carry_out(plan: HaPlan, check_mode: bool) -> list[Result]:
+def apply_plans(plan: HaPlan, check_mode: bool) -> list[Result]:
     """Write the plan, and return the result of each rule and resource; check mode writes nothing.
 
     Each one is read again before its write, for its digest.

@@ -18,7 +18,7 @@ from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
-from .carry_out import MaintenanceOutcomes, await_ha, execute, set_noout
+from .execute import MaintenanceOutcomes, await_ha, execute, set_noout
 from .guests import fingerprint
 from .keep import keep_record
 from .model import FAIL, HA, RECORDED, STAY, STOP, GuestDecision, MaintenanceOptions
@@ -86,7 +86,7 @@ def run_evacuation(wanted: MaintenanceOptions, client: Client, check_mode: bool)
     if wanted.state == RECORDED:
         _record(work, evacuation)
         return result_of(_progress(work, evacuation, EVACUATING, plan))
-    return _carry_out(work, evacuation, plan)
+    return _execute(work, evacuation, plan)
 
 
 def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) -> None:
@@ -215,7 +215,7 @@ def _mark(decision: GuestDecision) -> str:
     return fingerprint(decision.planned.actual)
 
 
-def _carry_out(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> Result:
+def _execute(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> Result:
     """Move guests until none of the rest can leave; others may arrive in between."""
     client, wanted = work.client, work.wanted
     for _round in range(_ROUNDS):

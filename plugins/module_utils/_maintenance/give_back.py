@@ -24,7 +24,7 @@ from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
 from .._node.record import PENDING, RETURNING, NodeRecord
 from .._resource.engine import apply_plan
-from .carry_out import MaintenanceOutcomes, execute, set_noout
+from .execute import MaintenanceOutcomes, execute, set_noout
 from .guests import fingerprint, returning_item
 from .keep import NodeRecordResource, keep_record
 from .model import COMPLETE, MIGRATE, RESTART, START, STAY, GuestDecision, MaintenanceOptions
@@ -61,7 +61,7 @@ def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> 
     progress = MaintenanceProgress(wanted, record.phase, decisions, 0, plan, (), warnings)
     if check_mode:
         return result_of(progress)
-    return _carry_out(_ReturnRun(client, wanted, warnings=list(warnings)), record, progress)
+    return _execute(_ReturnRun(client, wanted, warnings=list(warnings)), record, progress)
 
 
 def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
@@ -233,7 +233,7 @@ def _ending(wanted: MaintenanceOptions) -> str:
     return f"Remove the record of the maintenance of node {wanted.node}"
 
 
-def _carry_out(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress) -> Result:
+def _execute(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress) -> Result:
     """Move the guests back; guests with the same place in the start order move together."""
     client, wanted = work.client, work.wanted
     if record.phase != RETURNING:

@@ -19,7 +19,7 @@ from .._maintenance.guests import fingerprint
 from .._maintenance.read import read_members
 from .._maintenance.report import failed
 from .._resource.execute import after_writes
-from .carry_out import await_running_tasks, check_health, switch_tier
+from .execute import await_running_tasks, check_health, switch_tier
 from .options import LEAVE, PowerOptions, read_options
 from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
 from .record import read_stopped, remove_stopped, write_stopped
@@ -55,7 +55,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     _require_planned(estate, options)
     work = _PowerRun(estate)
     if not check_mode:
-        _carry_out(client, options, work, recorded or {})
+        _execute(client, options, work, recorded or {})
     return _result(options, work)
 
 
@@ -68,7 +68,7 @@ def _require_planned(estate: PowerEstate, options: PowerOptions) -> None:
     raise failed(f"{counted(len(found), 'guest')} could not be planned", found, estate.refused)
 
 
-def _carry_out(
+def _execute(
     client: Client, options: PowerOptions, work: _PowerRun, recorded: Mapping[int, str]
 ) -> None:
     """Carry out the tiers in order. The record is written before the first guest stops, and removed

@@ -19,7 +19,7 @@ from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
 from .._core.shown import counted
 from .._kinds.words import TYPES
-from .._maintenance.carry_out import MaintenanceOutcomes, execute
+from .._maintenance.execute import MaintenanceOutcomes, execute
 from .._maintenance.model import MaintenanceOptions
 from .._maintenance.options import read_moves, read_placement
 from .._maintenance.read import MaintenanceFacts, read_facts
@@ -48,7 +48,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         _require_in_order(facts, found, wanted, datetime.fromtimestamp(client.clock.time()))
     if check_mode or not found.moves:
         return _result(found, wanted, found.after, MaintenanceOutcomes())
-    return _carry_out(client, wanted, found)
+    return _execute(client, wanted, found)
 
 
 def _require_in_order(
@@ -86,7 +86,7 @@ def _await_moves(client: Client, timeout: float) -> None:
             return
 
 
-def _carry_out(client: Client, wanted: MaintenanceOptions, found: RebalancePlan) -> Result:
+def _execute(client: Client, wanted: MaintenanceOptions, found: RebalancePlan) -> Result:
     """Move the guests, and measure the balance afterwards."""
     moved = MaintenanceOutcomes()
     for outcome in execute(client, wanted, found.moves):

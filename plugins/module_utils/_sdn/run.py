@@ -80,11 +80,11 @@ def _when_free(work: SdnWork, check_mode: bool) -> Result:
     """Plan and carry out a change once no other run is changing SDN."""
     for remaining in poll(work.client.clock, work.wait):
         try:
-            return carry_out(prepare(work), check_mode)
+            return apply(prepare(work), check_mode)
         except FleetError as error:
             if remaining <= 0 or not is_busy(error):
                 raise
-    return carry_out(prepare(work), check_mode)
+    return apply(prepare(work), check_mode)
 
 
 def is_busy(error: FleetError) -> bool:
@@ -132,7 +132,7 @@ def prepare(work: SdnWork) -> SdnTransaction:
     return transaction
 
 
-def carry_out(transaction: SdnTransaction, check_mode: bool) -> Result:
+def apply(transaction: SdnTransaction, check_mode: bool) -> Result:
     """Carry out a transaction, or roll it back and raise the error."""
     try:
         return apply_plan(transaction, check_mode)

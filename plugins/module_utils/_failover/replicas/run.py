@@ -19,8 +19,8 @@ from ..._core.errors import FleetError
 from ..._core.result import Result
 from ..._maintenance.read import read_members
 from ..._resource.execute import after_writes
-from ..carry_out import FailoverContext, FailoverResult, carry_out, context_of
 from ..desired import DesiredFailover
+from ..execute import FailoverContext, FailoverResult, bring_up_guests, context_of
 from ..report import preview, report
 from .find import ReplicaFacts, find_online
 from .lines import LostNodes
@@ -53,7 +53,7 @@ def run_replicas(
     def find_running(_guests: object) -> list[str]:
         return find_online(replicas, read_members(client)[1])
 
-    outcome = carry_out(FailoverContext(desired, (), context, find_running), found.plan)
+    outcome = bring_up_guests(FailoverContext(desired, (), context, find_running), found.plan)
     _unmark(client, found, outcome)
     seconds = client.clock.time() - now
     return _with_moves(report(desired, found.plan, context, outcome, seconds), found)

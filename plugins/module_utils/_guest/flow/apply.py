@@ -67,10 +67,10 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
         return preview(guest_plan)
     if context.desired.guest.state != "absent" and has_creation_marker(actual):
         return _complete(guest_plan, actual)
-    return _carry_out(guest_plan, actual)
+    return _apply_existing(guest_plan, actual)
 
 
-def _carry_out(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
+def _apply_existing(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
     """Change or remove an existing guest."""
     context = guest_plan.context
     if context.desired.guest.state != "absent":
@@ -101,7 +101,7 @@ def _complete(guest_plan: GuestPlan[AnyContext], actual: Actual) -> Result:
         guest_plan = _again(guest_plan, actual)
         if guest_plan.actual is None:
             return preview(guest_plan)
-        return _carry_out(guest_plan, guest_plan.actual)
+        return _apply_existing(guest_plan, guest_plan.actual)
 
 
 def with_view(

@@ -46,24 +46,24 @@ def nodes() -> Nodes:
     return Nodes()
 
 
-def board_of(nodes: Nodes, *tasks: Upid) -> TaskPoller:
-    board = TaskPoller(nodes.client())
+def poller_of(nodes: Nodes, *tasks: Upid) -> TaskPoller:
+    poller = TaskPoller(nodes.client())
     nodes.running = list(tasks)
     for task in tasks:
-        board.joins(task)
+        poller.joins(task)
     nodes.clock.now += 0.1
-    return board
+    return poller
 
 
 def test_one_list_has_all(nodes: Nodes) -> None:
     tasks = [upid(number) for number in range(1, 6)]
-    board = board_of(nodes, *tasks)
-    assert all(board.still_runs(task) for task in tasks)
+    poller = poller_of(nodes, *tasks)
+    assert all(poller.still_runs(task) for task in tasks)
     assert len(nodes.asked) == 1
     nodes.running = tasks[1:]
-    assert board.still_runs(tasks[0])  # by the same list
+    assert poller.still_runs(tasks[0])  # by the same list
     nodes.clock.now += SHORTEST_FRESH + 0.01
-    assert [board.still_runs(task) for task in tasks] == [False, True, True, True, True]
+    assert [poller.still_runs(task) for task in tasks] == [False, True, True, True, True]
     assert len(nodes.asked) == 2
 
 
@@ -74,54 +74,54 @@ def test_a_list_does_for_a_share_of_what_the_youngest_task_was_waited_for(
     nodes: Nodes, youngest: float, fresh: float
 ) -> None:
     tasks = [upid(number) for number in range(1, 4)]
-    board = board_of(nodes, *tasks)
+    poller = poller_of(nodes, *tasks)
     nodes.clock.now += youngest - fresh - 0.1
     for _round in range(2):  # the first may ask for each task itself
         for task in tasks:
-            board.still_runs(task)
+            poller.still_runs(task)
     assert len(nodes.asked) == 1
     nodes.clock.now += fresh * 0.9
-    assert board.still_runs(tasks[0])
+    assert poller.still_runs(tasks[0])
     assert len(nodes.asked) == 1
     nodes.clock.now += fresh * 0.3
-    assert board.still_runs(tasks[1])
-    assert board.still_runs(tasks[2])
+    assert poller.still_runs(tasks[1])
+    assert poller.still_runs(tasks[2])
     assert len(nodes.asked) == 2
 
 
 def test_one_alone_is_asked_for_itself(nodes: Nodes) -> None:
     alone, there = upid(1), [upid(2, "n2"), upid(3, "n2")]
-    board = board_of(nodes, alone, *there)
-    assert not board.still_runs(alone)
+    poller = poller_of(nodes, alone, *there)
+    assert not poller.still_runs(alone)
     assert len(nodes.asked) == 0
-    board.leaves(there[0])
-    assert not board.still_runs(there[1])
+    poller.leaves(there[0])
+    assert not poller.still_runs(there[1])
 
 
 def test_a_list_from_before_a_task_began_does_not_tell(nodes: Nodes) -> None:
     tasks = [upid(1), upid(2)]
-    board = board_of(nodes, *tasks)
-    assert board.still_runs(tasks[0])
+    poller = poller_of(nodes, *tasks)
+    assert poller.still_runs(tasks[0])
     young = upid(3)
     nodes.clock.now += 0.01
-    board.joins(young)
-    assert board.still_runs(young)
+    poller.joins(young)
+    assert poller.still_runs(young)
     assert len(nodes.asked) == 1
 
 
 def test_what_the_list_says_is_not_believed_for_ever(nodes: Nodes) -> None:
     tasks = [upid(1), upid(2)]
-    board = board_of(nodes, *tasks)
+    poller = poller_of(nodes, *tasks)
     nodes.clock.now += ALONE_EVERY
-    assert not board.still_runs(tasks[0])
-    assert board.still_runs(tasks[0])
+    assert not poller.still_runs(tasks[0])
+    assert poller.still_runs(tasks[0])
 
 
 def test_a_node_that_does_not_list_is_asked_task_by_task(nodes: Nodes) -> None:
     tasks = [upid(1), upid(2)]
-    board = board_of(nodes, *tasks)
+    poller = poller_of(nodes, *tasks)
     nodes.fails = True
-    assert [board.still_runs(task) for task in tasks] == [False, False]
+    assert [poller.still_runs(task) for task in tasks] == [False, False]
 
 
 def server_of(answers: dict[tuple[Any, ...], Any]) -> FakeApi:

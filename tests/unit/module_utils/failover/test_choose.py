@@ -25,9 +25,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.choose import 
     in_groups,
     newest_archives,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._failover.twins import (
+from ansible_collections.pve.fleet.plugins.module_utils._failover.other_site import (
     OtherSite,
-    find_twin_problems,
+    find_start_blockers,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.start_order import LAST, start_order
 from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
@@ -126,6 +126,6 @@ def row(vmid: int, name: str, status: str, tags: tuple[str, ...] = ("tenant_acme
     ],
 )
 def test_a_guest_must_not_run_at_both_sites(other: OtherSite | None, lost: bool, part: str) -> None:
-    problems = find_twin_problems(other, [guest(101, "web")], "tenant_", lost=lost)
+    problems = find_start_blockers(other, [guest(101, "web")], "tenant_", lost=lost)
     assert len(problems) == bool(part)
     assert part in "".join(problems)

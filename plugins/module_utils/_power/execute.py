@@ -17,7 +17,7 @@ from .._fleet.execute import VmOutcome
 from .._fleet.plan import FleetPlanner
 from .._kinds.registry import LISTS
 from .._kinds.words import TYPES
-from .._maintenance.carry_out import execute
+from .._maintenance.execute import execute
 from .._maintenance.guests import guest_item
 from .._maintenance.model import START, GuestDecision
 from .._maintenance.planning import runs

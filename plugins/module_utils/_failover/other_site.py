@@ -41,7 +41,7 @@ def read_other(client: Client, name: str) -> OtherSite:
         return OtherSite(name, error=error)
 
 
-def find_twin_problems(
+def find_start_blockers(
     other: OtherSite | None, guests: Iterable[ChosenArchive], prefix: str, *, lost: bool
 ) -> list[str]:
     """Return why guests must not be started here (pure).
@@ -53,7 +53,7 @@ def find_twin_problems(
         return [] if lost else [_unknown(other)]
     problems: list[str] = []
     for one in guests:
-        for row in _twins(other.cluster, one, prefix):
+        for row in _same_guests(other.cluster, one, prefix):
             node = other.cluster.nodes.get(row.node)
             is_known = node is not None and node.online
             if is_known and row.status != _STOPPED:
@@ -73,7 +73,7 @@ def _unknown(other: OtherSite | None) -> str:
     return f"site {other.name} cannot be asked whether guests run there: {cause}"
 
 
-def _twins(cluster: ClusterState, one: ChosenArchive, prefix: str) -> list[VmRow]:
+def _same_guests(cluster: ClusterState, one: ChosenArchive, prefix: str) -> list[VmRow]:
     """Return the guests with the VMID and kind of the guest, or with its name and tenant."""
     rows: Mapping[int, VmRow] = cluster.vms
     tags = tags_of(one)

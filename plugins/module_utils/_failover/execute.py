@@ -81,7 +81,7 @@ def empty_result(one: PlannedRecovery) -> CopyResult:
     return CopyResult(CopyOrder(one.incoming.vmid, chosen.archive.volume), chosen)
 
 
-def carry_out(failover: FailoverContext, plan: FailoverPlan) -> FailoverResult:
+def bring_up_guests(failover: FailoverContext, plan: FailoverPlan) -> FailoverResult:
     """Execute the plan, and return the results. A failed guest does not stop the others."""
     result = FailoverResult()
     timeout = failover.desired.copies.timeout

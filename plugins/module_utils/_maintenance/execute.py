@@ -50,7 +50,7 @@ def execute(
         return []
     reservations = Reservations(client, fetch_cluster_state(client.direct(), TYPES))
     number = wanted.parallel
-    limits = ConcurrencyLimits(all=number, node=0, storage=0, template=0, ahead=number)
+    limits = ConcurrencyLimits(all=number, node=0, storage=0, template=0, read_ahead=number)
     executor = Executor(client, reservations, limits, client.clock.monotonic())
     return executor.execute(plans)
 
