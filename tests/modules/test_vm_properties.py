@@ -24,7 +24,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actu
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import format_of
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.config.actual import drives
-from ansible_collections.pve.fleet.plugins.module_utils._vm.config.view import HIDDEN, show
+from ansible_collections.pve.fleet.plugins.module_utils._vm.config.view import HIDDEN, format_config
 from ansible_collections.pve.fleet.plugins.module_utils._vm.kind import VM
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run import run as converge
 from tests.cases import repeated
@@ -90,7 +90,7 @@ def judge(before: Actual, after: Actual, diff: Mapping[str, Any]) -> None:
         if before.target.get(key) != after.target.get(key)
     }
     keys = {key for key in keys if key not in HIDDEN and not key.startswith("unused")}
-    real_before, real_after = show(before.target, keys), show(after.target, keys)
+    real_before, real_after = format_config(before.target, keys), format_config(after.target, keys)
     for key in ("status", "node", "pool"):
         if getattr(before, key) != getattr(after, key):
             real_before[key], real_after[key] = getattr(before, key), getattr(after, key)
@@ -121,7 +121,8 @@ def kept(before: Actual, after: Actual, wanted: Mapping[str, Any]) -> None:
     nics = {key for key in before.target if key.startswith("net") and key[3:].isdigit()}
     for nic in nics - gone:
         assert (
-            show(after.target, [nic])[nic]["macaddr"] == show(before.target, [nic])[nic]["macaddr"]
+            format_config(after.target, [nic])[nic]["macaddr"]
+            == format_config(before.target, [nic])[nic]["macaddr"]
         )
     assert not gone & after.target.keys()
 

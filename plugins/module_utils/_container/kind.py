@@ -28,7 +28,7 @@ from .config.actual import (
     volumes_in,
 )
 from .config.figures import figures_of
-from .config.view import HIDDEN, show
+from .config.view import HIDDEN, format_config
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ContainerKind(Kind):
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
 
-    formatted = staticmethod(show)
+    formatted = staticmethod(format_config)
     volumes_in = staticmethod(volumes_in)
     is_privileged = staticmethod(is_privileged)
     addresses_in = staticmethod(configured_addresses)

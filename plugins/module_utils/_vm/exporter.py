@@ -62,7 +62,7 @@ class VmExporter(Exporter):
         require_origin(desired.guest, actual, around.cluster)
         plan = plan_update(desired, actual, bases=around.bases)
         for name in unknown_names(desired):
-            return f"{name.shown} is not known to this version of pve.fleet"
+            return f"{name.dotted} is not known to this version of pve.fleet"
         return plan.steps
 
 

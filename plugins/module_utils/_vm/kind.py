@@ -17,7 +17,7 @@ from .._guest.kind import Kind, OtherKind
 from .._schema.formats import QEMU, Schema
 from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
 from .config.figures import figures_of, state_volume
-from .config.view import HIDDEN, macs, show
+from .config.view import HIDDEN, format_config, macs
 
 _MEMORY_OBSTACLE = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 _UUID = re.compile(r"(?:^|,)uuid=([0-9a-fA-F-]+)")
@@ -45,7 +45,7 @@ class VmKind(Kind):
     schema: ClassVar[Schema] = QEMU
     volume_option: ClassVar[re.Pattern[str]] = DRIVE
 
-    formatted = staticmethod(show)
+    formatted = staticmethod(format_config)
     macs_in = staticmethod(macs)
     volumes_in = staticmethod(volumes_in)
     bridges_in = staticmethod(bridges_of)

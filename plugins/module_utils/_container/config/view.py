@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._cluster.tenant import parse_tags
-from ..._guest.config.view import show_options
+from ..._guest.config.view import format_options
 from ..._guest.marker import split_notes
 from ..._schema.lxc import LXC
 from ..._schema.values import typed_option, typed_sub_keys
@@ -24,10 +24,10 @@ from .actual import VOLUME, mounts, read_environment, storage_of, volumes_in
 HIDDEN = frozenset("digest lock snapstate parent".split())
 
 
-def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+def format_config(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
     """Return a configuration as plain data, all of it or only `keys`."""
 
-    def show_value(key: str, text: str) -> Any:
+    def format_value(key: str, text: str) -> Any:
         if VOLUME.match(key):
             return _mount(key, config)
         if key == "env":  # often with passwords
@@ -38,7 +38,7 @@ def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[s
             return split_notes(text)[0]
         return typed_option(key, text, LXC)
 
-    return show_options(config, keys, HIDDEN, show_value)
+    return format_options(config, keys, HIDDEN, format_value)
 
 
 def _mount(slot: str, config: Mapping[str, str]) -> dict[str, Any]:

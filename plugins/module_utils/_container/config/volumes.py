@@ -75,17 +75,17 @@ class _VolumeUpdate(VolumeUpdate):
         options = {name: value for name, value in disk.options.items() if value is not None}
         if disk.volume:
             written = {**options, "volume": disk.volume}
-            shown = written
+            options_after = written
             if is_volume(disk.volume):
                 self.change.volumes[disk.volume] = _CONTENT
         else:
             storage = disk.storage or self.desired.hardware.default_storage
             size = disk.size or DEFAULT_SIZE
             written = {**options, "volume": f"{storage}:{render_gib(size)}"}
-            shown = {**options, "volume": f"{storage}:new", "size": render_size(size)}
+            options_after = {**options, "volume": f"{storage}:new", "size": render_size(size)}
             self.change.storages[storage] = _CONTENT
         self.change.sets[disk.slot] = render_option(disk.slot, written, LXC)
-        self.change.shown[disk.slot] = render_option(disk.slot, shown, LXC)
+        self.change.predicted[disk.slot] = render_option(disk.slot, options_after, LXC)
 
     def update(self, disk: Disk) -> None:
         """Change the options of a volume, then its size and its storage."""
@@ -100,7 +100,7 @@ class _VolumeUpdate(VolumeUpdate):
         if after != existing:
             text = render_option(slot, after, LXC)
             self.change.sets[slot] = text
-            self.change.shown[slot] = text
+            self.change.predicted[slot] = text
         if not is_volume(source):
             return
         size = grown_size(self.desired.guest.label, disk, existing, "Volume")

@@ -62,10 +62,10 @@ def _require_mount(slot: str, item: Mapping[str, Any]) -> None:
             )
 
 
-def _volume(slot: str, place: str, shown: str, item: Mapping[str, Any]) -> Disk:
+def _volume(slot: str, place: str, path: str, item: Mapping[str, Any]) -> Disk:
     """Return the volume that an item describes."""
     values = declared(TABLES, place, item)
-    add_open(shown, item, values, _VOLUME_KEYS)
+    add_open(path, item, values, _VOLUME_KEYS)
     return Disk(
         slot=slot,
         state=item.get("state") or "present",

@@ -174,10 +174,10 @@ def _require_volumes(source: Actual) -> None:
     paths = paths_of_node(source.target)
     if not paths:
         return
-    shown = ", ".join(f"{slot} ({path})" for slot, path in sorted(paths.items()))
+    listed = ", ".join(f"{slot} ({path})" for slot, path in sorted(paths.items()))
     raise NotSupported(
         attempted=f"{source.label} was not cloned",
-        answer=f"PVE clones no mount point that is a path of the node: {shown}",
+        answer=f"PVE clones no mount point that is a path of the node: {listed}",
         next_step="Name a container without such mount points",
         reason="path of the node",
     )

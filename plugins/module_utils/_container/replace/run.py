@@ -222,13 +222,13 @@ class Replacement(GuestSteps, Resource[Result]):
         plan = self.plan
         container = self._facts.container
         image = plan.after.get("image", _image_in(container))
-        shown = {
+        described = {
             "name": container.name,
             "vmid": container.vmid,
             "node": container.node,
             "image": image or None,
         }
-        return result_of(plan, {"container": shown}, execution)
+        return result_of(plan, {"container": described}, execution)
 
 
 def _holds_for(holder: Actual | None, container: Actual) -> bool:
@@ -243,11 +243,11 @@ def _image_in(container: Actual) -> str:
 
 
 def _not_holder(container: Actual, vmids: Sequence[int]) -> Conflict:
-    shown = ", ".join(map(str, sorted(vmids)))
+    listed = ", ".join(map(str, sorted(vmids)))
     return Conflict(
         attempted=f"The root of {container.label} was not changed",
-        answer=f"the name {name_of_holder(container.vmid)} belongs to container {shown}, which does"
-        " not hold a root for it, or not alone",
+        answer=f"the name {name_of_holder(container.vmid)} belongs to container {listed}, which"
+        " does not hold a root for it, or not alone",
         next_step="Rename or remove it, and run this again",
         reason="holder",
     )

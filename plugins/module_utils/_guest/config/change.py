@@ -20,7 +20,7 @@ class DriveChange:
 
     sets: dict[str, str] = field(default_factory=dict)
     # how PVE will show a volume that `sets` creates
-    shown: dict[str, str] = field(default_factory=dict)
+    predicted: dict[str, str] = field(default_factory=dict)
     detached: set[str] = field(default_factory=set)  # stay as unusedN
     removed: set[str] = field(default_factory=set)  # volume destroyed
     grown: dict[str, int] = field(default_factory=dict)  # slot -> bytes

@@ -200,7 +200,7 @@ def applied(change: ConfigChange, target: Mapping[str, str], kind: Kind) -> dict
     result = without(target, change.deletes)
     result.update(change.sets)
     for slot in filter(kind.volume_option.match, change.sets):
-        result[slot] = change.drives.shown.get(slot, change.sets[slot])
+        result[slot] = change.drives.predicted.get(slot, change.sets[slot])
     result = without(result, change.drives.removed)
     result.update(change.drives.after)
     result.update(change.side_effects)

@@ -12,11 +12,11 @@ from typing import Any
 EMPTY: tuple[Any, ...] = ("", [], {})
 
 
-def show_options(
+def format_options(
     config: Mapping[str, str],
     keys: Iterable[str] | None,
     hidden: Collection[str],
-    show_value: Callable[[str, str], Any],
+    format_value: Callable[[str, str], Any],
 ) -> dict[str, Any]:
     """Return a configuration as plain data, all of it or only `keys`; empty values are left out.
 
@@ -25,12 +25,12 @@ def show_options(
     chosen = set(config)
     if keys is not None:
         chosen &= set(keys)
-    shown: dict[str, Any] = {}
+    formatted: dict[str, Any] = {}
     for key in sorted(chosen.difference(hidden)):
         text = config[key]
         if text == "":
             continue
-        value = show_value(key, text)
+        value = format_value(key, text)
         if value not in EMPTY:
-            shown[key] = value
-    return shown
+            formatted[key] = value
+    return formatted

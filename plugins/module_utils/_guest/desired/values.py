@@ -78,16 +78,16 @@ def checked_items(
 
 
 def checked_at(
-    tables: OptionTables, place: str, options: Mapping[str, Any], shown: str
+    tables: OptionTables, place: str, options: Mapping[str, Any], path: str
 ) -> dict[str, Any]:
-    """Return the options of one place; `shown` is its name in errors."""
+    """Return the options of one place; `path` is its name in errors."""
     found = dict(options)
     for name, kind in tables.checks.get(place, {}).items():
         value = options.get(name)
         if is_empty(value):
             continue
         check = tables.functions[kind]
-        what = f"{shown}.{name}".lstrip(".")
+        what = f"{path}.{name}".lstrip(".")
         found[name] = check(value, what)
     for name, (minimum, maximum) in tables.ranges.get(place, {}).items():
         value = options.get(name)

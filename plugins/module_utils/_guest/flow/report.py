@@ -40,10 +40,10 @@ def report(
     The diff is the plan's, in check mode and after applying it. `new` is the VMID and the node
     of a guest that does not exist yet.
     """
-    shown: dict[str, Any] | None = None
+    described: dict[str, Any] | None = None
     if actual is not None:
         url = context.client.connection.endpoint.web
-        shown = describe(
+        described = describe(
             actual,
             checked=context.client.clock.time(),
             prefix=context.desired.guest.tenant_prefix,
@@ -52,8 +52,13 @@ def report(
         )
     elif new is not None:
         vmid, node = new
-        shown = {"vmid": vmid, "node": node, "name": context.desired.guest.name, "phase": PENDING}
-        shown["checked"] = iso(context.client.clock.time())
+        described = {
+            "vmid": vmid,
+            "node": node,
+            "name": context.desired.guest.name,
+            "phase": PENDING,
+        }
+        described["checked"] = iso(context.client.clock.time())
     notes = [*context.desired.advice, *plan.warnings]
     if context.check_mode and plan.changed:
         notes += context.unverified
@@ -61,8 +66,8 @@ def report(
         notes.append(f"{actual.label}: {', '.join(plan.pending)} {WAITS_FOR_STOP}")
     applied = {*plan.before, *plan.after} - _NO_OPTIONS - set(plan.pending)
     values = {
-        flow.key: shown,
-        "applied": sorted(applied) if shown is not None else [],
+        flow.key: described,
+        "applied": sorted(applied) if described is not None else [],
         "pending": list(plan.pending),
         "needs_reboot": bool(plan.pending),
         "conditions": conditions(actual, plan, applied=not context.check_mode),

@@ -67,15 +67,15 @@ def _clones_on(client: Client, actual: Actual, storage: str, volumes: set[str]) 
 
 
 def _in_use(actual: Actual, clones: list[int]) -> Conflict:
-    shown = ", ".join(map(str, clones[:_SHOWN]))
+    listed = ", ".join(map(str, clones[:_SHOWN]))
     if len(clones) > _SHOWN:
-        shown += f" and {len(clones) - _SHOWN} more"
+        listed += f" and {len(clones) - _SHOWN} more"
     noun = actual.kind.noun
     if len(clones) > 1:
         noun += "s"
     return Conflict(
         attempted=f"{actual.label} was not removed",
-        answer=f"its disks are used by the linked clones of {noun} {shown}",
+        answer=f"its disks are used by the linked clones of {noun} {listed}",
         next_step="Remove these first, or move their disks to another storage, which copies them",
         reason="in use",
     )

@@ -209,8 +209,8 @@ def _older(chosen: Actual, copies: Sequence[Actual]) -> str:
 
 def _place(copy: Actual) -> str:
     version = image_of(copy).version
-    shown = f" ({version})" if version else ""
-    return f"{copy.vmid}{shown} on {copy.node}"
+    suffix = f" ({version})" if version else ""
+    return f"{copy.vmid}{suffix} on {copy.node}"
 
 
 def _places(copies: Sequence[Actual]) -> str:

@@ -106,7 +106,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the disks of a template that can become base volumes, but are not yet."""
         return []
 
-    def add_unshown(
+    def add_hidden_values(
         self,
         update: AnyUpdate,
         steps: Collection[Step],
@@ -251,7 +251,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         keys = None if building else update.change.keys
         before = self.kind.formatted(actual.target, keys)
         then = self.kind.formatted(update.after, keys)
-        self.add_unshown(update, steps, before, then)
+        self.add_hidden_values(update, steps, before, then)
         _add_place(update, before, then)
         conversions = [step for step in steps if step.action == "template"]
         converted = [str(step.data["disk"]) for step in conversions if "disk" in step.data]
@@ -291,7 +291,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         update = self.update_type(desired, actual, change, after, actual.running)
         before = self.kind.formatted(actual.target, change.keys)
         then = self.kind.formatted(after, change.keys)
-        self.add_unshown(update, (), before, then)
+        self.add_hidden_values(update, (), before, then)
         _add_place(update, before, then)
         status = power.status_after(desired.guest, actual)
         if status != actual.status:

@@ -92,11 +92,11 @@ def moves_node(desired: Guest, actual: Actual) -> bool:
 def _summary_of(update: PlannedUpdate[Any]) -> str:
     """Return the keys of an update in words, with their values if they are short."""
     change = update.change
-    shown = update.actual.kind.formatted(update.after, change.sets.keys())
+    formatted = update.actual.kind.formatted(update.after, change.sets.keys())
     words: list[str] = []
     for key in sorted({*change.sets, *change.deletes}):
-        if is_short(shown.get(key)) and key not in update.actual.kind.secret_options:
-            words.append(f"{key}={shown[key]}")
+        if is_short(formatted.get(key)) and key not in update.actual.kind.secret_options:
+            words.append(f"{key}={formatted[key]}")
         elif key in change.deletes:
             words.append(f"{key} (removed)")
         else:

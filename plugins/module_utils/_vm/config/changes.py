@@ -72,7 +72,7 @@ def with_images(
 
     A new disk without a size gets the size of its image; a larger one grows after the import.
     """
-    shown = dict(change.drives.shown)
+    predicted = dict(change.drives.predicted)
     grown_later: dict[str, int] = {}
     for disk in desired.hardware.disks:
         image_size = images.get(disk.slot, 0)
@@ -80,10 +80,10 @@ def with_images(
         if not image_size or not is_imported:
             continue
         if disk.size is None:
-            shown[disk.slot] += f",size={render_size(image_size)}"
+            predicted[disk.slot] += f",size={render_size(image_size)}"
         elif disk.size > image_size:
             grown_later[disk.slot] = disk.size
-    drives = replace(change.drives, shown=shown, grown_later=grown_later)
+    drives = replace(change.drives, predicted=predicted, grown_later=grown_later)
     return replace(change, drives=drives)
 
 

@@ -103,7 +103,7 @@ class _DriveUpdate(VolumeUpdate):
             return
         self.change.storages[storage] = "images"
         self.change.sets[slot] = f"{storage}:cloudinit"
-        self.change.shown[slot] = f"{storage}:vm-cloudinit,media=cdrom"
+        self.change.predicted[slot] = f"{storage}:vm-cloudinit,media=cdrom"
 
     def _user_of(self, slot: str) -> str:
         """Return the drive that uses the slot of the cloud-init drive, or an empty text."""
@@ -147,7 +147,7 @@ class _DriveUpdate(VolumeUpdate):
         """Attach an existing volume, such as an ISO."""
         text = render_option(disk.slot, {**disk.options, "file": volume})
         self.change.sets[disk.slot] = text
-        self.change.shown[disk.slot] = text
+        self.change.predicted[disk.slot] = text
         self._need_iso(volume)
 
     def _replace(self, disk: Disk, existing: Mapping[str, str]) -> None:
@@ -171,9 +171,9 @@ class _DriveUpdate(VolumeUpdate):
         for name, value in disk.options.items():
             if value is not None:
                 options[name] = value
-        shown = {**options, "file": f"{storage}:new"}
+        options_after = {**options, "file": f"{storage}:new"}
         if disk.size is not None:
-            shown["size"] = render_size(disk.size)
+            options_after["size"] = render_size(disk.size)
         written = {
             **options,
             "file": f"{storage}:{self._allocation_of(disk)}",
@@ -184,7 +184,7 @@ class _DriveUpdate(VolumeUpdate):
             self.change.volumes[disk.import_from] = "images" if disk.replaces else "import"
         self._need_space(disk, storage)
         self.change.sets[slot] = render_option(slot, written)
-        self.change.shown[slot] = render_option(slot, shown)
+        self.change.predicted[slot] = render_option(slot, options_after)
 
     def _need_space(self, disk: Disk, storage: str) -> None:
         """Note the requirements of a new or moved volume on its storage."""
@@ -223,7 +223,7 @@ class _DriveUpdate(VolumeUpdate):
         if after != existing:
             text = render_option(slot, after)
             self.change.sets[slot] = text
-            self.change.shown[slot] = text
+            self.change.predicted[slot] = text
         size = grown_size(self.desired.guest.label, disk, existing)
         if size is not None:
             self.change.grown[slot] = size

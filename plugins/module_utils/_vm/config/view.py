@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from ..._cluster.tenant import parse_tags
 from ..._core.quantities import read_size, render_size
-from ..._guest.config.view import show_options
+from ..._guest.config.view import format_options
 from ..._guest.marker import split_notes
 from ..._schema.formats import parse_option
 from ..._schema.values import typed_option, typed_sub_keys
@@ -31,12 +31,12 @@ HIDDEN = frozenset(
 _OF_VOLUME = frozenset(("file", "size", "format", "import-from"))
 
 
-def show(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
+def format_config(config: Mapping[str, str], keys: Iterable[str] | None = None) -> dict[str, Any]:
     """Return a configuration as plain data, all of it or only `keys`."""
-    return show_options(config, keys, HIDDEN, show_value)
+    return format_options(config, keys, HIDDEN, format_value)
 
 
-def show_value(key: str, text: str) -> Any:
+def format_value(key: str, text: str) -> Any:
     """Return one option's value as plain data."""
     if key in _SHOWN:
         return _SHOWN[key](text)
@@ -50,28 +50,28 @@ def _drive(key: str, text: str) -> dict[str, Any]:
     values = parse_option(key, text)
     if is_cloud_init(values):
         return {"cloudinit": True, "storage": storage_of(values)}
-    shown: dict[str, Any] = {}
+    formatted: dict[str, Any] = {}
     if values.get("media") == "cdrom":
-        shown["volume"] = values.get("file")
+        formatted["volume"] = values.get("file")
     else:
-        shown.update(_volume(key, values))
+        formatted.update(_volume(key, values))
     typed = typed_sub_keys(key, values)
     for name in sorted(typed.keys() - _OF_VOLUME):
-        shown[name] = typed[name]
-    return shown
+        formatted[name] = typed[name]
+    return formatted
 
 
 def _volume(key: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the storage and the size of a disk."""
-    shown: dict[str, str] = {}
+    formatted: dict[str, str] = {}
     storage = storage_of(values)
     if storage:
-        shown["storage"] = storage
+        formatted["storage"] = storage
     size = read_size(values.get("size"))
     is_firmware = key in FIRMWARE
     if size and not is_firmware:
-        shown["size"] = render_size(size)
-    return shown
+        formatted["size"] = render_size(size)
+    return formatted
 
 
 def decode_keys(text: str) -> list[str]:
@@ -80,51 +80,51 @@ def decode_keys(text: str) -> list[str]:
     return list(filter(None, lines))
 
 
-def _show_memory(text: str) -> Any:
+def _format_memory(text: str) -> Any:
     values = typed_sub_keys("memory", parse_option("memory", text))
     return values.get("current")
 
 
-def _show_boot(text: str) -> Any:
+def _format_boot(text: str) -> Any:
     """Return the devices of the boot order, or the old form of an order unchanged."""
     values = parse_option("boot", text)
     return values["order"].split(";") if "order" in values else values.get("legacy")
 
 
-def _show_tags(text: str) -> list[str]:
+def _format_tags(text: str) -> list[str]:
     return sorted(parse_tags(text))
 
 
-def _show_password(_text: str) -> str:
+def _format_password(_text: str) -> str:
     return "(set)"
 
 
-def _show_notes(text: str) -> str:
+def _format_notes(text: str) -> str:
     notes, _marker = split_notes(text)
     return notes
 
 
-def _show_nameservers(text: str) -> list[str]:
+def _format_nameservers(text: str) -> list[str]:
     spaced = text.replace(",", " ")
     return spaced.split()
 
 
 # The form of options that are more than a text, a number or a property string.
 _SHOWN: Mapping[str, Callable[[str], Any]] = {
-    "boot": _show_boot,
-    "memory": _show_memory,
-    "tags": _show_tags,
+    "boot": _format_boot,
+    "memory": _format_memory,
+    "tags": _format_tags,
     "sshkeys": decode_keys,
-    "cipassword": _show_password,
-    "description": _show_notes,
-    "nameserver": _show_nameservers,
+    "cipassword": _format_password,
+    "description": _format_notes,
+    "nameserver": _format_nameservers,
 }
 
 
 def macs(config: Mapping[str, str]) -> dict[str, str]:
     """Return the MAC address of each NIC that has one."""
     found = {}
-    for key, nic in show(config).items():
+    for key, nic in format_config(config).items():
         if key.startswith("net") and isinstance(nic, dict) and nic.get("macaddr"):
             found[key] = nic["macaddr"]
     return found

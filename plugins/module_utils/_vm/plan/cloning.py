@@ -125,8 +125,8 @@ def _why_disk_not_linked(
     """Return why a clone cannot be linked to that disk, or None."""
     kinds = _LINKS_SNAPSHOT if _source_of(desired).snapshot else _LINKS_BASE
     if kind not in kinds:
-        shown = kind or "unknown"
-        return f"{slot} is on storage {storage} ({shown}), which has no linked clones of it"
+        type_name = kind or "unknown"
+        return f"{slot} is on storage {storage} ({type_name}), which has no linked clones of it"
     wanted = {disk.slot: disk.storage for disk in desired.hardware.disks}.get(slot)
     if wanted not in (None, "", storage):
         return f"{slot} would be on storage {wanted}, a linked clone stays on {storage}"
@@ -152,10 +152,10 @@ def _require_snapshot_copy(desired: DesiredVm, source: Actual, cluster: ClusterS
         volume, _comma, _options = source.target[slot].partition(",")
         if volume.endswith(".qcow2"):
             continue
-        shown = kind or "unknown"
+        type_name = kind or "unknown"
         raise _cannot(
             f"A clone of snapshot '{snapshot}' of {source.label}",
-            f"{slot} is on storage {storage} ({shown}), which cannot copy a snapshot",
+            f"{slot} is on storage {storage} ({type_name}), which cannot copy a snapshot",
             "Clone the VM as it is now, or roll it back first",
             "snapshot copy",
         )

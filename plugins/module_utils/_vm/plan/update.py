@@ -103,7 +103,7 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
     def moved_disks(self, update: PlannedVmUpdate) -> list[Step]:
         return move_disks(update.desired, update.actual, update.change)
 
-    def add_unshown(
+    def add_hidden_values(
         self,
         update: PlannedVmUpdate,
         steps: Collection[Step],

@@ -16,7 +16,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._container.config.hotplu
     waits_for_stop,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._container.config.root_only import root_only
-from ansible_collections.pve.fleet.plugins.module_utils._container.config.view import show
+from ansible_collections.pve.fleet.plugins.module_utils._container.config.view import format_config
 from ansible_collections.pve.fleet.plugins.module_utils._container.desired.parse import read_options
 from ansible_collections.pve.fleet.plugins.module_utils._container.plan.planner import (
     CONTAINER_PLANNER,
@@ -196,11 +196,11 @@ def test_variables_are_merged_and_never_shown() -> None:
     }
     gone = change(target, environment={"A": None, "SECRET": None})
     assert gone.deletes == {"env"}
-    assert show(target)["env"] == {"A": "(set)", "SECRET": "(set)"}
+    assert format_config(target)["env"] == {"A": "(set)", "SECRET": "(set)"}
 
 
 def test_the_configuration_is_shown_with_types() -> None:
-    shown = show(CONFIG)
+    shown = format_config(CONFIG)
     assert (shown["cores"], shown["onboot"], shown["features"]) == (2, True, {"nesting": True})
     assert shown["mp0"] == {"storage": "images", "mp": "/data", "backup": True, "size": "1G"}
 

@@ -83,7 +83,7 @@ def require_names(desired: DesiredVm, release: Release | None) -> tuple[str, ...
     number = _number(release)
     if not is_newer(release):
         raise _unknown_name(unknown[0], number)
-    names = ", ".join(name.shown for name in unknown)
+    names = ", ".join(name.dotted for name in unknown)
     unverified.append(f"{desired.guest.label}: whether PVE {number} takes {names} {unclear}")
     return tuple(unverified)
 
@@ -98,7 +98,7 @@ class UnknownName:
     refusal: Refusal
 
     @property
-    def shown(self) -> str:
+    def dotted(self) -> str:
         """The name in messages."""
         if not self.part:
             return self.key
@@ -132,9 +132,9 @@ def _unknown_name(name: UnknownName, number: str) -> ValidationFailed:
     """Return the error of a name that a server of that version does not have."""
     refusal = name.refusal
     if refusal.answer:
-        return refusal_error(name.shown, name.text, refusal)
+        return refusal_error(name.dotted, name.text, refusal)
     return validate.refused(
-        name.shown,
+        name.dotted,
         name.text[:40],
         f"was refused ({refusal.reason}; the server is PVE {number})",
         _correction(name),
@@ -154,7 +154,7 @@ def _correction(name: UnknownName) -> str:
         if name.part not in names:
             near = get_close_matches(name.part, names, 1)
             others = f"Use {', '.join(names)}"
-        elif name.shown == "cpu.cputype":
+        elif name.dotted == "cpu.cputype":
             near = get_close_matches(name.text, CPU_MODELS, 1)
     if near:
         return f"Did you mean '{near[0]}'?"
