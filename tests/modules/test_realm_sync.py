@@ -209,7 +209,7 @@ def test_the_log_of_a_dry_run() -> None:
         "overwriting group 'g-r'",
     ]
     after = foreseen(before, log)
-    assert after.shown() == {"users": ["a@r", "b@r"], "groups": ["g-r"], "grants": []}
+    assert after.as_dict() == {"users": ["a@r", "b@r"], "groups": ["g-r"], "grants": []}
 
 
 def test_realms(lab: Lab) -> None:

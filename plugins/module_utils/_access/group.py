@@ -43,7 +43,7 @@ GROUP = Table(
     kind="group",
     keys=(Key("name", "groupid", validate.group),),
     fields=(comment_field(),),
-    shown=(Field("users", "members", read=read_users),),
+    read_only=(Field("users", "members", read=read_users),),
     list_call=Call(("access", "groups")),
     rows=lambda answer, _keys: [{**row, "members": row.get("users")} for row in answer or []],
     read_call=Call(("access", "groups", "{name}")),

@@ -306,5 +306,5 @@ def loss_between(before: AccessControl, after: AccessControl, caller: TaskLogin)
         if not privileges(after, caller.who, path):
             listed = "all privileges"
         parts.append(f"{listed} on {path}")
-    shown = {path: sorted(names) for path, names in lost.items()}
-    return OwnLoss(f"loses {'; '.join(parts)}", RIGHTS, shown)
+    by_path = {path: sorted(names) for path, names in lost.items()}
+    return OwnLoss(f"loses {'; '.join(parts)}", RIGHTS, by_path)

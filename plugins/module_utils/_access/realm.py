@@ -30,7 +30,7 @@ REALM = Table(
     kind="realm",
     keys=(Key("name", "realm", validate.realm),),
     fields=(),
-    shown=(
+    read_only=(
         Field("type", "type"),
         Field("comment", "comment"),
         Field("default", "default", read=as_flag(False)),

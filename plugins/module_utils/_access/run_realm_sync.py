@@ -45,7 +45,7 @@ class RealmAccounts:
     groups: Rows = field(default_factory=dict)
     grants: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def shown(self) -> dict[str, list[str]]:
+    def as_dict(self) -> dict[str, list[str]]:
         """Return the names, for a diff."""
         return {
             "users": sorted(self.users),
@@ -255,9 +255,9 @@ class RealmSync(Resource[Result]):
         is_changed = any((*users.values(), *groups.values(), removed))
         plan = Plan()
         if is_changed:
-            plan = replace(self.plan, before=self.known.shown(), after=after.shown())
-        shown = {"name": self.name, "users": users, "groups": groups, "grants_removed": removed}
-        values = {"realm_sync": shown, "plan": self.plan.summaries, "done": []}
+            plan = replace(self.plan, before=self.known.as_dict(), after=after.as_dict())
+        synced = {"name": self.name, "users": users, "groups": groups, "grants_removed": removed}
+        values = {"realm_sync": synced, "plan": self.plan.summaries, "done": []}
         return Result(is_changed, values, diff_of(plan, f"realm '{self.name}'"))
 
 

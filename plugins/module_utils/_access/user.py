@@ -95,7 +95,7 @@ USER = Table(
             own=True,
         ),
     ),
-    shown=(Field("tokens", "tokens", read=read_tokens),),
+    read_only=(Field("tokens", "tokens", read=read_tokens),),
     secrets=(_SECRET,),
     list_call=Call(("access", "users"), {"full": "1"}),
     read_call=Call(("access", "users", "{name}")),

@@ -113,7 +113,7 @@ def _report(
     rows = {row.vmid: row for row in guests}
     guests_by_archive = {id(one): rows[vmid] for vmid, own in owned.items() for one in own}
     described: list[dict[str, Any]] = []
-    for one in _shown(query, reading.archives, owned, cluster):
+    for one in _listed(query, reading.archives, owned, cluster):
         guest = guests_by_archive.get(id(one))
         described.append(describe_archive(one, guest, query.now, prefix))
     listed = [_describe_guest(rows[vmid], own, query) for vmid, own in owned.items()]
@@ -129,7 +129,7 @@ def _report(
     return Result(False, values, warnings=tuple(row["reason"] for row in missing))
 
 
-def _shown(
+def _listed(
     query: ArchiveQuery,
     archives: Iterable[Archive],
     owned: Mapping[int, Sequence[Archive]],

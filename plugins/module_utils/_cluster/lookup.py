@@ -228,14 +228,14 @@ def templates_for(cluster: ClusterState, tenant_tag: str | None, prefix: str) ->
     """Return the templates that a message may show to a tenant: its own templates, and templates
     without a tenant (pure).
     """
-    shown: list[str] = []
+    labels: list[str] = []
     for row in cluster.vms.values():
         if not row.template:
             continue
         owners = tenants_of(row.tags, prefix)
         if not owners or owns(tenant_tag, owners, prefix):
-            shown.append(f"{row.name} ({row.vmid})")
-    return sorted(shown)
+            labels.append(f"{row.name} ({row.vmid})")
+    return sorted(labels)
 
 
 def require_template(found: VmRow | None, source: str, names: list[str]) -> VmRow:

@@ -146,7 +146,7 @@ def beyond(
     """Return the error with the figures that `excess` found."""
     causes: list[str] = []
     for kind, row in over.items():
-        used, wanted, limit = shown_figures(kind, row["used"], row["wanted"], row["limit"])
+        used, wanted, limit = format_figures(kind, row["used"], row["wanted"], row["limit"])
         causes.append(f"{kind}: {used} used + {wanted} wanted, the limit is {limit}")
     quota = {kind: dict(row) for kind, row in over.items()}
     return QuotaExceeded(
@@ -158,7 +158,7 @@ def beyond(
     )
 
 
-def shown_figures(kind: str, *values: int) -> tuple[str, ...]:
+def format_figures(kind: str, *values: int) -> tuple[str, ...]:
     """Return figures of one kind for a message: sizes with their unit, else plain numbers."""
     if kind in _UNITS:
         return readable_sizes(*values)

@@ -47,11 +47,11 @@ def exported_rows(
 
 def declared(section: Section, table: Table, keys: Keys, values: Values) -> dict[str, Any]:
     """Return a resource as options: its keys, its variant, and values that are not defaults."""
-    shown = table.show(keys, values)
+    formatted = table.show(keys, values)
     default = {one.option: one.show(one.read(None)) for one in table.fields}
     omitted = _ELSEWHERE.get(section.name, ())
     found: dict[str, Any] = dict(keys)
-    for option, value in shown.items():
+    for option, value in formatted.items():
         if option not in table.options or option in keys or option in omitted:
             continue
         if option == table.variant:

@@ -132,12 +132,12 @@ def exported_scope(
 ) -> dict[str, Any] | None:
     """Return a firewall as an item, None if it has only defaults (pure)."""
     own = without_isolation(_without_names(firewall), scope.tenant_groups)
-    shown = without_default(firewall_view(scope, own), {})
-    if not shown and scope.kind != GROUP:
+    settings = without_default(firewall_view(scope, own), {})
+    if not settings and scope.kind != GROUP:
         return None
     key = "vmid" if scope.kind == GUEST else scope.kind
     place = {key: name} if name else {}
-    return {"scope": scope.kind, **place, **(shown or {})}
+    return {"scope": scope.kind, **place, **(settings or {})}
 
 
 def _without_names(firewall: Firewall) -> Firewall:

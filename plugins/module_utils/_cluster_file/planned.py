@@ -86,14 +86,14 @@ def edits_of(table: Table, keys: Mapping[str, str], values: Values | None) -> li
     identity = {key.property: keys[key.option] for key in table.keys}
     found = [RowEdit(table.list_call.path_for(keys), identity, row)]
     if table.kind == "storage":
-        shown = None if row is None else {"status": "available", "content": row.get("content", "")}
+        listed = None if row is None else {"status": "available", "content": row.get("content", "")}
         of_nodes = {"type": "storage", "storage": keys["name"]}
-        found.append(RowEdit(_RESOURCES, of_nodes, shown, each_node=True))
+        found.append(RowEdit(_RESOURCES, of_nodes, listed, each_node=True))
         content = ("nodes", ANY, "storage", keys["name"], "content")
         found.append(RowEdit(content, {"volid": ""}, None, is_new=row is not None))
     if table.kind == "pool":
-        shown = None if row is None else {}
-        found.append(RowEdit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, shown))
+        listed = None if row is None else {}
+        found.append(RowEdit(_RESOURCES, {"type": "pool", "pool": keys["name"]}, listed))
     if table.kind == "notification_endpoint":
         found.append(RowEdit(_TARGETS, {"name": keys["name"]}, row))
     return found

@@ -136,7 +136,7 @@ def _result(
             before.setdefault(one.item.section.name, {})[one.item.name] = diff["before"]
             after.setdefault(one.item.section.name, {})[one.item.name] = diff["after"]
     values = {
-        "resources": [_shown(one) for one in planned],
+        "resources": [_describe(one) for one in planned],
         "plan": [step for one in changes for step in one.steps],
         "done": [step for result in results for step in result.values.get("done") or ()],
     }
@@ -144,7 +144,7 @@ def _result(
     return Result(bool(changes), values, {"before": before, "after": after}, warnings)
 
 
-def _shown(one: PlannedItem) -> dict[str, Any]:
+def _describe(one: PlannedItem) -> dict[str, Any]:
     return {
         "section": one.item.section.name,
         "name": one.item.name,

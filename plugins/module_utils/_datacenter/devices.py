@@ -224,8 +224,8 @@ def _difference(option: str, entry: Mapping[str, str], device: Device, label: st
 def _listed(entry: Mapping[str, str], devices: Sequence[Device]) -> str:
     """Return the devices of a node for a message: the devices with the same ID, or else all."""
     alike = [device for device in devices if device["id"] == entry["id"]] or list(devices)
-    shown = [" ".join(f"{key}={value}" for key, value in device.items()) for device in alike]
-    text = ", ".join(shown[:_SHOWN]) or "none"
-    if len(shown) > _SHOWN:
-        return f"{text} and {len(shown) - _SHOWN} more"
+    texts = [" ".join(f"{key}={value}" for key, value in device.items()) for device in alike]
+    text = ", ".join(texts[:_SHOWN]) or "none"
+    if len(texts) > _SHOWN:
+        return f"{text} and {len(texts) - _SHOWN} more"
     return text

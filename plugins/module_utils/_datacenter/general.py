@@ -15,7 +15,7 @@ from typing import Any
 from .._core import validate
 from .._resource.table import Field
 from .._resource.values import matching_text, text_field
-from .property_strings import PropertyString, SubKey, flag, network, one_of, shown_text
+from .property_strings import PropertyString, SubKey, flag, network, one_of, show_text
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _PROXY = re.compile(r"http://\S+")
@@ -74,7 +74,7 @@ def _line(value: Any, what: str) -> str:
 
 
 def _text(option: str) -> SubKey:
-    return SubKey(option, option.replace("_", "-"), _line, shown_text)
+    return SubKey(option, option.replace("_", "-"), _line, show_text)
 
 
 _POLICY = SubKey(
@@ -90,7 +90,7 @@ _MAILS = ("always", "never")
 
 
 def _mails(option: str, *words: str) -> SubKey:
-    return SubKey(option, option.replace("_", "-"), one_of(*words), shown_text)
+    return SubKey(option, option.replace("_", "-"), one_of(*words), show_text)
 
 
 # The targets are older than the matchers of PVE 8.1, which take precedence.
@@ -110,7 +110,7 @@ _SINCE = {"": (9, 0)}
 _TYPE = SubKey("type", "type", one_of("secure", "insecure"), default="secure", since=_SINCE)
 _REPLICATION = PropertyString(
     "replication",
-    (_TYPE, SubKey("network", "network", network, shown_text, since=_SINCE)),
+    (_TYPE, SubKey("network", "network", network, show_text, since=_SINCE)),
     required=_TYPE,
 )
 
@@ -148,9 +148,9 @@ _LATITUDE, _LONGITUDE = "latitude", "longitude"
 LOCATION = PropertyString(
     "location",
     (
-        SubKey(_LATITUDE, _LATITUDE, _degrees(90), shown_text, since=_PLACES, needs=_LONGITUDE),
-        SubKey(_LONGITUDE, _LONGITUDE, _degrees(180), shown_text, since=_PLACES, needs=_LATITUDE),
-        SubKey("name", "name", _place_name, shown_text, since=_PLACES, needs=_LATITUDE),
+        SubKey(_LATITUDE, _LATITUDE, _degrees(90), show_text, since=_PLACES, needs=_LONGITUDE),
+        SubKey(_LONGITUDE, _LONGITUDE, _degrees(180), show_text, since=_PLACES, needs=_LATITUDE),
+        SubKey("name", "name", _place_name, show_text, since=_PLACES, needs=_LATITUDE),
     ),
 )
 STRINGS: tuple[PropertyString, ...] = (

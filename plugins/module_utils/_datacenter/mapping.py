@@ -64,11 +64,11 @@ def _send(entries: Iterable[Entry]) -> list[str]:
     ]
 
 
-def _show(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    shown = [dict(entry) for entry in sorted(entries)]
+def _sorted_entries(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    items = [dict(entry) for entry in sorted(entries)]
     return [
         {key: int(value) if key == "iommugroup" else value for key, value in entry.items()}
-        for entry in shown
+        for entry in items
     ]
 
 
@@ -121,7 +121,7 @@ MAPPING = Table(
             want=want_entries,
             read=read_entries,
             send=_send,
-            show=_show,
+            show=_sorted_entries,
             merge=_merge,
             always=True,
             required=True,
@@ -161,7 +161,7 @@ def list_checked(client: Api, kind: str, node: str) -> list[dict[str, Any]]:
         MAPPING,
         list_call=Call(_ALL.path, {"check-node": node}),
         rows=_checked_rows,
-        shown=(Field("checks", "checks", read=_read_checks),),
+        read_only=(Field("checks", "checks", read=_read_checks),),
     )
     return [table.show(keys, values) for keys, values in list_values(table, client, {"type": kind})]
 

@@ -189,7 +189,7 @@ def number(
     return want
 
 
-def shown_number(text: str) -> int | float | str | None:
+def show_number(text: str) -> int | float | str | None:
     """Return a number in the form of a result, None for an empty text, other texts unchanged."""
     if not _NUMBER.fullmatch(text):
         return text or None
@@ -197,7 +197,7 @@ def shown_number(text: str) -> int | float | str | None:
     return int(value) if value.is_integer() else value
 
 
-def shown_text(text: str) -> str | None:
+def show_text(text: str) -> str | None:
     """Return a text in the form of a result, None for an empty text."""
     return text or None
 

@@ -76,7 +76,7 @@ REPLICATION = Table(
         flag_field("disable"),
         text_field("comment"),
     ),
-    shown=(Field("source", "source"),),
+    read_only=(Field("source", "source"),),
     digest=("PUT",),
     list_call=_ALL,
     read_call=_ONE,

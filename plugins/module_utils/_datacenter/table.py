@@ -35,8 +35,8 @@ from .property_strings import (
     number,
     one_of,
     require_order,
-    shown_number,
-    shown_text,
+    show_number,
+    show_text,
     split,
     split_colours,
     tags,
@@ -78,10 +78,10 @@ CRS = PropertyString(
         ),
         SubKey("ha_rebalance_on_start", "ha-rebalance-on-start", flag, _is_set, "0"),
         _rebalance("", flag, _is_set),
-        _rebalance("threshold", number(0, 100), shown_number, "30", _AUTO),
+        _rebalance("threshold", number(0, 100), show_number, "30", _AUTO),
         _rebalance("method", one_of("bruteforce", "topsis"), str, "bruteforce", _AUTO),
-        _rebalance("hold-duration", number(0), shown_number, "3", _AUTO),
-        _rebalance("margin", number(0, 100), shown_number, "10", _AUTO),
+        _rebalance("hold-duration", number(0), show_number, "3", _AUTO),
+        _rebalance("margin", number(0, 100), show_number, "10", _AUTO),
     ),
 )
 TAG_STYLE = PropertyString(
@@ -110,19 +110,19 @@ TAG_ACCESS = PropertyString(
 BWLIMIT = PropertyString(
     "bwlimit",
     tuple(
-        SubKey(name, name, number(0), shown_number)
+        SubKey(name, name, number(0), show_number)
         for name in ("clone", "default", "migration", "move", "restore")
     ),
 )
 _TYPE = SubKey("type", "type", one_of("secure", "insecure"), default="secure")
 MIGRATION = PropertyString(
-    "migration", (_TYPE, SubKey("network", "network", network, shown_text)), required=_TYPE
+    "migration", (_TYPE, SubKey("network", "network", network, show_text)), required=_TYPE
 )
 NEXT_ID = PropertyString(
     "next_id",
     (
-        SubKey("lower", "lower", number(100, 999999999, whole=True), shown_number, "100"),
-        SubKey("upper", "upper", number(100, 1000000000, whole=True), shown_number, "1000000"),
+        SubKey("lower", "lower", number(100, 999999999, whole=True), show_number, "100"),
+        SubKey("upper", "upper", number(100, 1000000000, whole=True), show_number, "1000000"),
     ),
 )
 STRINGS = (CRS, TAG_STYLE, TAG_ACCESS, BWLIMIT, MIGRATION, NEXT_ID, *general.STRINGS)

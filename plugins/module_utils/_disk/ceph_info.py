@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._facts.partial_read import PartialRead
-from .._storage.ceph.daemons import MDS, MGR, MON, shown
+from .._storage.ceph.daemons import MDS, MGR, MON, describe_daemons
 from .._storage.ceph.flags import FLAGS
 from .._storage.ceph.pool import POOL, rows
 from .._storage.ceph.run import choose_node
@@ -53,9 +53,9 @@ def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
         "health": health.get("status") or "unknown",
         "checks": [_check(name, one) for name, one in sorted((health.get("checks") or {}).items())],
         "flags": flags_in(answers["osd"]),
-        "monitors": shown(MON, answers["mon"]),
-        "managers": shown(MGR, answers["mgr"]),
-        "metadata_servers": shown(MDS, answers["mds"]),
+        "monitors": describe_daemons(MON, answers["mon"]),
+        "managers": describe_daemons(MGR, answers["mgr"]),
+        "metadata_servers": describe_daemons(MDS, answers["mds"]),
         "osds": [osds[number] for number in sorted(osds)],
         "pools": [POOL.show(POOL.keys_of(row), POOL.values(row)) for row in pools],
     }

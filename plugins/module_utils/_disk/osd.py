@@ -258,7 +258,7 @@ def _plan_absent(wanted: DesiredOsd, osdid: int | None, state: OsdState) -> Plan
     return Plan((step,), dict(row), {})
 
 
-def shown(wanted: DesiredOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
+def describe_osd(wanted: DesiredOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
     """Return the OSD after the plan, or None if it does not exist then."""
     if not wanted.present:
         return None

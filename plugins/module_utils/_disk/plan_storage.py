@@ -145,8 +145,8 @@ def plan_creation(wanted: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
 
 def _data(wanted: DesiredStorage, paths: Sequence[str]) -> dict[str, Any]:
     if wanted.type != ZFS:
-        shown = {key: wanted.options[key] for key in ("filesystem",) if key in wanted.options}
-        return {"device": paths[0], **shown}
+        filesystem = {key: wanted.options[key] for key in ("filesystem",) if key in wanted.options}
+        return {"device": paths[0], **filesystem}
     keys = ("raidlevel", "ashift", "compression")
     data = {key: wanted.options[key] for key in keys if key in wanted.options}
     if wanted.options.get("draid"):

@@ -76,10 +76,10 @@ def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = Fal
     disks: list[dict[str, Any]] = []
     for node, rows in answered(answers).items():
         disks += disks_of(node, rows or [], smart=smart)
-    return result_of_nodes(answers, "disks", [shown(disk) for disk in disks])
+    return result_of_nodes(answers, "disks", [describe_disk(disk) for disk in disks])
 
 
-def shown(disk: Row) -> dict[str, Any]:
+def describe_disk(disk: Row) -> dict[str, Any]:
     """Return a disk as results show it (pure)."""
     return {name: value for name, value in disk.items() if name != "osd_parts"}
 
@@ -114,7 +114,7 @@ def plan_disk(wanted: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedSte
         after = {**disk, "gpt": True}
         uses = [disk["used"]] if disk["used"] else []
     if is_done:
-        return PlannedStep(Plan(), {"disk": shown(disk)})
+        return PlannedStep(Plan(), {"disk": describe_disk(disk)})
     require_unused(wanted, uses)
     # The call accepts only the name of the device (Disks.pm, parameter disk).
     device = str(disk["device"])
@@ -123,7 +123,7 @@ def plan_disk(wanted: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedSte
     step = Step(call, f"{verb} {wanted.label}", method, path, {"disk": device})
     plan = Plan((step,), _compared(disk), _compared(after))
     worker = WorkerTask(wanted.node, task, device.rpartition("/")[2])
-    return PlannedStep(plan, {"disk": shown(after)}, worker)
+    return PlannedStep(plan, {"disk": describe_disk(after)}, worker)
 
 
 def _compared(disk: Row) -> dict[str, Any]:

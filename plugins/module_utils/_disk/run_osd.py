@@ -26,10 +26,10 @@ from .osd import (
     STOP,
     DesiredOsd,
     OsdState,
+    describe_osd,
     osds_of,
     plan_osd,
     read_wanted,
-    shown,
 )
 from .read import read_disks
 
@@ -72,7 +72,7 @@ def _read_plan(client: Api, wanted: DesiredOsd) -> PlannedStep:
     )
     state = OsdState(tuple(disks), osds_of(tree))
     plan = plan_osd(wanted, state)
-    return PlannedStep(plan, {"ceph_osd": shown(wanted, state, plan)})
+    return PlannedStep(plan, {"ceph_osd": describe_osd(wanted, state, plan)})
 
 
 class OsdTask(PlannedTask):

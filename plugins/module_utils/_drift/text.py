@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .._cluster.quota import shown_figures
+from .._cluster.quota import format_figures
 from .._core.quantities import MIB, read_size, readable_sizes
 from .._guest.plan.origin import origins
 from .._kinds.words import CT
@@ -150,7 +150,7 @@ def _in_one_line(value: Any) -> str:
 
 
 def _quota(row: Row) -> str:
-    used, limit = shown_figures(row["kind"], row["used"], row["limit"])
+    used, limit = format_figures(row["kind"], row["used"], row["limit"])
     text = f"quota of {row['tenant']}: {row['kind']} {used} of {limit}"
     if row["site"]:
         text = f"{text} at {row['site']}"

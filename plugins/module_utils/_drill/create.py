@@ -79,7 +79,7 @@ class CopyResult:
         """The label of the guest in messages."""
         return f"guest {self.order.vmid}"
 
-    def shown(self, context: DrillContext) -> dict[str, Any]:
+    def as_row(self, context: DrillContext) -> dict[str, Any]:
         """Return the result as the module reports it."""
         chosen, error = self.chosen, self.error
         row: dict[str, Any] = {

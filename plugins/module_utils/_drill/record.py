@@ -145,9 +145,9 @@ def extended(
 
 def _result(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a guest in the form of the document."""
-    shown = {name: row.get(name) for name in _SHOWN}
-    shown["volume"] = row.get("volume") or row.get("archive")
-    return shown
+    result = {name: row.get(name) for name in _SHOWN}
+    result["volume"] = row.get("volume") or row.get("archive")
+    return result
 
 
 def with_checks(

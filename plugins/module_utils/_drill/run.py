@@ -69,7 +69,7 @@ def _start(
     failures = [FailedGuest(one.label, one.error) for one in results if one.error is not None]
     plan = [step for one in results for step in one.plan]
     done = [step for one in results for step in one.done]
-    values = {"guests": [one.shown(context) for one in results], "plan": plan, "done": done}
+    values = {"guests": [one.as_row(context) for one in results], "plan": plan, "done": done}
     failure = failure_of_several(failures, [one.label for one in results]) if failures else None
     return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
 

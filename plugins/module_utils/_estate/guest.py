@@ -174,22 +174,22 @@ def without_name(exported: ExportedVm, why: str) -> ExportedVm:
     return replace(exported, options=options, lost=(*exported.lost, omitted))
 
 
-def with_backup(exported: ExportedVm, shown: Sequence[Mapping[str, Any]]) -> ExportedVm:
+def with_backup(exported: ExportedVm, declared: Sequence[Mapping[str, Any]]) -> ExportedVm:
     """Return the guest with the backup that its job declares, if the job belongs to an estate.
 
     A run would change the backup of a guest with several jobs or an edited job: it is listed as
     lost.
     """
-    if not shown:
+    if not declared:
         return exported
-    if len(shown) > 1:
+    if len(declared) > 1:
         reason = "it is in several backup jobs of estates"
-    elif not is_declarable(shown[0]):
+    elif not is_declarable(declared[0]):
         reason = "its backup job was edited, and an estate cannot declare it so"
     else:
-        return replace(exported, options={**exported.options, "backup": dict(shown[0])})
+        return replace(exported, options={**exported.options, "backup": dict(declared[0])})
     omitted = InexpressibleSetting(
-        "backup", "; ".join(str(one["schedule"]) for one in shown), reason
+        "backup", "; ".join(str(one["schedule"]) for one in declared), reason
     )
     return replace(exported, lost=(*exported.lost, omitted))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .._backup.job.declared import shown_of
+from .._backup.job.declared import declared_in
 from .._backup.job.maintain import read_jobs
 from .._cluster.restoring import is_bare
 from .._cluster.state import VmRow
@@ -128,7 +128,7 @@ def _add_backups(client: Client, found: ExportReadings) -> None:
     except FleetError as error:
         found.warnings.append(f"No guest has the option backup: {error.message}")
         return
-    found.vms = [with_backup(vm, shown_of(vm.vmid, jobs)) for vm in found.vms]
+    found.vms = [with_backup(vm, declared_in(vm.vmid, jobs)) for vm in found.vms]
 
 
 def _add_placement(

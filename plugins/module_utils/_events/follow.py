@@ -124,8 +124,8 @@ class Follower:
         if not events and not before.is_new and replace(after, taken=before.taken) == before:
             return
         secrets = self._clients[site].connection.secrets
-        shown = [without_secrets(event, secrets) for event in events]
-        self._store.save(site, after, shown)
+        cleaned = [without_secrets(event, secrets) for event in events]
+        self._store.save(site, after, cleaned)
 
     async def deliver(self, site: str) -> None:
         """Put the events of the file into the queue, and note each event that the rules have taken.

@@ -231,14 +231,14 @@ def require_none(problems: Sequence[str]) -> None:
     """Raise Conflict with all problems (pure)."""
     if not problems:
         return
-    shown = list(dict.fromkeys(problems))
-    answer = "; ".join(shown[:_NAMED])
-    if len(shown) > _NAMED:
-        answer += f"; and {len(shown) - _NAMED} more"
+    distinct = list(dict.fromkeys(problems))
+    answer = "; ".join(distinct[:_NAMED])
+    if len(distinct) > _NAMED:
+        answer += f"; and {len(distinct) - _NAMED} more"
     raise Conflict(
         attempted="No guest was restored or started",
         answer=answer,
         next_step="Solve these, or leave guests out with exclude",
         reason="refused failover",
-        details={"problems": shown},
+        details={"problems": distinct},
     )

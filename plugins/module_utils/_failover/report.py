@@ -55,7 +55,7 @@ def report(
 
 
 def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:
-    row = {_COPY.get(key, key): value for key, value in result.shown(context).items()}
+    row = {_COPY.get(key, key): value for key, value in result.as_row(context).items()}
     order = one.incoming.order
     return {**row, "order": None if order == LAST else order}
 

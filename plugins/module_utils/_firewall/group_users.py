@@ -63,8 +63,8 @@ def _require_no_users(name: str, users: list[str]) -> None:
 
 def _joined(users: list[str]) -> str:
     rest = len(users) - _SHOWN
-    shown = ", ".join(users[:_SHOWN])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    listed = ", ".join(users[:_SHOWN])
+    return f"{listed} and {rest} more" if rest > 0 else listed
 
 
 def _places(client: Client) -> list[tuple[str, Path]]:

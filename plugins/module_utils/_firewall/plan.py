@@ -57,8 +57,8 @@ def plan_firewall(scope: FirewallScope, actual: Firewall, desired: DesiredFirewa
     if not after.exists or not actual.exists:
         changed = list(after_view)
     before = {key: before_view.get(key) for key in changed if actual.exists}
-    shown = {key: after_view.get(key) for key in changed if after.exists}
-    return Plan(steps, before, shown) if steps else Plan()
+    new_values = {key: after_view.get(key) for key in changed if after.exists}
+    return Plan(steps, before, new_values) if steps else Plan()
 
 
 def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:

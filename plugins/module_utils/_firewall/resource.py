@@ -106,15 +106,15 @@ class FirewallOfScope(Resource[Result]):
 
     def preview(self) -> Result:
         after = after_plan(self.actual, self.desired)
-        shown = after if self.plan.changed else self.actual
-        return self._result(shown)
+        firewall = after if self.plan.changed else self.actual
+        return self._result(firewall)
 
     def report(self, execution: Execution) -> Result:
         final = read.read_firewall(self.client, self.scope, self.desired)
         return self._result(final, execution)
 
-    def _result(self, shown: Firewall, execution: Execution | None = None) -> Result:
-        values = {"firewall": view_of(self.scope, shown) if shown.exists else None}
+    def _result(self, firewall: Firewall, execution: Execution | None = None) -> Result:
+        values = {"firewall": view_of(self.scope, firewall) if firewall.exists else None}
         return result_of(self.plan, values, execution, header=self.scope.label)
 
 

@@ -25,7 +25,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Return the firewall of a scope. Nothing is written, with or without check mode."""
     scope = find_scope(client, params)
     firewall = read_firewall(client, scope)
-    shown = view_of(scope, firewall) if firewall.exists else None
+    described = view_of(scope, firewall) if firewall.exists else None
     groups: list[dict[str, str]] = []
     if scope.kind == CLUSTER:
         found = groups_of(client.get(*ROOT, "groups"))
@@ -33,7 +33,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     effective = None
     if params.get("effective") and scope.kind == GUEST:
         effective = _effective(client, scope)
-    return Result(False, {"firewall": shown, "groups": groups, "effective": effective})
+    return Result(False, {"firewall": described, "groups": groups, "effective": effective})
 
 
 def _effective(client: Client, scope: FirewallScope) -> list[dict[str, Any]]:

@@ -16,19 +16,19 @@ _TEXTS = ("policy_", "log_level_", "log_ratelimit", "nf_conntrack_helpers")
 
 def view_of(scope: FirewallScope, firewall: Firewall) -> dict[str, Any]:
     """Return the parts of a firewall that the scope has."""
-    shown: dict[str, Any] = {}
+    view: dict[str, Any] = {}
     if scope.kind == GROUP:
-        shown["comment"] = firewall.comment
+        view["comment"] = firewall.comment
     if scope.options:
         options = sorted(firewall.options.items())
-        shown["options"] = {name: _option(name, value) for name, value in options}
-    shown["rules"] = [rule.as_view() for rule in firewall.rules]
+        view["options"] = {name: _option(name, value) for name, value in options}
+    view["rules"] = [rule.as_view() for rule in firewall.rules]
     if scope.has_names:
-        shown["aliases"] = [
+        view["aliases"] = [
             {"name": name, "cidr": cidr, "comment": comment}
             for name, (cidr, comment) in sorted(firewall.aliases.items())
         ]
-        shown["ip_sets"] = [
+        view["ip_sets"] = [
             {
                 "name": name,
                 "comment": one.comment,
@@ -39,7 +39,7 @@ def view_of(scope: FirewallScope, firewall: Firewall) -> dict[str, Any]:
             }
             for name, one in sorted(firewall.ip_sets.items())
         ]
-    return shown
+    return view
 
 
 def _option(name: str, value: str) -> Any:

@@ -102,8 +102,8 @@ def _vmid_of(outcome: VmOutcome) -> int | None:
     planned = outcome.planned
     if outcome.result is None:
         return None if planned.found is None else planned.found.vmid
-    shown: Any = outcome.result.values[planned.item.kind.flow.key] or {}
-    vmid = shown.get("vmid")
+    row: Any = outcome.result.values[planned.item.kind.flow.key] or {}
+    vmid = row.get("vmid")
     return None if vmid is None else int(vmid)
 
 
@@ -128,8 +128,8 @@ def with_jobs(
         if outcome.error is not None:
             lines.append(outcome.error.message)
             failure = failure or outcome.error
-    shown = {"backup_jobs": rows, "other_backup_jobs": others}
-    values = {**result.values, **shown, "report": [*result.values["report"], *lines]}
+    jobs = {"backup_jobs": rows, "other_backup_jobs": others}
+    values = {**result.values, **jobs, "report": [*result.values["report"], *lines]}
     changed = result.changed or any(outcome.changed for _site, outcome in found)
     return replace(
         result, changed=changed, values=values, diff=diffs or result.diff, failure=failure

@@ -70,7 +70,7 @@ class PlacementKeeper:
         if any(outcome.error is not None for outcome in outcomes):
             return RulesOutcome(warnings=(_NOT_KEPT,))
         try:
-            plan = self._plan(kept_of(self._plans, self._others(), _shown(outcomes)))
+            plan = self._plan(kept_of(self._plans, self._others(), _rows_of(outcomes)))
             warnings = (*plan.warnings, *self._local(plan))
             return RulesOutcome(apply_plans(plan, check_mode), warnings)
         except FleetError as error:  # the outcomes of the guests must not be lost
@@ -116,11 +116,11 @@ def _keep_of(planned: PlannedGuest) -> bool | None:
 
 
 def kept_of(
-    plans: Sequence[PlannedGuest], others: Sequence[VmRow], shown: Mapping[tuple[str, int], Any]
+    plans: Sequence[PlannedGuest], others: Sequence[VmRow], results: Mapping[tuple[str, int], Any]
 ) -> KeptPlacement:
     """Return the placement to keep (pure).
 
-    `others` are the guests that are not in the list, `shown` the results of guests by list and
+    `others` are the guests that are not in the list, `results` the results of guests by list and
     index.
     """
     guests: list[GuestPlacement] = []
@@ -130,7 +130,7 @@ def kept_of(
         if one.row is None:
             continue
         guest = one.item.desired.guest
-        row = _with_result(one.row, shown.get((one.item.kind.option, one.item.index)) or {})
+        row = _with_result(one.row, results.get((one.item.kind.option, one.item.index)) or {})
         rows.append(row)
         if _keep_of(one) is not None:
             tags.add(guest.tenant_tag)
@@ -147,13 +147,13 @@ def kept_of(
     )
 
 
-def _with_result(row: VmRow, shown: Mapping[str, Any]) -> VmRow:
+def _with_result(row: VmRow, result: Mapping[str, Any]) -> VmRow:
     """Return the row with the VMID that the guest got, and its power state."""
-    vmid = shown.get("vmid") or row.vmid
-    return replace(row, vmid=vmid, status=str(shown.get("status") or row.status))
+    vmid = result.get("vmid") or row.vmid
+    return replace(row, vmid=vmid, status=str(result.get("status") or row.status))
 
 
-def _shown(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
+def _rows_of(outcomes: Iterable[VmOutcome]) -> dict[tuple[str, int], Any]:
     """Return the guests as their results show them, by list and index."""
     found: dict[tuple[str, int], Any] = {}
     for outcome in outcomes:

@@ -44,7 +44,7 @@ class HaArmingState:
         """Return whether this state is the desired one; an armed manager may be in standby."""
         return self.state in _REACHED[wanted.state] and self.mode == wanted.mode
 
-    def shown(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the state in the form of results."""
         return {"armed_state": self.state, "resource_mode": self.mode or None}
 
@@ -120,7 +120,7 @@ def build_plan(desired: HaArmingState, actual: HaArmingState) -> Plan:
         steps = (_step(summary, "disarm-ha", {"resource-mode": desired.mode}),)
     if not steps:
         return Plan()
-    return Plan(steps, actual.shown(), desired.shown())
+    return Plan(steps, actual.as_dict(), desired.as_dict())
 
 
 def _step(summary: str, call: str, data: Mapping[str, Any] | None = None) -> Step:
@@ -174,10 +174,10 @@ class _HaArming(Resource[Result]):
         )
 
     def preview(self) -> Result:
-        shown = self.desired if self.plan.changed else self.actual
-        return result_of(self.plan, {"ha_state": shown.shown()})
+        reported = self.desired if self.plan.changed else self.actual
+        return result_of(self.plan, {"ha_state": reported.as_dict()})
 
     def report(self, execution: Execution) -> Result:
-        values = {"ha_state": self.actual.shown()}
+        values = {"ha_state": self.actual.as_dict()}
         plan = self.plan if execution.done else Plan()  # else another run has sent the command
         return result_of(plan, values, execution)

@@ -219,12 +219,12 @@ def _sync_of(
     now = time.time()
     read = {listing.site: now for listing in listings if listing.error is None}
     former = [guest for guest in old.known if guest.site not in read]
-    shown: list[InventoryGuest] = []
+    kept: list[InventoryGuest] = []
     hidden: list[InventoryGuest] = []
     details: dict[str, dict[str, Any]] = {}
     for guest in former:
         if guest.site in stale and is_wanted(guest)[0]:
-            shown.append(guest)
+            kept.append(guest)
         else:
             hidden.append(guest)
         if guest.key in old.details:
@@ -243,7 +243,7 @@ def _sync_of(
     for key, one in fetched.items():
         details[key] = {**one, "taken": now}
     return InventorySync(
-        guests=(*guests, *shown),
+        guests=(*guests, *kept),
         details=details,
         warnings=_unverified(clients) + warnings + undecided,
         is_complete=len(read) == len(listings),
@@ -373,11 +373,11 @@ def _name(listing: SiteListing) -> str:
 def _without_secrets(value: Any) -> Any:
     """Return a copy of plain data without the keys that are secret."""
     if isinstance(value, Mapping):
-        shown: dict[Any, Any] = {}
+        cleaned: dict[Any, Any] = {}
         for key, one in value.items():
             if not _SECRET.search(str(key)):
-                shown[key] = _without_secrets(one)
-        return shown
+                cleaned[key] = _without_secrets(one)
+        return cleaned
     if isinstance(value, (list, tuple)):
         return [_without_secrets(one) for one in value]
     return value

@@ -41,7 +41,7 @@ def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Res
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Return the services of a node; one request. Nothing is written."""
     node = validate.node(params["node"])
-    found = [shown(node, row) for row in _read(client, node)]
+    found = [describe_service(node, row) for row in _read(client, node)]
     return Result(False, {"services": sorted(found, key=lambda one: str(one["name"]))})
 
 
@@ -56,7 +56,7 @@ def _local_node(client: Api) -> str | None:
     return next((str(row["name"]) for row in rows if row.get("local")), None)
 
 
-def shown(node: str, row: Row) -> dict[str, Any]:
+def describe_service(node: str, row: Row) -> dict[str, Any]:
     """Return a service as results show it (pure)."""
     return {
         "node": node,
@@ -98,7 +98,7 @@ def find_service(rows: Iterable[Row], node: str, name: str) -> Row:
 
 def plan_service(node: str, row: Row, state: str) -> PlannedStep:
     """Return the plan for a service (pure). Raises Conflict for a masked service."""
-    before = shown(node, row)
+    before = describe_service(node, row)
     repeats = state not in _REACHED
     if not repeats and before["active_state"] in _REACHED[state]:
         return PlannedStep(Plan(), {"service": before})

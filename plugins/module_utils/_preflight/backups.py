@@ -84,6 +84,6 @@ def job_questions(backups: BackedUp, version: Version) -> list[PrivilegeCheck]:
         above, _slash, name = question.path.rpartition("/")
         labels = backups.get(name, ()) if above == "/storage" else everyone
         if labels:
-            shown = first_of(labels, _SHOWN)
-            found.append(replace(question, tasks=(f"the backup jobs of {shown}",)))
+            listed = first_of(labels, _SHOWN)
+            found.append(replace(question, tasks=(f"the backup jobs of {listed}",)))
     return found

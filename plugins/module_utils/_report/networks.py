@@ -30,8 +30,8 @@ def networks_of(
         name = str(row.get("zone"))
         vnets = [one for one in reading.vnets if str(one.get("zone")) == name]
         vnets.sort(key=lambda one: str(one.get("vnet")))
-        shown = [_vnet(one, placed, prefix) for one in vnets]
-        zones.append({"zone": name, "type": str(row.get("type") or ""), "vnets": shown})
+        listed = [_vnet(one, placed, prefix) for one in vnets]
+        zones.append({"zone": name, "type": str(row.get("type") or ""), "vnets": listed})
     return zones
 
 
@@ -56,8 +56,8 @@ def _placed(reading: SiteReading, guests: Iterable[Row]) -> dict[str, list[dict[
         if one.actual is None:
             continue
         guest = known[one.row.vmid]
-        shown = {key: guest[key] for key in ("kind", "vmid", "tenant")}
-        shown["name"] = str(guest["name"] or "")
+        described = {key: guest[key] for key in ("kind", "vmid", "tenant")}
+        described["name"] = str(guest["name"] or "")
         for bridge in sorted(set(one.actual.kind.bridges_in(one.actual.target).values())):
-            found.setdefault(bridge, []).append(shown)
+            found.setdefault(bridge, []).append(described)
     return found

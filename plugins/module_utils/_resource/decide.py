@@ -244,12 +244,12 @@ def _plan_change(
         if secret.call is not None and secret.option in change.writes:
             steps.append(_writing(table, desired, secret.option, secret.call, secret.property))
     steps += commits(table, desired)
-    shown = table.show(desired.keys, then)
+    target = table.show(desired.keys, then)
     if actual is None:
-        return Plan(tuple(steps), {}, shown)
+        return Plan(tuple(steps), {}, target)
     touched = {*change.sets, *change.adds, *change.removes}
     before = _pick(table.show(desired.keys, actual), touched)
-    return Plan(tuple(steps), before, _pick(shown, touched))
+    return Plan(tuple(steps), before, _pick(target, touched))
 
 
 def after(table: Table, desired: DesiredResource, actual: Values | None) -> dict[str, Any]:

@@ -22,9 +22,9 @@ def result_of(
     The warnings of the plan are listed before the warnings of its execution.
     """
     carried_out = execution or Execution()
-    shown = {**values, "plan": plan.summaries, "done": list(carried_out.done)}
+    reported = {**values, "plan": plan.summaries, "done": list(carried_out.done)}
     warnings = (*plan.warnings, *carried_out.warnings)
-    return Result(plan.changed, shown, diff_of(plan, header), warnings)
+    return Result(plan.changed, reported, diff_of(plan, header), warnings)
 
 
 def diff_of(plan: Plan, header: str = "") -> dict[str, Any]:

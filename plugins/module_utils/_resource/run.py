@@ -301,14 +301,14 @@ def _named(table: Table, keys: Mapping[str, str], client: Api) -> Result:
     values = read_values(table, client, keys)
     if table.keys:
         return _result(table, [(keys, values)])
-    shown = table.show(keys, values or table.values({}))
-    return Result(False, {table.kind: shown})
+    described = table.show(keys, values or table.values({}))
+    return Result(False, {table.kind: described})
 
 
 def _result(table: Table, found: Iterable[tuple[Mapping[str, str], Values | None]]) -> Result:
     """Return the resources that exist."""
-    shown = [table.show(keys, values) for keys, values in found if values is not None]
-    return Result(False, {table.plural: shown})
+    described = [table.show(keys, values) for keys, values in found if values is not None]
+    return Result(False, {table.plural: described})
 
 
 def _require_reached(
@@ -337,8 +337,8 @@ def _report(
     execution: Execution | None = None,
 ) -> Result:
     remains = desired.present or table.permanent
-    shown: Values | None = None
+    described: Values | None = None
     if values is not None and remains:
-        shown = table.show(desired.keys, values)
+        described = table.show(desired.keys, values)
     header = table.label(desired.keys)
-    return result_of(plan, {table.kind: shown}, execution, header=header)
+    return result_of(plan, {table.kind: described}, execution, header=header)

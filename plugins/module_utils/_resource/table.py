@@ -228,7 +228,7 @@ class Table:
     `switches` are options that every addition of members sends, by the parameter of the API;
     `removal` is the parameter that turns an update into the removal of members. `pick` finds one
     resource in the answer of `read_call`, `rows` finds all resources in the answer of `list_call`;
-    `derived` computes further values of a result from the keys of the resource, and `shown` are
+    `derived` computes further values of a result from the keys of the resource, and `read_only` are
     properties that are only reported. A call that is not given is the `read_call`.
 
     A `permanent` resource is neither created nor deleted: C(state=absent) removes the members and
@@ -266,7 +266,7 @@ class Table:
     removal: Mapping[str, Any] = field(default_factory=lambda: {"delete": 1})
     append: str = "append"
     secrets: tuple[Secret, ...] = ()
-    shown: tuple[Field, ...] = ()
+    read_only: tuple[Field, ...] = ()
     permanent: bool = False
     label_as: str = ""
     kinds: str = ""
@@ -335,7 +335,7 @@ class Table:
 
     def values(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the canonical values of a resource in an answer of PVE."""
-        reported = (*self.fields, *self.shown)
+        reported = (*self.fields, *self.read_only)
         found = {one.option: one.read(answer.get(one.property)) for one in reported}
         for group in self.members:
             found[group.option] = group.read(answer)
@@ -349,7 +349,7 @@ class Table:
         """Return the resource as modules report it."""
         found: dict[str, Any] = {**keys, **self.derived(keys)}
         variant = self.variant_of(keys, values)
-        for one in (*self.fields, *self.shown):
+        for one in (*self.fields, *self.read_only):
             if one.exists_in(variant):
                 found[one.option] = one.show(values.get(one.option, one.read(None)))
         for group in self.members:

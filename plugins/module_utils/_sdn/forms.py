@@ -301,11 +301,11 @@ def _view(kind: str, name: str, entry: Entry) -> dict[str, Any]:
         row = {}
     for option, (key, form) in FIELDS[kind].items():
         if key in entry and option not in SECRETS:
-            row[option] = _shown(entry[key], form)
+            row[option] = _format_value(entry[key], form)
     return row
 
 
-def _shown(text: str, form: str) -> Any:
+def _format_value(text: str, form: str) -> Any:
     if form == FLAG:
         return text == "1"
     if form == NUMBER:
@@ -315,12 +315,12 @@ def _shown(text: str, form: str) -> Any:
     if form == RANGES:
         return [{"start_address": one, "end_address": other} for one, other in ranges_of(text)]
     if form == INTERFACES:
-        return [_shown_interface(one) for one in interfaces_of(text)]
+        return [_format_interface(one) for one in interfaces_of(text)]
     return text
 
 
-def _shown_interface(one: Mapping[str, str]) -> dict[str, Any]:
-    shown: dict[str, Any] = dict(one)
-    if shown.get("hello_multiplier", "").isdigit():
-        shown["hello_multiplier"] = int(shown["hello_multiplier"])
-    return shown
+def _format_interface(one: Mapping[str, str]) -> dict[str, Any]:
+    formatted: dict[str, Any] = dict(one)
+    if formatted.get("hello_multiplier", "").isdigit():
+        formatted["hello_multiplier"] = int(formatted["hello_multiplier"])
+    return formatted

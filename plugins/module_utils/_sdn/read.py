@@ -221,5 +221,5 @@ def read_status(client: Client, node: str) -> dict[str, str]:
 def read_dry_run(client: Client, node: str) -> dict[str, str]:
     """Return the difference that an apply makes to the files of a node."""
     answer = client.get(*ROOT, "dry-run", params={"node": node}) or {}
-    shown = {"interfaces": answer.get("interfaces-diff"), "frr": answer.get("frr-diff")}
-    return {name: str(text) for name, text in shown.items() if text}
+    diffs = {"interfaces": answer.get("interfaces-diff"), "frr": answer.get("frr-diff")}
+    return {name: str(text) for name, text in diffs.items() if text}

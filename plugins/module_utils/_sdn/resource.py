@@ -253,8 +253,8 @@ class SdnTransaction(Resource[Result]):
     # -- results ---------------------------------------------------------------------------------
 
     def preview(self) -> Result:
-        shown = self.after if self.plan.changed else self.running
-        return result_of(self.plan, self._values(shown), header="SDN")
+        sections = self.after if self.plan.changed else self.running
+        return result_of(self.plan, self._values(sections), header="SDN")
 
     def report(self, execution: Execution) -> Result:
         result = result_of(self.plan, self._values(self.after), execution, header="SDN")
@@ -263,8 +263,8 @@ class SdnTransaction(Resource[Result]):
         foreseen = {"prepared": "\n".join(_lines(self.dry_run))}
         return replace(result, diff=[diff_of(self.plan, "SDN"), foreseen])
 
-    def _values(self, shown: Sections) -> dict[str, Any]:
-        return {"sdn": view_of(shown), "dry_run": self.dry_run, "nodes": self.nodes}
+    def _values(self, sections: Sections) -> dict[str, Any]:
+        return {"sdn": view_of(sections), "dry_run": self.dry_run, "nodes": self.nodes}
 
 
 def _with_status(nodes: Mapping[str, Mapping[str, str]], status: str) -> list[str]:

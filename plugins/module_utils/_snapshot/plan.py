@@ -215,8 +215,8 @@ def difference(before: SnapshotTree, after: SnapshotTree) -> tuple[dict[str, Any
 
     Times are left out: check mode cannot predict them.
     """
-    old = _shown(before)
-    new = _shown(after)
+    old = _describe_tree(before)
+    new = _describe_tree(after)
     changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
     return _only(old, changed), _only(new, changed)
 
@@ -225,7 +225,7 @@ def _only(rows: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
     return {key: rows[key] for key in rows if key in keys}
 
 
-def _shown(tree: SnapshotTree) -> dict[str, Any]:
+def _describe_tree(tree: SnapshotTree) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for one in tree.snapshots.values():
         rows[f"snapshot {one.name}"] = {

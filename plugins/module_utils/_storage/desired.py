@@ -54,7 +54,7 @@ class DesiredFile:
         return f"{self.storage}:{self.content}/{self.name}"
 
     @property
-    def shown_url(self) -> str | None:
+    def formatted_url(self) -> str | None:
         """The URL without possible secrets: a password, or a signature in the query."""
         if not self.url:
             return None

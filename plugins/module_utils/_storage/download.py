@@ -177,7 +177,7 @@ def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
             reason="unknown volume",
         )
     data: dict[str, Any] = {"content": file.content, "filename": file.name, "url": file.url}
-    after = {"volid": file.volume, "node": file.node, "url": file.shown_url}
+    after = {"volid": file.volume, "node": file.node, "url": file.formatted_url}
     warnings: tuple[str, ...] = ()
     if file.checksum:
         data["checksum"] = file.checksum
@@ -190,14 +190,14 @@ def plan_present(file: DesiredFile, found: Mapping[str, Any] | None) -> Plan:
     if not file.verify:
         data["verify-certificates"] = 0
     path = ("nodes", str(file.node), "storage", file.storage, "download-url")
-    summary = f"Download {file.shown_url} to {file.volume} on node {file.node}"
+    summary = f"Download {file.formatted_url} to {file.volume} on node {file.node}"
     step = Step(DOWNLOAD, summary, "POST", path, data)
     return Plan((step,), {}, after, warnings=warnings)
 
 
 def _without_checksum(file: DesiredFile) -> str:
     return (
-        f"{file.shown_url} is downloaded without a checksum, "
+        f"{file.formatted_url} is downloaded without a checksum, "
         "so damage or manipulation of the file goes unnoticed: "
         "set checksum to the one that its publisher gives"
     )

@@ -156,13 +156,13 @@ def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
     """
     if not users:
         return
-    shown = list(users[:_MOST_NAMES])
-    rest = len(users) - len(shown)
+    listed = list(users[:_MOST_NAMES])
+    rest = len(users) - len(listed)
     if rest:
-        shown.append(f"{rest} more")
+        listed.append(f"{rest} more")
     raise Conflict(
         attempted=attempted,
-        answer=f"it is used by {', '.join(shown)}",
+        answer=f"it is used by {', '.join(listed)}",
         next_step=f"Move or remove these first, or set force=true; {effect}",
         reason="in use",
         details={"users": list(users)},

@@ -200,7 +200,7 @@ STORAGE = Table(
         secret("encryption_key", "encryption-key", ("pbs",)),
         secret("master_pubkey", "master-pubkey", ("pbs",)),
     ),
-    shown=(Field("encryption_key_fingerprint", "encryption-key", variants=("pbs",)),),
+    read_only=(Field("encryption_key_fingerprint", "encryption-key", variants=("pbs",)),),
     variant="type",
     digest=("PUT",),
     list_call=Call(("storage",)),

@@ -216,8 +216,8 @@ def read_retention(value: Any) -> dict[str, str]:
 
 def show_retention(value: Mapping[str, str]) -> dict[str, Any]:
     """Return the retention as modules report it: the options that are set."""
-    return {key.replace("-", "_"): _shown(key, text) for key, text in value.items()}
+    return {key.replace("-", "_"): _show_rule(key, text) for key, text in value.items()}
 
 
-def _shown(key: str, text: str) -> bool | int:
+def _show_rule(key: str, text: str) -> bool | int:
     return True if key == "keep-all" else int(text)

@@ -39,7 +39,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     if name is not None:
         tags.intersection_update([f"{prefix}{name}".lower()])
     now = client.clock.time()
-    tenants = [show(tag, prefix, facts, now) for tag in sorted(tags)]
+    tenants = [describe_tenant(tag, prefix, facts, now) for tag in sorted(tags)]
     return Result(False, {"tenants": tenants})
 
 
@@ -72,7 +72,7 @@ def _name_of(user: str) -> str:
     return user.partition("@")[0]
 
 
-def show(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any]:
+def describe_tenant(tag: str, prefix: str, facts: TenantFacts, now: float) -> dict[str, Any]:
     """Return a tenant as it exists in the cluster (pure)."""
     names = [f"{tag}{suffix}" for suffix in KINDS]
     roles: dict[str, list[str]] = {}

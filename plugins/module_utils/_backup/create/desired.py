@@ -43,7 +43,7 @@ class DesiredBackup:
     timeout: int
     now: float
 
-    def shown_limits(self) -> str:
+    def describe_limits(self) -> str:
         """Return the limits of concurrent backups in words."""
         text = f"At most {self.limits.all} at the same time, {self.limits.node} on a node"
         if self.limits.storage:

@@ -34,7 +34,7 @@ class MarkedArchive:
     mark: str = ""
     reason: str = ""
 
-    def shown(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the mark as a module reports it."""
         return {
             "volume": self.archive.volume or None,

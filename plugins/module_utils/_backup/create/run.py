@@ -236,7 +236,7 @@ def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> d
         "duration": one.duration,
         "warnings": one.warnings,
         "removed": one.removed,
-        "archives": [mark.shown() for mark in plan.marks] if plan is not None else [],
+        "archives": [mark.as_dict() for mark in plan.marks] if plan is not None else [],
         "plan": steps,
         "done": one.done,
         "error": None,
@@ -269,5 +269,5 @@ def _lines(
     headline = total or "there is no guest to work on"
     if not check_mode:
         return [headline, *steps]
-    limits = [desired.shown_limits()] if counts["backed up"] > 1 else []
+    limits = [desired.describe_limits()] if counts["backed up"] > 1 else []
     return [f"Preview: {headline}", *limits, *steps]

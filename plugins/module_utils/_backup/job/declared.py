@@ -61,17 +61,17 @@ class BackupDeclaration:
     def storage(self) -> str:
         return str(self.values["storage"])
 
-    def shown(self) -> dict[str, Any]:
+    def as_options(self) -> dict[str, Any]:
         """Return the options as an estate declares them, without defaults."""
         found: dict[str, Any] = {}
         for one in _FIELDS:
             value = self.values.get(one.option, one.read(None))
             if value == one.read(None):
                 continue
-            shown = one.show(value)
-            if isinstance(shown, Mapping):
-                shown = {key: part for key, part in shown.items() if part is not None}
-            found[OPTIONS[one.option]] = shown
+            formatted = one.show(value)
+            if isinstance(formatted, Mapping):
+                formatted = {key: part for key, part in formatted.items() if part is not None}
+            found[OPTIONS[one.option]] = formatted
         return found
 
 
@@ -202,21 +202,21 @@ def difference(guest: DeclaredGuest, jobs: Jobs) -> tuple[Any, Any] | None:
 
     The actual backup is a list if several jobs of estates contain the guest.
     """
-    actual = shown_of(guest.vmid, jobs)
-    wanted = [] if guest.declaration == NO_JOB else [guest.declaration.shown()]
+    actual = declared_in(guest.vmid, jobs)
+    wanted = [] if guest.declaration == NO_JOB else [guest.declaration.as_options()]
     return None if actual == wanted else (_one(wanted), _one(actual))
 
 
-def shown_of(vmid: int, jobs: Jobs) -> list[dict[str, Any]]:
+def declared_in(vmid: int, jobs: Jobs) -> list[dict[str, Any]]:
     """Return the options of each job of an estate that contains the guest, with any other settings
     of the job that can prevent its backup.
     """
     ours = marked(jobs)
-    return [_shown(ours[name]) for name in sorted(ours) if vmid in ours[name]["vms"]]
+    return [_describe(ours[name]) for name in sorted(ours) if vmid in ours[name]["vms"]]
 
 
-def _shown(job: Values) -> dict[str, Any]:
-    found = declaration_of(job).shown()
+def _describe(job: Values) -> dict[str, Any]:
+    found = declaration_of(job).as_options()
     if not job["enabled"]:
         found["enabled"] = False
     if job["node"]:
@@ -226,12 +226,12 @@ def _shown(job: Values) -> dict[str, Any]:
     return found
 
 
-def is_declarable(shown: Mapping[str, Any]) -> bool:
+def is_declarable(options: Mapping[str, Any]) -> bool:
     """Return whether an estate can declare a job that has these options."""
-    return set(shown) <= set(OPTIONS.values())
+    return set(options) <= set(OPTIONS.values())
 
 
-def _one(shown: Sequence[Any]) -> Any:
-    if len(shown) == 1:
-        return shown[0]
-    return list(shown) or None
+def _one(declared: Sequence[Any]) -> Any:
+    if len(declared) == 1:
+        return declared[0]
+    return list(declared) or None

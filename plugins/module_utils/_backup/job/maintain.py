@@ -201,7 +201,7 @@ def rows_of(outcome: JobsOutcome) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in outcome.names():
         old, new = outcome.before.get(name), outcome.after.get(name)
-        shown: Mapping[str, Any] = new or old or {}
+        job: Mapping[str, Any] = new or old or {}
         had = frozenset(old["vms"]) if old else frozenset[int]()
         has = frozenset(new["vms"]) if new else frozenset[int]()
         rows.append(
@@ -211,8 +211,8 @@ def rows_of(outcome: JobsOutcome) -> list[dict[str, Any]]:
                 "added": sorted(has - had),
                 "removed": sorted(had - has),
                 "vms": sorted(has),
-                "schedule": shown["schedule"],
-                "storage": shown["storage"],
+                "schedule": job["schedule"],
+                "storage": job["storage"],
             }
         )
     return rows
@@ -237,19 +237,19 @@ def diffs_of(outcome: JobsOutcome) -> list[dict[str, Any]]:
                 {
                     "before_header": header,
                     "after_header": header,
-                    "before": _shown(name, old),
-                    "after": _shown(name, new),
+                    "before": _options_of(name, old),
+                    "after": _options_of(name, new),
                 }
             )
     return diffs
 
 
-def _shown(name: str, job: Values | None) -> dict[str, Any]:
+def _options_of(name: str, job: Values | None) -> dict[str, Any]:
     """Return the options of a job."""
     if job is None:
         return {}
-    shown = BACKUP_JOB.show({"name": name}, job)
-    return {option: value for option, value in shown.items() if option in BACKUP_JOB.options}
+    options = BACKUP_JOB.show({"name": name}, job)
+    return {option: value for option, value in options.items() if option in BACKUP_JOB.options}
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:

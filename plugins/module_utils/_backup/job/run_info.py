@@ -34,7 +34,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
     owner = owner_of(params)
     answer = client.get("cluster", "backup", attempted="Could not list the backup jobs") or []
     jobs = named_jobs(answer)
-    shown = [
+    described = [
         BACKUP_JOB.show({"name": key}, jobs[key]) for key in sorted(jobs) if name in (None, key)
     ]
     cluster = without_copies(fetch_cluster_state(client, KINDS))
@@ -55,7 +55,7 @@ def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False
             }
         )
     values = {
-        "backup_jobs": shown,
+        "backup_jobs": described,
         "guests": guests,
         "uncovered": [guest for guest in guests if not guest["jobs"]],
     }

@@ -21,8 +21,8 @@ from ..._datacenter.property_strings import (
     SubKey,
     flag,
     number,
-    shown_number,
-    shown_text,
+    show_number,
+    show_text,
 )
 from ..._resource.change import DesiredResource
 from ..._resource.protocols import Api
@@ -45,7 +45,7 @@ CHOICES = ("all", "vms", "pool")
 
 
 def _count(name: str) -> SubKey:
-    return SubKey(name, name.replace("_", "-"), number(0, whole=True), shown_number)
+    return SubKey(name, name.replace("_", "-"), number(0, whole=True), show_number)
 
 
 def _is_set(text: str) -> bool | None:
@@ -73,14 +73,14 @@ FLEECING = PropertyString(
     "fleecing",
     (
         SubKey("enabled", "enabled", flag, _is_set),
-        SubKey("storage", "storage", lambda value, _what: str(value).strip(), shown_text),
+        SubKey("storage", "storage", lambda value, _what: str(value).strip(), show_text),
     ),
 )
 PERFORMANCE = PropertyString(
     "performance",
     (
-        SubKey("max_workers", "max-workers", number(1, 256, whole=True), shown_number),
-        SubKey("pbs_entries_max", "pbs-entries-max", number(1, whole=True), shown_number),
+        SubKey("max_workers", "max-workers", number(1, 256, whole=True), show_number),
+        SubKey("pbs_entries_max", "pbs-entries-max", number(1, whole=True), show_number),
     ),
 )
 
@@ -259,7 +259,7 @@ BACKUP_JOB = Table(
         flag_field("repeat_missed"),
         text_field("comment"),
     ),
-    shown=(Field("next_run", "next-run", read=lambda value: iso(int(value or 0))),),
+    read_only=(Field("next_run", "next-run", read=lambda value: iso(int(value or 0))),),
     read_call=Call(("cluster", "backup")),
     create_call=Call(("cluster", "backup"), {"id": "{name}"}),
     update_call=_ONE,

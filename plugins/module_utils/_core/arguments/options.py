@@ -267,8 +267,8 @@ class _Checker:
                 raise TypeError
             return _CONVERTERS[kind](value)
         except (TypeError, ValueError):
-            shown = "the value" if rule.get("no_log") else repr(value)
-            self._note("wrong type", f"{path}: {shown} is not {_KINDS[kind]}")
+            formatted = "the value" if rule.get("no_log") else repr(value)
+            self._note("wrong type", f"{path}: {formatted} is not {_KINDS[kind]}")
             return None
 
     def _require_choice(self, rule: Mapping[str, Any], value: Any, path: str) -> None:

@@ -74,12 +74,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = read_cluster(client, firewall, (*source.rules, *dest.rules))
     decisions = list(decisions_of(cluster, source, dest, packet))
     deciding = deciding_of([decision for _place, _direction, decision in decisions])
-    shown = [shown_decision(*one) for one in decisions]
+    described = [describe_decision(*one) for one in decisions]
     values = {
         "reachable": reachable_of([decision for _place, _direction, decision in decisions]),
-        "decisions": shown,
-        "decided_by": None if deciding is None else shown[deciding],
-        "packet": _shown_packet(packet),
+        "decisions": described,
+        "decided_by": None if deciding is None else described[deciding],
+        "packet": _describe_packet(packet),
     }
     return Result(False, values)
 
@@ -225,7 +225,7 @@ def reachable_of(decisions: list[PacketVerdict]) -> bool | None:
     return None if verdicts <= {ACCEPT, UNKNOWN} else False
 
 
-def shown_decision(place: str, direction: str, decision: PacketVerdict) -> dict[str, Any]:
+def describe_decision(place: str, direction: str, decision: PacketVerdict) -> dict[str, Any]:
     """Return a decision in the form of the module's result."""
     link = decision.link
     return {
@@ -239,12 +239,12 @@ def shown_decision(place: str, direction: str, decision: PacketVerdict) -> dict[
     }
 
 
-def _shown_packet(packet: Packet) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def _describe_packet(packet: Packet) -> dict[str, Any]:
+    described: dict[str, Any] = {
         "source": str(packet.source),
         "dest": str(packet.dest),
         "proto": packet.proto,
     }
     if number_of(packet.proto) in _ICMP_NUMBERS:
-        return {**shown, "icmp_type": packet.icmp_type[0]}
-    return {**shown, "dport": packet.dport, "sport": packet.sport}
+        return {**described, "icmp_type": packet.icmp_type[0]}
+    return {**described, "dport": packet.dport, "sport": packet.sport}

@@ -72,6 +72,6 @@ class Repository(Resource[Result]):
         return self._result(execution)
 
     def _result(self, execution: Execution | None = None) -> Result:
-        shown = {"node": self.node, "handle": self.handle, "state": self.state}
+        repository = {"node": self.node, "handle": self.handle, "state": self.state}
         header = f"repository {self.handle} of node {self.node}"
-        return result_of(self.plan, {"apt_repository": shown}, execution, header=header)
+        return result_of(self.plan, {"apt_repository": repository}, execution, header=header)

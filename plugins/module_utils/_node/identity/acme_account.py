@@ -146,7 +146,7 @@ ACME_ACCOUNT = Table(
         text_field("directory", default=DIRECTORY, fixed=True),
         Field("tos_url", "tos_url", fixed=True),
     ),
-    shown=(Field("status", "status"), Field("location", "location")),
+    read_only=(Field("status", "status"), Field("location", "location")),
     secrets=tuple(
         Secret(option, option.replace("_", "-"), call=None, requested_by=None, check=_keep)
         for option in ("eab_kid", "eab_hmac_key")

@@ -51,7 +51,7 @@ ACME_CERTIFICATE = replace(
             show=sorted,
         ),
     ),
-    shown=tuple(one for one in NODE_CERTIFICATE.shown if one.option != "names"),
+    read_only=tuple(one for one in NODE_CERTIFICATE.read_only if one.option != "names"),
     secrets=(),
     precheck=None,
     create_call=_ORDER,

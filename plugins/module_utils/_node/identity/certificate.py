@@ -127,7 +127,7 @@ NODE_CERTIFICATE = Table(
             required=True,
         ),
     ),
-    shown=(
+    read_only=(
         Field("fingerprint", "fingerprint"),
         Field("subject", "subject"),
         Field("issuer", "issuer"),

@@ -59,7 +59,7 @@ SUBSCRIPTION = Table(
     label_as="the subscription of node {node}",
     keys=(Key("node", "node", validate.node),),
     fields=(),
-    shown=(
+    read_only=(
         Field("status", "status"),
         Field("level", "level"),
         Field("product_name", "productname"),

@@ -65,8 +65,8 @@ def _plan(client: Client, task: NetworkOptions, network: NodeInterfaces) -> tupl
     if not is_discarded:
         return plan, after
     steps.insert(0, discard_step(task.node))
-    shown = (*warnings, _AFTER_DISCARD.format(node=task.node))
-    return replace(plan, steps=tuple(steps), warnings=shown), after
+    all_warnings = (*warnings, _AFTER_DISCARD.format(node=task.node))
+    return replace(plan, steps=tuple(steps), warnings=all_warnings), after
 
 
 _AFTER_DISCARD = (

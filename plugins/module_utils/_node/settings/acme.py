@@ -34,7 +34,7 @@ class AcmeSettings:
     account: str = _ACCOUNT
     domains: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def shown(self) -> dict[str, Any] | None:
+    def as_dict(self) -> dict[str, Any] | None:
         """Return the settings as a task declares them, None without domains."""
         if not self.domains:
             return None

@@ -44,7 +44,7 @@ class NodeSettings:
     hosts: Names | None = None
     timezone: str | None = None
 
-    def shown(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the settings as a task declares them."""
         config = self.config
         found: dict[str, Any] = {
@@ -63,7 +63,7 @@ class NodeSettings:
             found["startall_onboot_delay"] = int(config.get("startall-onboot-delay", 0))
             found["ballooning_target"] = int(config.get("ballooning-target", 80))
             found["wakeonlan"] = _options_of(config.get("wakeonlan", {}))
-            found["acme"] = acme_of(config).shown()
+            found["acme"] = acme_of(config).as_dict()
             found["location"] = dict(config.get("location", {})) or None
         if self.hosts is not None:
             found["hosts"] = [
@@ -164,7 +164,7 @@ def plan_settings(wanted: DesiredSettings, actual: SettingsReading) -> tuple[Pla
         path = ("nodes", wanted.node, "time")
         steps.append(Step(TIME, summary, "PUT", path, {"timezone": zone}, is_task=False))
     after = NodeSettings(config, dns, hosts, zone)
-    old, new = before.shown(), after.shown()
+    old, new = before.as_dict(), after.as_dict()
     changed = [key for key in new if old[key] != new[key]]
     plan = Plan(
         tuple(steps), {key: old[key] for key in changed}, {key: new[key] for key in changed}

@@ -33,7 +33,7 @@ def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -
     """Return the settings of a node; four requests. Nothing is written."""
     node = validate.node(params["node"])
     found = settings_of(read_actual(client, node, PARTS))
-    return Result(False, {"node": node, "settings": found.shown()})
+    return Result(False, {"node": node, "settings": found.as_dict()})
 
 
 def read_actual(client: Api, node: str, parts: Iterable[str]) -> SettingsReading:
@@ -100,5 +100,5 @@ class NodeSettingsResource(Resource[Result]):
         return self._result(settings_of(actual), execution)
 
     def _result(self, settings: NodeSettings, execution: Execution | None = None) -> Result:
-        values = {"node": {"name": self.wanted.node, **settings.shown()}}
+        values = {"node": {"name": self.wanted.node, **settings.as_dict()}}
         return result_of(self.plan, values, execution, header=f"node {self.wanted.node}")

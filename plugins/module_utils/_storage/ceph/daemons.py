@@ -83,7 +83,7 @@ def _described(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "mon-address": row.get("addr")}
 
 
-def shown(table: Table, rows: Any) -> list[dict[str, Any]]:
+def describe_daemons(table: Table, rows: Any) -> list[dict[str, Any]]:
     """Return the daemons of a listing in the form of results, sorted by name."""
     found = []
     for row in sorted(rows or [], key=lambda one: str(one["name"])):
@@ -163,7 +163,7 @@ def _table(
         label_as=f"{_TITLES[service]} '{{name}}' of node {{node}}",
         keys=(Key("node", "host", validate.node), Key("name", "name", name)),
         fields=fields,
-        shown=(Field("state", "state"), Field("version", "ceph_version_short")),
+        read_only=(Field("state", "state"), Field("version", "ceph_version_short")),
         list_call=Call(place),
         read_call=Call(place),
         create_call=one,

@@ -118,7 +118,10 @@ POOL = Table(
             merge=_application,
         ),
     ),
-    shown=(Field("type", "type"), Field("used", "bytes_used", read=lambda value: int(value or 0))),
+    read_only=(
+        Field("type", "type"),
+        Field("used", "bytes_used", read=lambda value: int(value or 0)),
+    ),
     read_call=Call(PLACE),
     create_call=Call(PLACE, {"name": "{name}"}, is_task=True),
     update_call=_ONE,

@@ -16,7 +16,7 @@ from ..._core import validate
 from ..._core.result import Result
 from ..desired import DesiredFile
 from ..download import choose_node
-from .plan import show_row
+from .plan import describe_row
 
 
 def run_volume_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -33,5 +33,5 @@ def run_volume_info(params: Mapping[str, Any], client: Client, check_mode: bool 
     path = ("nodes", str(file.node), "storage", file.storage, "content")
     rows = client.get(*path, params={key: one for key, one in query.items() if one is not None})
     place = {"storage": file.storage, "node": file.node}
-    shown = [{**place, **show_row(row)} for row in rows or []]
-    return Result(False, {"volumes": sorted(shown, key=lambda one: str(one["volid"]))})
+    volumes = [{**place, **describe_row(row)} for row in rows or []]
+    return Result(False, {"volumes": sorted(volumes, key=lambda one: str(one["volid"]))})

@@ -211,10 +211,10 @@ def require_space(volume: DesiredVolume, free: int | None) -> None:
 def describe(volume: DesiredVolume, found: Row | None) -> dict[str, Any]:
     """Return a volume as the modules report it."""
     known = found or {"volid": volume.volid, "content": volume.file.content, "size": volume.size}
-    return {"storage": volume.file.storage, "node": volume.file.node, **show_row(known)}
+    return {"storage": volume.file.storage, "node": volume.file.node, **describe_row(known)}
 
 
-def show_row(row: Row) -> dict[str, Any]:
+def describe_row(row: Row) -> dict[str, Any]:
     """Return the properties of a volume in PVE's listing."""
     notes, protected = _attributes(row)
     return {

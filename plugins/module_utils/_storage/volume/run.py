@@ -232,9 +232,9 @@ class StoredVolume(Resource[Result]):
         """Return the volume as it will be after the plan."""
         if not self.volume.present:
             return None
-        shown = describe(self.volume, self.found)
-        known = {key: value for key, value in self.plan.after.items() if key in shown}
-        return {**shown, **known}
+        described = describe(self.volume, self.found)
+        known = {key: value for key, value in self.plan.after.items() if key in described}
+        return {**described, **known}
 
     def report(self, execution: Execution) -> Result:
         plan = self.plan if execution.done else Plan()  # else another run did it first

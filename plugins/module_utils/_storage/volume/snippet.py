@@ -76,13 +76,13 @@ class StoredSnippet(Resource[Result]):
         return StepResult()
 
     def preview(self) -> Result:
-        return result_of(self.plan, {"volume": self._shown()})
+        return result_of(self.plan, {"volume": self._described()})
 
     def report(self, execution: Execution) -> Result:
         self.found = find_volume(self.client, self.volume.file)
-        return result_of(self.plan, {"volume": self._shown()}, execution)
+        return result_of(self.plan, {"volume": self._described()}, execution)
 
-    def _shown(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, Any]:
         return {**describe(self.volume, self.found), "size": self.volume.size}
 
 

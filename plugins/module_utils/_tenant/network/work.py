@@ -76,8 +76,8 @@ class PlannedNetworks:
             result = report.run(partial(part.write, client))
             for row in result.values.get("sdn", {}).get(VNETS, ()):
                 tags[row["name"]] = row.get("tag")
-        shown = [{**one, "tag": tags.get(one["vnet"], one["tag"])} for one in self.networks]
-        return replace(self, networks=tuple(shown))
+        networks = [{**one, "tag": tags.get(one["vnet"], one["tag"])} for one in self.networks]
+        return replace(self, networks=tuple(networks))
 
     def with_diff(self, diff: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the diff together with the changes of the networks."""
@@ -116,8 +116,11 @@ def plan_networks(tenant: Tenant, reader: Client) -> PlannedNetworks:
         names,
         _group_part(reader, tenant.tag, firewall.group_goal(networking, tenant.tag)),
     )
-    shown = [_shown(one.name, one.path, one.subnet, transaction.after) for one in networking.wanted]
-    return PlannedNetworks(_changed(parts), tuple(shown), tuple(warnings))
+    described = [
+        _describe_network(one.name, one.path, one.subnet, transaction.after)
+        for one in networking.wanted
+    ]
+    return PlannedNetworks(_changed(parts), tuple(described), tuple(warnings))
 
 
 def described_networks(tenant: Tenant, planned: PlannedNetworks) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def described_networks(tenant: Tenant, planned: PlannedNetworks) -> dict[str, An
     }
 
 
-def _shown(name: str, path: str, subnet: str, after: Sections) -> dict[str, Any]:
+def _describe_network(name: str, path: str, subnet: str, after: Sections) -> dict[str, Any]:
     """Return a network as module tenant reports it (pure)."""
     zone, _slash, vnet = path.partition("/")
     tag = after[VNETS].get(vnet, {}).get("tag")

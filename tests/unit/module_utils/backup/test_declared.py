@@ -13,11 +13,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._backup.job.coverage imp
 from ansible_collections.pve.fleet.plugins.module_utils._backup.job.declared import (
     COMMENT,
     DeclaredGuest,
+    declared_in,
     difference,
     is_declarable,
     plan_jobs,
     read_declaration,
-    shown_of,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     Conflict,
@@ -119,7 +119,7 @@ def test_differences() -> None:
     assert found[0] == NIGHTLY
     assert sorted(map(str, found[1])) == sorted([str(NIGHTLY), str(OFTEN)])
     disabled = {**OFTEN, "enabled": False}
-    assert sorted(map(str, shown_of(102, jobs))) == sorted([str(NIGHTLY), str(disabled)])
+    assert sorted(map(str, declared_in(102, jobs))) == sorted([str(NIGHTLY), str(disabled)])
     assert [is_declarable(one) for one in (NIGHTLY, disabled)] == [True, False]
 
 
