@@ -40,7 +40,7 @@ class CachingLayer:
         with self._lock:
             known = self._known.get(question)
         if known is None:
-            known = self._ask(request)
+            known = self._send(request)
             with self._lock:
                 self._known[question] = known
         answer, failure = known
@@ -48,7 +48,7 @@ class CachingLayer:
             raise failure.on(attempted=request.attempted or failure.attempted) from None
         return answer
 
-    def _ask(self, request: Request) -> tuple[Any, FleetError | None]:
+    def _send(self, request: Request) -> tuple[Any, FleetError | None]:
         try:
             return self._below.send(request), None
         except FleetError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import Conflict
 from .lookup import find_vm
-from .state import ClusterState, VmRow, ask_nodes, with_names
+from .state import ClusterState, VmRow, query_nodes, with_names
 from .tenant import PREFIX
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def locate_by_name(
     """
     chosen: dict[str, Any] = {"name": name, "tenant_tag": tenant_tag, "prefix": prefix}
     row, cluster = locate(client, cluster, **chosen)
-    if row is None or row.node in cluster.asked_nodes:
+    if row is None or row.node in cluster.queried_nodes:
         return row, cluster
-    cluster = ask_nodes(client, cluster, {row.node})
+    cluster = query_nodes(client, cluster, {row.node})
     confirmed = cluster.vms.get(row.vmid)
     if confirmed is not None and confirmed.name == name:
         return confirmed, cluster

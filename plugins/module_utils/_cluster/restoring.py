@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import BeingRestored, FleetError, RestoreFailed
 from .._core.poll import poll
 from .._core.shown import first_of
-from .state import ClusterState, VmRow, ask_nodes, read_config
+from .state import ClusterState, VmRow, query_nodes, read_config
 from .tenant import tenants_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def with_doubtful(
         if has_more or row.pool in others or row.lock not in (None, "create"):
             continue
         nodes.add(row.node)
-    return ask_nodes(client, cluster, nodes - cluster.asked_nodes)
+    return query_nodes(client, cluster, nodes - cluster.queried_nodes)
 
 
 def _pools_of_others(cluster: ClusterState, tag: str | None, prefix: str) -> set[str | None]:

@@ -113,11 +113,11 @@ class ClusterState:
     pools: frozenset[str]
     taken: AbstractSet[int]
     read_at: float = 0.0  # by the client's monotonic clock
-    asked_nodes: frozenset[str] = frozenset()  # nodes that returned the names of their VMs
+    queried_nodes: frozenset[str] = frozenset()  # nodes that returned the names of their VMs
     types: frozenset[str] = frozenset()
     # guests of other kinds, as the listing has them
     others: Mapping[int, VmRow] = field(default_factory=dict)
-    asked_others: frozenset[str] = frozenset()  # nodes that returned the names of these guests
+    queried_others: frozenset[str] = frozenset()  # nodes that returned the names of these guests
     freed: frozenset[int] = frozenset()  # VMIDs of empty guests that this run removes first
 
     def is_of_other_kind(self, vmid: int | None) -> bool:
@@ -147,8 +147,8 @@ class ClusterState:
             vms=vms,
             others=others,
             types=frozenset((kind,)),
-            asked_nodes=self.asked_nodes if kind in self.types else self.asked_others,
-            asked_others=self.asked_nodes,
+            queried_nodes=self.queried_nodes if kind in self.types else self.queried_others,
+            queried_others=self.queried_nodes,
         )
 
     def storage_on(self, storage: str, node: str) -> StorageRow | None:
@@ -226,7 +226,7 @@ def guest_row(client: Client, vmid: int) -> dict[str, Any]:
     return next((row for row in rows if int(row["vmid"]) == vmid), {})
 
 
-def ask_nodes(
+def query_nodes(
     client: Client, cluster: ClusterState, nodes: Iterable[str], *, full: bool = False
 ) -> ClusterState:
     """Return the cluster state with the VMs as these nodes list them, which does not lag.
@@ -236,40 +236,40 @@ def ask_nodes(
     answer keep their rows of the listing. A VM that its node no longer lists was moved or removed:
     one more request finds its new node, which is then asked.
     """
-    cluster, missed = _ask(client, cluster, nodes, full)
+    cluster, missed = _query(client, cluster, nodes, full)
     for _look in range(_LOOKS):
         if not missed:
             break
         cluster = _placed_again(client, cluster, missed)
         places = {cluster.vms[vmid].node for vmid in missed if vmid in cluster.vms}
-        cluster, missed = _ask(client.direct(), cluster, places, full)
+        cluster, missed = _query(client.direct(), cluster, places, full)
     return replace(cluster, taken=cluster.taken - missed)
 
 
-def _ask(
+def _query(
     client: Client, cluster: ClusterState, nodes: Iterable[str], full: bool
 ) -> tuple[ClusterState, set[int]]:
     """Return the cluster state with the answers of the nodes, and the VMs missing from them."""
 
-    def ask(node: str) -> list[dict[str, Any]] | None:
+    def query(node: str) -> list[dict[str, Any]] | None:
         rows: list[dict[str, Any]] = []
         try:
             for kind in _kinds_on(cluster, node):
-                asks_full = full and kind in FULL_LISTS
-                rows += client.get("nodes", node, kind, full=asks_full or None)
+                wants_full = full and kind in FULL_LISTS
+                rows += client.get("nodes", node, kind, full=wants_full or None)
         except (NetworkError, NodeUnhealthy):
             return None
         return rows
 
     offline = {name for name, node in cluster.nodes.items() if not node.online}
-    asked_nodes = sorted(set(nodes) - offline)
-    if not asked_nodes:
+    queried_nodes = sorted(set(nodes) - offline)
+    if not queried_nodes:
         return cluster, set()
     vms = dict(cluster.vms)
     answered: set[str] = set()
     missed = {vm.vmid for vm in vms.values() if not vm.planned}
-    answers = side_by_side(ask, asked_nodes, NODES_AT_ONCE)
-    for node, rows in zip(asked_nodes, answers, strict=True):
+    answers = side_by_side(query, queried_nodes, NODES_AT_ONCE)
+    for node, rows in zip(queried_nodes, answers, strict=True):
         if rows is None:
             continue
         answered.add(node)
@@ -280,7 +280,7 @@ def _ask(
             vms[listed.vmid] = _as_its_node_says(row, listed, full)
             missed.discard(listed.vmid)
     missed = {vmid for vmid in missed if vms[vmid].node in answered}
-    cluster = replace(cluster, vms=vms, asked_nodes=cluster.asked_nodes | answered)
+    cluster = replace(cluster, vms=vms, queried_nodes=cluster.queried_nodes | answered)
     return cluster, missed
 
 
@@ -343,7 +343,7 @@ def with_names(client: Client, cluster: ClusterState, *, missing: bool = False) 
     """
     vms = cluster.vms.values()
     nodes = {row.node for row in vms if not (missing and row.name)}
-    return ask_nodes(client, cluster, nodes - cluster.asked_nodes)
+    return query_nodes(client, cluster, nodes - cluster.queried_nodes)
 
 
 def with_vm(cluster: ClusterState, row: VmRow) -> ClusterState:
@@ -362,13 +362,13 @@ def with_other_names(
     rows = cluster.others.values()
     if nodes is None:
         nodes = {row.node for row in rows if not row.name}
-    wanted = set(nodes) - cluster.asked_others
+    wanted = set(nodes) - cluster.queried_others
     if not wanted:
         return cluster
     types = frozenset(row.type for row in rows)
-    before = replace(cluster, vms=cluster.others, types=types, asked_nodes=cluster.asked_others)
-    seen = ask_nodes(client, before, wanted)
-    return replace(cluster, others=seen.vms, taken=seen.taken, asked_others=seen.asked_nodes)
+    before = replace(cluster, vms=cluster.others, types=types, queried_nodes=cluster.queried_others)
+    seen = query_nodes(client, before, wanted)
+    return replace(cluster, others=seen.vms, taken=seen.taken, queried_others=seen.queried_nodes)
 
 
 def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:

@@ -53,7 +53,7 @@ def _unread(cluster: ClusterState) -> list[VmRow]:
     """Return the VMs without a name in the listing and in the answer of their node."""
     found: list[VmRow] = []
     for row in cluster.vms.values():
-        is_named = row.name or row.node in cluster.asked_nodes or row.planned
+        is_named = row.name or row.node in cluster.queried_nodes or row.planned
         if not is_named:
             found.append(row)
     return found

@@ -13,7 +13,7 @@ from .._backup.job.declared import Jobs
 from .._backup.job.maintain import read_jobs
 from .._cluster.quota import KINDS, Limits, QuotaFigures, total
 from .._cluster.restoring import find_restored, seems_bare
-from .._cluster.state import ask_nodes
+from .._cluster.state import query_nodes
 from .._cluster.tenant import PREFIX
 from .._cluster.visible import look_for, require_visible
 from .._core.errors import FleetError
@@ -127,7 +127,7 @@ def _find_hidden(
     One request for each VM that was not found.
     """
 
-    def ask_for(pair: tuple[PlannedGuest, ComparedGuest]) -> None:
+    def mark_hidden(pair: tuple[PlannedGuest, ComparedGuest]) -> None:
         planned, vm = pair
         desired = planned.item.desired
         try:
@@ -142,7 +142,7 @@ def _find_hidden(
     for planned, vm in zip(plans, vms, strict=True):
         if seems_gone(planned, vm) and planned.item.desired.guest.vmids.by_name:
             gone.append((planned, vm))
-    side_by_side(ask_for, gone, _CHECKS_AT_ONCE)
+    side_by_side(mark_hidden, gone, _CHECKS_AT_ONCE)
 
 
 def _add_backups(
@@ -194,7 +194,7 @@ def _add_unlisted(
     tenants = scope.tenants or ()
     rows = unlisted(planner.cluster, listed, tenants, prefix)
     nodes = {row.node for row in rows}
-    cluster = ask_nodes(client, planner.cluster, nodes)
+    cluster = query_nodes(client, planner.cluster, nodes)
     rows = unlisted(cluster, listed, tenants, prefix)  # without VMs that were removed since then
     restored = find_restored(client, filter(seems_bare, rows))
     reading.warnings += restored.values()

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes
 from .._cluster.tenant import tenant_of
 from .._cluster.visible import is_in_use
 from .._core.errors import AuthenticationError, FleetError, NotFound, PermissionDenied
@@ -54,13 +54,13 @@ def _as_nodes_list(client: Client, cluster: ClusterState, nodes: Collection[str]
 
     Only VMs have a full power state, such as paused; a container is running or stopped.
     """
-    vms = ask_nodes(client, _only(cluster, VM.type), nodes, full=True)
+    vms = query_nodes(client, _only(cluster, VM.type), nodes, full=True)
     of_containers = _only(cluster, CONTAINER.type)
     on_nodes = {row.node for row in of_containers.vms.values()}
-    containers = ask_nodes(client, of_containers, on_nodes.intersection(nodes))
+    containers = query_nodes(client, of_containers, on_nodes.intersection(nodes))
     rows = dict(vms.vms)
     for vmid, row in containers.vms.items():
-        rows[vmid] = replace(row, fresh=row.node in containers.asked_nodes)
+        rows[vmid] = replace(row, fresh=row.node in containers.queried_nodes)
     return replace(vms, vms=rows, taken=vms.taken & containers.taken, types=cluster.types)
 
 

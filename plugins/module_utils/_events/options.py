@@ -70,8 +70,8 @@ def _quotas(options: Mapping[str, Any]) -> dict[str, Limits]:
     given = options.get("quotas") or {}
     found: dict[str, Limits] = {}
     for tenant in given:
-        asked = {"tenant": tenant, "quotas": given, "tenant_prefix": options["tenant_prefix"]}
-        limits = read_limits(asked)
+        params = {"tenant": tenant, "quotas": given, "tenant_prefix": options["tenant_prefix"]}
+        limits = read_limits(params)
         if limits:
             found[str(tenant).lower()] = limits
     return found

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._api.tasks import task_log
-from .._cluster.state import NODES_AT_ONCE, ClusterState, ask_nodes, cluster_state_of
+from .._cluster.state import NODES_AT_ONCE, ClusterState, cluster_state_of, query_nodes
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._drift import run_info as drift_info
@@ -120,7 +120,7 @@ def _with_new_names(
     for vmid, row in cluster.vms.items():
         if vmid not in position.guests or vmid in removed:
             nodes.add(row.node)
-    return ask_nodes(client, cluster, nodes)
+    return query_nodes(client, cluster, nodes)
 
 
 def _read_checks(client: Client, wanted: EventOptions) -> SlowChecks:

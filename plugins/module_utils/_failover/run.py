@@ -52,7 +52,7 @@ def _run(
     now = client.clock.time()
     desired = read_desired(params, now, os.urandom(6).hex())
 
-    def ask_other() -> OtherSite | None:
+    def read_other_site() -> OtherSite | None:
         return None if other is None else read_other(other, desired.from_site)
 
     if desired.replicas is not None:
@@ -60,10 +60,10 @@ def _run(
 
     def find_running(guests: Sequence[ChosenArchive]) -> list[str]:
         prefix, lost = desired.choice.owner.prefix, desired.lost
-        return find_start_blockers(ask_other(), guests, prefix, lost=lost)
+        return find_start_blockers(read_other_site(), guests, prefix, lost=lost)
 
     site = read_site(client, desired)
-    known = None if desired.rehearsal else ask_other()
+    known = None if desired.rehearsal else read_other_site()
     plan = plan_failover(client, desired, site, known, check_mode=check_mode)
     context = context_of(client, desired, site.cluster, site.own_archives, now)
     if check_mode:

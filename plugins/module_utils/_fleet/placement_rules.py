@@ -59,13 +59,13 @@ class PlacementKeeper:
 
         Two requests. Raises FleetError.
         """
-        if not is_asked(self._plans):
+        if not keeps_any(self._plans):
             return HaPlan()
         return self._plan(kept_of(self._plans, self._others(), {}))
 
     def run(self, outcomes: Sequence[VmOutcome], check_mode: bool) -> RulesOutcome:
         """Return the results; nothing is written in check mode or if a guest failed."""
-        if not is_asked(self._plans):
+        if not keeps_any(self._plans):
             return RulesOutcome()
         if any(outcome.error is not None for outcome in outcomes):
             return RulesOutcome(warnings=(_NOT_KEPT,))
@@ -102,7 +102,7 @@ class PlacementKeeper:
         return found
 
 
-def is_asked(plans: Iterable[PlannedGuest]) -> bool:
+def keeps_any(plans: Iterable[PlannedGuest]) -> bool:
     """Return whether any guest of the list sets C(keep) (pure)."""
     return any(_keep_of(one) is not None for one in plans)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._api.caching import CachingReader
-from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes
 from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
 from .._core.parallel import side_by_side
@@ -107,7 +107,7 @@ class FleetPlanner:
     def look_up(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return the VM of each item, without a plan."""
         located = self._locate(items)
-        self._ask_nodes_of(located)
+        self._query_nodes_of(located)
         if any(map(_is_unknown, located)):
             # The listing may have an outdated name of a VM that seems to be missing.
             located = self._locate(items)
@@ -158,7 +158,7 @@ class FleetPlanner:
         )
         self.notes += notes
         rows += creations
-        fresh = ask_nodes(self._memory, cluster, {row.node for row in rows}, full=True)
+        fresh = query_nodes(self._memory, cluster, {row.node for row in rows}, full=True)
         items: list[VmItem] = []
         for row in rows:
             now = fresh.vms.get(row.vmid)
@@ -210,7 +210,7 @@ class FleetPlanner:
                 located.append(PlannedGuest(item, error=_same(item, other, row)))
         return located
 
-    def _ask_nodes_of(self, located: list[PlannedGuest]) -> None:
+    def _query_nodes_of(self, located: list[PlannedGuest]) -> None:
         """Refresh names and power states, which the listing shows late; one request per node and
         kind.
 
@@ -222,7 +222,7 @@ class FleetPlanner:
             if any(map(_is_unknown, of_kind)):
                 nodes = set(self.cluster.nodes)
             before = self._seen[kind].vms.keys()
-            seen = ask_nodes(self._memory, self._seen[kind], nodes, full=True)
+            seen = query_nodes(self._memory, self._seen[kind], nodes, full=True)
             self._seen[kind] = seen
             self._planned.see(seen, before - seen.vms.keys())
 
@@ -237,7 +237,7 @@ class FleetPlanner:
             return error
         if actual is not None:
             with suppress(FleetError):  # the plan gets the same error, which is cached too
-                planned.item.kind.flow.ask_ahead(context, actual)
+                planned.item.kind.flow.prefetch(context, actual)
         return actual, seen
 
     def _plan(

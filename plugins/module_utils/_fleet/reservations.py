@@ -130,11 +130,11 @@ class PlanningView:
         for kind, view in self._views.items():
             cluster = view.cluster
             if kind in seen.types:
-                asked_nodes = cluster.asked_nodes | seen.asked_nodes
-                view.cluster = replace(cluster, asked_nodes=asked_nodes)
+                queried_nodes = cluster.queried_nodes | seen.queried_nodes
+                view.cluster = replace(cluster, queried_nodes=queried_nodes)
             else:
-                asked_others = cluster.asked_others | seen.asked_nodes
-                view.cluster = replace(cluster, asked_others=asked_others)
+                queried_others = cluster.queried_others | seen.queried_nodes
+                view.cluster = replace(cluster, queried_others=queried_others)
 
 
 class Reservations:

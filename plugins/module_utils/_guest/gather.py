@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.restoring import find_restored, require_restored, suspects, with_doubtful
-from .._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
+from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._cluster.unread import require_readable
 from .._cluster.visible import look_for, require_visible
@@ -83,7 +83,7 @@ def _named(client: Client, params: Mapping[str, Any], kind: Kind) -> ClusterStat
         return with_names(client, cluster)
     row = cluster.vms.get(params.get("vmid") or 0)
     if row is not None:
-        return ask_nodes(client, cluster, {row.node})
+        return query_nodes(client, cluster, {row.node})
     return with_names(client, cluster, missing=True)
 
 

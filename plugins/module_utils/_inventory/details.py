@@ -92,11 +92,11 @@ def _of_nodes(
     """Return the addresses of nodes by key; one request for each site."""
     sites = sorted({node.site for node in nodes})
 
-    def ask(site: str) -> tuple[list[Any], dict[str, str]]:
+    def read(site: str) -> tuple[list[Any], dict[str, str]]:
         request = _Request(clients[site], ("cluster",), limits.call)
-        return request.ask("addresses", "status") or [], request.errors
+        return request.read("addresses", "status") or [], request.errors
 
-    answers = dict(zip(sites, side_by_side(ask, sites, limits.workers), strict=True))
+    answers = dict(zip(sites, side_by_side(read, sites, limits.workers), strict=True))
     found: dict[str, dict[str, Any]] = {}
     for node in nodes:
         rows, errors = answers[node.site]
@@ -116,7 +116,7 @@ class _Request:
         self._timeout = timeout
         self.errors: dict[str, str] = {}
 
-    def ask(self, kind: str, *path: str, nullable: bool = False) -> Any:
+    def read(self, kind: str, *path: str, nullable: bool = False) -> Any:
         """Return a well-formed answer, None after an error; `nullable` allows null as an answer."""
         try:
             answer = self._client.get(*self._base, *path, timeout=self._timeout, tries=1)
@@ -146,7 +146,7 @@ class _GuestRequest(_Request):
         found: dict[str, Any] = {}
         config: Mapping[str, Any] | None = None
         if "config" in kinds:
-            config = self.ask("config", "config")
+            config = self.read("config", "config")
         if config is not None:
             visible = dict(config)
             for key in _HIDDEN:
@@ -167,7 +167,7 @@ class _GuestRequest(_Request):
             self.errors["addresses"] = obstacle
             return {}
         can_stop = self._source.needs_running
-        answer = self.ask("addresses", *self._source.path, nullable=can_stop)
+        answer = self.read("addresses", *self._source.path, nullable=can_stop)
         if can_stop and "addresses" in self.errors and not self._runs():
             del self.errors["addresses"]
         addresses = agent_addresses(answer, self._source.name)
@@ -176,7 +176,7 @@ class _GuestRequest(_Request):
     def _runs(self) -> bool:
         """Return whether the guest runs now, true if this cannot be read."""
         request = _Request(self._client, self._base, self._timeout)
-        current = request.ask("status", "status", "current")
+        current = request.read("status", "status", "current")
         return current is None or current.get("status") == "running"
 
     def _snapshots(
@@ -187,7 +187,7 @@ class _GuestRequest(_Request):
         is_same = digest and digest == _digest(earlier.get("config"))
         if is_same and "snapshots" in earlier:
             return earlier["snapshots"]
-        answer = self.ask("snapshots", "snapshot") or []
+        answer = self.read("snapshots", "snapshot") or []
         snapshots: list[dict[str, Any]] = []
         for snapshot in answer:
             if not isinstance(snapshot, Mapping):

@@ -65,7 +65,7 @@ def listed_on(client: Client, kind: Kind, node: str) -> Rows:
     return [dict(row) for row in checked_rows(answer, attempted)]
 
 
-def lists_to_ask(
+def lists_to_query(
     rows: Sequence[Mapping[str, Any]], kinds: Collection[str] = tuple(GUESTS)
 ) -> list[tuple[str, str]]:
     """Return pairs of kind and node: the lists with guests of these kinds whose row in the listing

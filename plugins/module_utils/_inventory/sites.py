@@ -15,7 +15,7 @@ from .._cluster.state import NODES_AT_ONCE
 from .._core.errors import ConfigurationError, FleetError
 from .._core.parallel import side_by_side
 from .._kinds.words import GUESTS
-from .names import Rows, checked_rows, listed_on, lists_to_ask, with_figures
+from .names import Rows, checked_rows, listed_on, lists_to_query, with_figures
 
 MAX_SITES_AT_ONCE = 16
 
@@ -105,12 +105,12 @@ def _completed(
 
     One request for each kind and node with such guests; usually there are none. Raises FleetError.
     """
-    lists = lists_to_ask(rows, kinds)
+    lists = lists_to_query(rows, kinds)
     if not lists:
         return tuple(rows)
 
-    def ask(one: tuple[str, str]) -> tuple[str, Rows]:
+    def read(one: tuple[str, str]) -> tuple[str, Rows]:
         kind, node = one
         return node, listed_on(client, GUESTS[kind], node)
 
-    return tuple(with_figures(rows, side_by_side(ask, lists, NODES_AT_ONCE)))
+    return tuple(with_figures(rows, side_by_side(read, lists, NODES_AT_ONCE)))

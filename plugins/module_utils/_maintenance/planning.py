@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .._api.caching import CachingReader
 from .._cluster.rules import read_rules
-from .._cluster.state import ClusterState, VmRow, ask_nodes
+from .._cluster.state import ClusterState, VmRow, query_nodes
 from .._core.errors import FleetError, NotSupported
 from .._core.shown import by_reason
 from .._fleet.plan import FleetPlanner, PlannedGuest
@@ -75,7 +75,7 @@ def plan_evacuation(
     """
     reader = CachingReader(client.direct())  # the planner asks for the same lists again
     planner = FleetPlanner(reader, False, LISTS)
-    cluster = ask_nodes(reader, planner.cluster, [wanted.node], full=True)
+    cluster = query_nodes(reader, planner.cluster, [wanted.node], full=True)
     rows = guests_on(cluster, wanted.node)
     moving = [row for row in rows if wanted.move_stopped or runs(row)]
     resting = [row for row in rows if row not in moving]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .._cluster.state import ask_nodes, fetch_cluster_state
+from .._cluster.state import fetch_cluster_state, query_nodes
 from .._core.errors import FleetError, TaskFailed, TaskTimeout, with_unverified
 from .._core.poll import poll
 from .._core.propstring import Format, parse
@@ -139,7 +139,7 @@ def _still_different(
     cluster = fetch_cluster_state(client.direct(), TYPES)
     vmids = {turn.row.vmid for turn in tier}
     nodes = {row.node for row in cluster.guests if row.vmid in vmids}
-    seen = {row.vmid: row for row in ask_nodes(client.direct(), cluster, nodes, full=True).guests}
+    seen = {row.vmid: row for row in query_nodes(client.direct(), cluster, nodes, full=True).guests}
     return [
         turn
         for turn in tier

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.rules import read_rules, with_site
-from .._cluster.state import VmRow, ask_nodes
+from .._cluster.state import VmRow, query_nodes
 from .._core.quantities import readable_size
 from .._fleet.plan import FleetPlanner
 from .._ha.sids import sid_of
@@ -75,7 +75,7 @@ def plan_rebalance(
 ) -> RebalancePlan:
     """Return the moves within the budget, the most useful one first. Nothing is written."""
     planner = FleetPlanner(client, False, LISTS)
-    cluster = ask_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
+    cluster = query_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
     balance = balance_of(cluster, with_site(read_rules(wanted.placement), client.connection))
     planning = _Planning(
         MaintenancePlanning(planner, cluster), wanted, ha, limits, RebalancePlan(balance, balance)

@@ -113,7 +113,7 @@ class VmFlow(IsolatingFlow[VmContext]):
     planner = VM_PLANNER
     reads_of = VmReads
 
-    def ask_ahead(self, context: VmContext, actual: Actual) -> None:
+    def prefetch(self, context: VmContext, actual: Actual) -> None:
         guest = context.desired.guest
         if must_leave(guest, actual) and may_migrate(guest, actual):
             VmReads(context.client).migration(actual, guest.node or "")

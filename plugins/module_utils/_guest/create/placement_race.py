@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cluster.placement import PlacementNeeds, why_not
 from ..._cluster.rules import PlacementRules
-from ..._cluster.state import ClusterState, VmRow, ask_nodes, fetch_cluster_state, with_names
+from ..._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes, with_names
 from ..._cluster.tenant import owns
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, NotFound, PlaceTaken
@@ -148,7 +148,7 @@ class NameRule:
             is_new = row.vmid not in self.known or not row.own_name
             if is_new and row.vmid != self.vmid:
                 nodes.add(row.node)
-        return ask_nodes(self.client, cluster, nodes)
+        return query_nodes(self.client, cluster, nodes)
 
     def _is_namesake(self, row: VmRow) -> bool:
         """Return whether a guest of the tenant has the name, and this run does not remove it."""

@@ -16,8 +16,8 @@ from ..._cluster.quota import QuotaFigures, beyond, excess, figures_by_vm, growt
 from ..._cluster.restoring import first_restored, suspects
 from ..._cluster.state import (
     ClusterState,
-    ask_nodes,
     fetch_cluster_state,
+    query_nodes,
     with_names,
     with_other_names,
 )
@@ -104,7 +104,7 @@ def read_cluster_now(client: Client, desired: Guest) -> ClusterState:
         for row in cluster.vms.values():
             if owns(tag, row.tags, desired.tenant_prefix):
                 nodes.add(row.node)
-        cluster = ask_nodes(client, cluster, nodes)
+        cluster = query_nodes(client, cluster, nodes)
     return cluster
 
 

@@ -123,7 +123,7 @@ class GuestFlow(Generic[AnyContext]):
         """
         raise NotImplementedError
 
-    def ask_ahead(self, context: AnyContext, actual: Actual) -> None:
+    def prefetch(self, context: AnyContext, actual: Actual) -> None:
         """Send the requests for the plan of an existing guest that are known before the plan.
 
         The client of the context caches the answers. A planner calls this for several guests in

@@ -48,7 +48,7 @@ def report(
             checked=context.client.clock.time(),
             prefix=context.desired.guest.tenant_prefix,
             url=url,
-            guest=_ask_guest(flow, context, actual),
+            guest=_query_guest(flow, context, actual),
         )
     elif new is not None:
         vmid, node = new
@@ -78,7 +78,7 @@ def report(
     return replace(result, warnings=tuple(notes))
 
 
-def _ask_guest(
+def _query_guest(
     flow: GuestFlow[AnyContext], context: AnyContext, actual: Actual
 ) -> Mapping[str, Any]:
     """Return the report of the guest if it is requested."""

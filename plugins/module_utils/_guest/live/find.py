@@ -76,7 +76,7 @@ def _corrected(
     if actual is None:
         return without_vm(cluster, row.vmid)
     # the listing shows the name of the VM that had this VMID before
-    cluster = replace(cluster, asked_nodes=frozenset())
+    cluster = replace(cluster, queried_nodes=frozenset())
     return with_names(context.client.direct(), cluster)
 
 

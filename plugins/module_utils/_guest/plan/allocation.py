@@ -27,7 +27,7 @@ def needs_definitions(
     desired: DesiredGuest, target: Mapping[str, str], cluster: ClusterState
 ) -> bool:
     """Return whether the kind of a storage does not say whether its disks are thin or thick."""
-    requested = _asked_allocations(desired, target, cluster)
+    requested = _requested_allocations(desired, target, cluster)
     return any(kind not in ALWAYS for _disk, _storage, kind in requested)
 
 
@@ -44,7 +44,7 @@ def require_allocation(
     pve-container: LXC.pm, alloc_disk).
     """
     content = desired.guest.kind.content
-    for disk, storage, kind in _asked_allocations(desired, target, cluster):
+    for disk, storage, kind in _requested_allocations(desired, target, cluster):
         definition = definitions.get(storage, {})
         actual = allocation_of(kind, definition, disk.format, content=content)
         if actual != disk.allocation:
@@ -53,7 +53,7 @@ def require_allocation(
             )
 
 
-def _asked_allocations(
+def _requested_allocations(
     desired: DesiredGuest, target: Mapping[str, str], cluster: ClusterState
 ) -> Iterator[tuple[Disk, str, str]]:
     """Yield the disks that must be thin or thick, each with its storage and the storage's kind.
@@ -62,7 +62,7 @@ def _asked_allocations(
     """
     kinds = {row.storage: row.kind for row in cluster.storages}
     volumes = desired.guest.kind.volumes_in(target)
-    for disk in filter(_asks_for_allocation, desired.hardware.disks):
+    for disk in filter(_has_allocation, desired.hardware.disks):
         present = _storage_of(volumes.get(disk.slot, ""))
         storage = disk.storage or present or desired.hardware.default_storage
         kind = kinds.get(storage)
@@ -76,7 +76,7 @@ def _storage_of(volume: str) -> str:
     return storage if colon else ""
 
 
-def _asks_for_allocation(disk: Disk) -> bool:
+def _has_allocation(disk: Disk) -> bool:
     if disk.state != "present" or disk.is_cdrom:
         return False
     return bool(disk.allocation)

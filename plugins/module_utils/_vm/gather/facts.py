@@ -32,7 +32,7 @@ def gather_existing(reads: VmReads, intent: VmIntent, cluster: ClusterState) -> 
     )
     if needs_definitions(desired, actual.target, cluster):
         facts = replace(facts, definitions=reads.definitions())
-    if intent.asks_for_move:
+    if intent.checks_migration:
         facts = replace(facts, migration=reads.migration(actual, intent.node))
     lost = lost_volumes(actual, change)
     if converts(desired, actual) or lost:

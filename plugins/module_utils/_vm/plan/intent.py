@@ -33,7 +33,7 @@ class VmIntent(GuestIntent[DesiredVm]):
     snippet_now: str | None = None  # the present content of the file of the user data
 
     @property
-    def asks_for_move(self) -> bool:
+    def checks_migration(self) -> bool:
         """Whether PVE is asked if it can migrate the VM; the plan refuses a hibernated VM."""
         return self.moves and may_migrate(self.desired.guest, self.actual)
 
