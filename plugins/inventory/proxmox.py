@@ -187,7 +187,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             extra_vars = self._vars if self.get_option("use_extra_vars") else None
             identity = fingerprint(connection, os.environ, options, read_sites_file, extra_vars)
             old = self._cached(path, identity)
-            may_stand = cache and not options.expressions.filters_look_elsewhere
+            may_stand = cache and not options.expressions.filters_use_lookups
             sync = old if old is not None and may_stand and self._is_young(old) else None
             if sync is None:
                 is_wanted = partial(self._is_wanted, options)

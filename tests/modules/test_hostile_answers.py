@@ -143,7 +143,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_storage/volume/run.py", "_with_template"): (),  # by no subject yet
-    ("module_utils/_storage/snippets/seen.py", "list_snippets"): (
+    ("module_utils/_storage/snippets/visible.py", "list_snippets"): (
         "nodes/*/storage/*/content",
         "access/permissions",
     ),

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets import seen
+from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets import visible
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
     LocalDirectory,
 )
@@ -110,7 +110,7 @@ def test_where_both_are_empty_the_written_file_decides(
     quiet: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget_snippets(quiet)
-    monkeypatch.setattr(seen, "_APPEARANCE", 0.3)
+    monkeypatch.setattr(visible, "_APPEARANCE", 0.3)
     result = quiet.refused(name=name, source="debian-13", cloud_init=cloud_init(tmp_path))
     assert result["error"]["reason"] == "snippet not visible"
     assert list(tmp_path.iterdir()) == []

@@ -128,7 +128,7 @@ def find_role_loss(
     entries = _read_entries(client)
     if any(caller.may_have(grant) for _path, grant in entries if grant.role == name):
         return _loss(client, caller, lambda known: known.with_role(name, kept))
-    return _unless_all_seen(client)
+    return _unless_complete(client)
 
 
 def find_acl_loss(
@@ -249,7 +249,7 @@ def _is_member(client: Api, caller: TaskLogin, groups: Collection[str]) -> bool:
     return row is None or not groups_in(row).isdisjoint(groups)
 
 
-def _unless_all_seen(client: Api) -> OwnLoss | None:
+def _unless_complete(client: Api) -> OwnLoss | None:
     """Return an unknown loss unless the login sees the whole access control list.
 
     Proxmox VE silently leaves out hidden entries (API2/ACL.pm, read_acl).
@@ -274,7 +274,7 @@ def _loss(
     loss = loss_between(known, altered(known), caller)
     if loss is None and row is None:
         return _UNKNOWN
-    return loss or _unless_all_seen(client)
+    return loss or _unless_complete(client)
 
 
 def access_control(

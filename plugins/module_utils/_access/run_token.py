@@ -277,13 +277,13 @@ class SecretKeeper:
     ) -> Any:
         """Return the answer to a write, and keep the secret in it."""
 
-        def look() -> Any:
+        def confirm_lost() -> Any:
             self.answer_was_lost = True
             return confirm() if confirm is not None else None
 
         try:
             answer = self._client.write(
-                method, *segments, attempted=attempted, confirm=look, **more
+                method, *segments, attempted=attempted, confirm=confirm_lost, **more
             )
         except Conflict as error:
             if self.answer_was_lost and method == "POST":

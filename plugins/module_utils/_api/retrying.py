@@ -101,7 +101,7 @@ class RetryingLayer:
         """
         again = error.retryable and self._wait(error, budgets)
         if error.dispatched is not False:
-            found = _look(request, error)
+            found = _confirm(request, error)
             if found is not None:
                 return found
         if not again:
@@ -134,7 +134,7 @@ class _Budgets:
         return self.network.tries + self.locked.tries - 1
 
 
-def _look(request: Request, failure: FleetError) -> Any:
+def _confirm(request: Request, failure: FleetError) -> Any:
     """Check the state after a lost answer: return the result of the write, or None if it did not
     happen.
 

@@ -23,7 +23,7 @@ class KnownBridges:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.seen: dict[str, frozenset[str] | None] = {}
+        self.by_node: dict[str, frozenset[str] | None] = {}
 
     @property
     def connection(self) -> ConnectionSettings:
@@ -32,13 +32,13 @@ class KnownBridges:
 
     def on(self, node: str) -> frozenset[str]:
         """Return the bridges and VNets of a node. Raises NetworkError if it does not answer."""
-        known = self.seen.get(node)
+        known = self.by_node.get(node)
         if known is None:
             known = frozenset(
                 str(row["iface"])
                 for row in self._client.get("nodes", node, "network", type="any_bridge")
             )
-            self.seen[node] = known
+            self.by_node[node] = known
         return known
 
     def learn(self, node: str) -> None:
@@ -46,7 +46,7 @@ class KnownBridges:
         try:
             self.on(node)
         except (NetworkError, NodeUnhealthy):
-            self.seen[node] = None
+            self.by_node[node] = None
 
 
 def choose_with_bridges(
@@ -54,7 +54,7 @@ def choose_with_bridges(
 ) -> NodeChoice:
     """Return the choice of a node that has the bridges; the best candidate is asked first."""
     while True:
-        choice = choose_node(cluster, needs, rules, bridges.seen)
-        if not needs.bridges or choice.node in bridges.seen:
+        choice = choose_node(cluster, needs, rules, bridges.by_node)
+        if not needs.bridges or choice.node in bridges.by_node:
             return choice
         bridges.learn(choice.node)

@@ -32,8 +32,8 @@ def locate(
     show a VM under the name of a removed VM. Raises Conflict if several VMs have the name.
     """
 
-    def search(seen: ClusterState) -> VmRow | None:
-        return find_vm(seen, vmid=vmid, name=name, tenant_tag=tenant_tag, prefix=prefix)
+    def search(state: ClusterState) -> VmRow | None:
+        return find_vm(state, vmid=vmid, name=name, tenant_tag=tenant_tag, prefix=prefix)
 
     try:
         row = search(cluster)

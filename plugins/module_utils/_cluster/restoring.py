@@ -146,7 +146,7 @@ def _watch_restore(
         config = read_config(client, path)
         if config is None or not _is_being_written(config):
             return config, None
-        restore = _look_for_restore(client, vmid, node)
+        restore = _find_restore(client, vmid, node)
         if restore.has_ended:  # the configuration was read before the task
             return read_config(client, path), None
     return config, restore
@@ -230,7 +230,7 @@ class _Restore:
     has_ended: bool = False
 
 
-def _look_for_restore(client: Client, vmid: int, node: str) -> _Restore:
+def _find_restore(client: Client, vmid: int, node: str) -> _Restore:
     """Return the state of the restore of a VM; one or two requests."""
     tasks = client.get("nodes", node, "tasks", vmid=vmid, typefilter=RESTORE_TASK, source="active")
     for task in tasks:

@@ -237,7 +237,7 @@ def query_nodes(
     one more request finds its new node, which is then asked.
     """
     cluster, missed = _query(client, cluster, nodes, full)
-    for _look in range(_LOOKS):
+    for _try in range(_LOOKS):
         if not missed:
             break
         cluster = _placed_again(client, cluster, missed)
@@ -367,8 +367,10 @@ def with_other_names(
         return cluster
     types = frozenset(row.type for row in rows)
     before = replace(cluster, vms=cluster.others, types=types, queried_nodes=cluster.queried_others)
-    seen = query_nodes(client, before, wanted)
-    return replace(cluster, others=seen.vms, taken=seen.taken, queried_others=seen.queried_nodes)
+    queried = query_nodes(client, before, wanted)
+    return replace(
+        cluster, others=queried.vms, taken=queried.taken, queried_others=queried.queried_nodes
+    )
 
 
 def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:

@@ -89,7 +89,7 @@ class VmidVisibility:
     created: bool = False  # whether a VM or container got the VMID after the listing was read
 
 
-def look_for(client: Client, cluster: ClusterState, vmid: int | None) -> VmidVisibility:
+def probe_vmid(client: Client, cluster: ClusterState, vmid: int | None) -> VmidVisibility:
     """Return PVE's answer about a VMID.
 
     One request if the listing lacks the VMID, and a second one if the VMID is in use.

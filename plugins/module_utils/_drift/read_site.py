@@ -15,7 +15,7 @@ from .._cluster.quota import KINDS, Limits, QuotaFigures, total
 from .._cluster.restoring import find_restored, seems_bare
 from .._cluster.state import query_nodes
 from .._cluster.tenant import PREFIX
-from .._cluster.visible import look_for, require_visible
+from .._cluster.visible import probe_vmid, require_visible
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
 from .._fleet.items import Estate, VmItem
@@ -87,7 +87,7 @@ def _read_guests(estate: Estate, client: Client, scope: DriftScope, site: str) -
     reading = DriftReading(site)
     try:
         planner = FleetPlanner(client, check_mode=True, lists=_lists_of(estate))
-        located = planner.look_up(estate.items)
+        located = planner.locate(estate.items)
         plans = with_leaving(planner.plan_located(located), planner.leaving)
     except FleetError as error:
         reading.reason = error.message
@@ -133,7 +133,7 @@ def _find_hidden(
         try:
             number = desired.guest.vmid or desired.guest.vmids.free(planner.cluster.taken)
             attempted = f"{desired.guest.label} could not be compared"
-            require_visible(look_for(client, planner.cluster, number), number, attempted)
+            require_visible(probe_vmid(client, planner.cluster, number), number, attempted)
         except FleetError as error:
             vm.status = UNKNOWN
             vm.reason = error.message

@@ -41,9 +41,9 @@ class FoundCopy:
 class RemovedCopy(RemovedGuest[RunContext[Any]]):
     """A copy with the plan of its removal."""
 
-    def _look(self, node: str, status: str | None = None) -> Actual:
+    def _reread(self, node: str, status: str | None = None) -> Actual:
         """Return the present copy. Raises Conflict if it is not a copy of the same drill."""
-        current = super()._look(node, status)
+        current = super()._reread(node, status)
         if notes_of(current) == notes_of(self.actual):
             return current
         raise Conflict(

@@ -19,7 +19,7 @@ from .._guest.live.read import read_wherever
 from .._guest.model import Actual
 from .._kinds.words import CONTAINER, TYPES, VM, kind_of_row
 from .model import UnreadNode, UnreadVm
-from .scope import ExportScope, require_there
+from .scope import ExportScope, require_exists
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -44,7 +44,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
     cluster = _as_nodes_list(client, cluster, nodes)
     rows = scope.chosen(cluster)
     hidden = _hidden(client, cluster, scope)
-    require_there(scope, cluster, rows, hidden)
+    require_exists(scope, cluster, rows, hidden)
     missing = [_unseen(vmid) for vmid in sorted(hidden)]
     return cluster, rows, missing
 

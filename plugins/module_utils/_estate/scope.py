@@ -110,7 +110,7 @@ def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def require_there(
+def require_exists(
     scope: ExportScope, cluster: ClusterState, rows: Iterable[VmRow], hidden: Collection[int]
 ) -> None:
     """Raise NotFound for a name that no VM of the export has, and for an unknown pool or tenant.

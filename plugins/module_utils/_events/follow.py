@@ -151,7 +151,7 @@ def _copy(event: Event) -> Event:
 async def _is_taken(queue: EventQueue) -> bool:
     """Wait until the queue is empty: then the rules have all events. False if others fill it."""
     inner: Any = getattr(queue, "queue", queue)
-    for _look in range(_LOOKS):
+    for _attempt in range(_LOOKS):
         if inner.empty():
             return True
         await asyncio.sleep(_LOOK)

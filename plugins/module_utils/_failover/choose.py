@@ -58,10 +58,10 @@ def choose(found: Iterable[ChosenArchive], choice: GuestSelection) -> ChosenGues
     shared by two guests of a tenant.
     """
     result = ChosenGuests()
-    seen: set[str] = set()
+    known_keys: set[str] = set()
     for one in found:
         keys = keys_of(one)
-        seen |= keys
+        known_keys |= keys
         if choice.named and not keys & choice.named:
             continue
         if not owns(choice.owner.tag, tags_of(one), choice.owner.prefix):
@@ -73,7 +73,7 @@ def choose(found: Iterable[ChosenArchive], choice: GuestSelection) -> ChosenGues
         result.skipped.append((one, reason))
         if keys & choice.named:
             result.problems.append(f"{label_of(one)} is named, and {reason}")
-    for name in sorted(choice.named - seen - choice.excluded):
+    for name in sorted(choice.named - known_keys - choice.excluded):
         result.problems.append(f"guest {name} is named, and no {choice.source} of it was found")
     result.problems += _namesakes(result.guests, choice.owner.prefix)
     return result

@@ -196,9 +196,9 @@ def plan_present(
         **(changes or {}),
     }
     options = of.read(with_defaults(of.specs.whole, wanted))
-    seen = view.of(present.kind.type)
-    context = of.context(seen.client, options.desired, options.settings, check_mode, seen)
-    plan = of.flow.plan(of.prepared(context), seen.now())
+    kind_view = view.of(present.kind.type)
+    context = of.context(kind_view.client, options.desired, options.settings, check_mode, kind_view)
+    plan = of.flow.plan(of.prepared(context), kind_view.now())
     reserve(view, plan)
     return PlannedRecovery(incoming, START, *place, tuple(plan.plan.summaries), plan)
 

@@ -126,7 +126,7 @@ def _place(client: Client, cluster: ClusterState) -> SiteNames:
     for name, node in cluster.nodes.items():
         if node.online:
             bridges.learn(name)
-    known = [names for names in bridges.seen.values() if names is not None]
+    known = [names for names in bridges.by_node.values() if names is not None]
     return SiteNames(storages, frozenset().union(*known))
 
 

@@ -13,7 +13,7 @@ from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
 from .._cluster.state import VmRow, fetch_cluster_state
 from .._cluster.tenant import PREFIX, group_name, parse_tags, tenant_tag, tenants_of
-from .._cluster.visible import look_for, require_visible
+from .._cluster.visible import probe_vmid, require_visible
 from .._container.kind import CONTAINER
 from .._core import validate
 from .._core.errors import UnknownVm
@@ -63,7 +63,7 @@ def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, pref
         row, cluster = locate(client, cluster, vmid=number)
         label = f"Guest {number}"
         if row is None:
-            require_visible(look_for(client, cluster, number), number, f"{label} was not found")
+            require_visible(probe_vmid(client, cluster, number), number, f"{label} was not found")
     else:
         name = validate.dns_name(params["name"])
         row, cluster = locate_by_name(client, cluster, name, tag, prefix)

@@ -95,14 +95,14 @@ class FirewallOfScope(Resource[Result]):
         if not isinstance(step, FirewallStep):
             return lambda: None
 
-        def look() -> Any:
+        def confirm() -> Any:
             found = _part_of(step, self.client.get(*step.part))
             if found == step.result:
                 return True
             self._require_expected(step, found)
             return None
 
-        return look
+        return confirm
 
     def preview(self) -> Result:
         after = after_plan(self.actual, self.desired)

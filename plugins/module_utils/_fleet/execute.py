@@ -269,11 +269,11 @@ class Executor:
             notes
         )
         cluster_view = LiveView(view, self._reservations, _vmid(vm_plan), kind.type)
-        seen = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
+        dated_plan = replace(vm_plan, cluster=replace(vm_plan.cluster, read_at=self._planned_at))
         try:
             if before is not None:
                 before(planned)
-            result = self._settle(with_view(seen, view, cluster_view), admission)
+            result = self._settle(with_view(dated_plan, view, cluster_view), admission)
         except FleetError as error:
             self._reservations.drop(cluster_view.vmid)
             return VmOutcome(planned, error=error, vmid=cluster_view.vmid)

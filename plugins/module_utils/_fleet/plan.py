@@ -80,7 +80,7 @@ class FleetPlanner:
         types = {one.kind.type for one in lists}
         self.cluster = fetch_cluster_state(self._memory, types)  # as read when the run began
         self._listed = {one: self.cluster.of_type(one) for one in types}  # the same, by kind
-        self._seen = dict(self._listed)  # the same, refreshed from the nodes
+        self._refreshed = dict(self._listed)  # the same, refreshed from the nodes
         self._planned = PlanningView(self._memory, self.cluster)
         self.notes: tuple[str, ...] = ()  # problems while looking for VMs to prune
         self.leaving: frozenset[int] = frozenset()  # VMs that this run removes if nothing fails
@@ -91,7 +91,7 @@ class FleetPlanner:
 
     def plan(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return each VM's plan or its error, in the order of the list."""
-        return self.plan_located(self.look_up(items))
+        return self.plan_located(self.locate(items))
 
     def plan_again(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return new plans of VMs whose earlier items had errors, from other items."""
@@ -104,7 +104,7 @@ class FleetPlanner:
         if planned.found is not None:
             self._planned.put(planned.found)
 
-    def look_up(self, items: list[VmItem]) -> list[PlannedGuest]:
+    def locate(self, items: list[VmItem]) -> list[PlannedGuest]:
         """Return the VM of each item, without a plan."""
         located = self._locate(items)
         self._query_nodes_of(located)
@@ -143,7 +143,7 @@ class FleetPlanner:
         not show it for a new template yet, so the nodes are asked.
         """
         unwanted: list[PlannedGuest] = []
-        for kind in sorted(self._seen):
+        for kind in sorted(self._refreshed):
             unwanted += self._prune_kind(params, scope, all_vmids_of(planned), list_of(kind))
         return unwanted
 
@@ -152,9 +152,9 @@ class FleetPlanner:
     ) -> list[PlannedGuest]:
         cluster = self._listed[of.kind.type]
         rows = out_of_list(cluster, scope, listed)
-        seen = self._seen[of.kind.type]
+        refreshed = self._refreshed[of.kind.type]
         creations, notes = find_creations_in_progress(
-            self._memory.direct(), seen, scope, listed, params
+            self._memory.direct(), refreshed, scope, listed, params
         )
         self.notes += notes
         rows += creations
@@ -216,15 +216,15 @@ class FleetPlanner:
 
         Only the nodes of known guests are asked, or all nodes if a guest was not found by its name.
         """
-        for kind in sorted(self._seen):
+        for kind in sorted(self._refreshed):
             of_kind = [one for one in located if one.item.kind.kind.type == kind]
             nodes = {one.found.node for one in of_kind if one.found is not None}
             if any(map(_is_unknown, of_kind)):
                 nodes = set(self.cluster.nodes)
-            before = self._seen[kind].vms.keys()
-            seen = query_nodes(self._memory, self._seen[kind], nodes, full=True)
-            self._seen[kind] = seen
-            self._planned.see(seen, before - seen.vms.keys())
+            before = self._refreshed[kind].vms.keys()
+            refreshed = query_nodes(self._memory, self._refreshed[kind], nodes, full=True)
+            self._refreshed[kind] = refreshed
+            self._planned.refresh(refreshed, before - refreshed.vms.keys())
 
     def _read(self, planned: PlannedGuest) -> tuple[Actual | None, ClusterState] | FleetError:
         """Return the VM of an item, and the cluster state in which it was searched."""
@@ -232,13 +232,13 @@ class FleetPlanner:
             return planned.error
         context = self._context(planned.item)
         try:
-            actual, seen = find(context, self._cluster_of(planned.item))
+            actual, searched = find(context, self._cluster_of(planned.item))
         except FleetError as error:
             return error
         if actual is not None:
             with suppress(FleetError):  # the plan gets the same error, which is cached too
                 planned.item.kind.flow.prefetch(context, actual)
-        return actual, seen
+        return actual, searched
 
     def _plan(
         self, planned: PlannedGuest, read: tuple[Actual | None, ClusterState] | FleetError
@@ -246,9 +246,9 @@ class FleetPlanner:
         item = planned.item
         if isinstance(read, FleetError):
             return replace(planned, error=self._why_without(item, read))
-        actual, seen = read
+        actual, state = read
         listed = self._listed[item.kind.kind.type]
-        for vmid in listed.vms.keys() - seen.vms.keys():
+        for vmid in listed.vms.keys() - state.vms.keys():
             self._planned.drop(vmid)  # it was removed since the listing was read
         cluster, flow = self._cluster_of(item), item.kind.flow
         refused = None
@@ -256,7 +256,7 @@ class FleetPlanner:
             context = self._context(item)
             if actual is None:
                 self._require_unnamed(item)
-                vm_plan = flow.plan_missing(context, cluster, seen)
+                vm_plan = flow.plan_missing(context, cluster, state)
             else:
                 self._require_single(item, actual)
                 refused = actual
@@ -419,7 +419,7 @@ def all_vmids_of(planned: Iterable[PlannedGuest]) -> set[int]:
     return set().union(*map(vmids_of, planned))
 
 
-def mark_look_alikes(
+def mark_case_duplicates(
     planned: list[PlannedGuest], cluster: ClusterState, scope: PruneScope
 ) -> list[PlannedGuest]:
     """Return the plans, with an error for a new VM if a VM that is not listed has the same name in
@@ -433,12 +433,12 @@ def mark_look_alikes(
     for one in planned:
         row = by_name.get(one.item.name_in_dns)
         if row is not None and one.draft is not None:
-            one = PlannedGuest(one.item, error=_look_alike(one.item, row))
+            one = PlannedGuest(one.item, error=_case_duplicate(one.item, row))
         checked.append(one)
     return checked
 
 
-def _look_alike(item: VmItem, row: VmRow) -> Conflict:
+def _case_duplicate(item: VmItem, row: VmRow) -> Conflict:
     noun = list_of(row.type).kind.noun
     return Conflict(
         attempted=f"{item.place}, {item.desired.guest.label}, was not planned",

@@ -118,22 +118,22 @@ class PlanningView:
             rows.pop(vmid, None)
         self._taken.discard(vmid)
 
-    def see(self, seen: ClusterState, gone: Iterable[int]) -> None:
+    def refresh(self, answers: ClusterState, gone: Iterable[int]) -> None:
         """Update names and power states of the guests of one kind from the answers of nodes, and
         remove the guests in `gone`.
         """
         for vmid in gone:
             self.drop(vmid)
-        for row in seen.vms.values():
+        for row in answers.vms.values():
             if row.fresh:
                 self.put(row)
         for kind, view in self._views.items():
             cluster = view.cluster
-            if kind in seen.types:
-                queried_nodes = cluster.queried_nodes | seen.queried_nodes
+            if kind in answers.types:
+                queried_nodes = cluster.queried_nodes | answers.queried_nodes
                 view.cluster = replace(cluster, queried_nodes=queried_nodes)
             else:
-                queried_others = cluster.queried_others | seen.queried_nodes
+                queried_others = cluster.queried_others | answers.queried_nodes
                 view.cluster = replace(cluster, queried_others=queried_others)
 
 

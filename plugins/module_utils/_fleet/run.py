@@ -24,7 +24,7 @@ from .placement_rules import PlacementKeeper, RulesOutcome
 from .plan import (
     FleetPlanner,
     PlannedGuest,
-    mark_look_alikes,
+    mark_case_duplicates,
     not_pruned,
     require_not_given_away,
     require_own,
@@ -153,7 +153,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     planned_at = client.clock.monotonic()
     lists = [one for one in LISTS if any(item.kind is one for item in items)]
     planner = FleetPlanner(client, check_mode, lists)
-    located = planner.look_up(items)
+    located = planner.locate(items)
     unwanted: list[PlannedGuest] = []
     notes: tuple[str, ...] = ()
     if scope is not None:
@@ -163,7 +163,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
     if params.get("remove"):
         require_own(plans, planner)
     if scope is not None:
-        plans = mark_look_alikes(plans, planner.cluster, scope)
+        plans = mark_case_duplicates(plans, planner.cluster, scope)
         unwanted = still_unwanted(unwanted, plans)
         require_not_given_away(unwanted, estate.items, estate.others, scope)
     jobs = planned_jobs(params, client, plans, planner.cluster)

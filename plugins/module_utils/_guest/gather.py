@@ -16,7 +16,7 @@ from .._cluster.restoring import find_restored, require_restored, suspects, with
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._cluster.unread import require_readable
-from .._cluster.visible import look_for, require_visible
+from .._cluster.visible import probe_vmid, require_visible
 from .._core import validate
 from .._core.errors import FleetError, NotFound
 from .._core.result import Result
@@ -57,7 +57,7 @@ def gather(params: Mapping[str, Any], client: Client, listing: GuestListing) -> 
     cluster = _named(client, params, listing.kind)
     rows = [row for row in cluster.vms.values() if wanted(row)]
     vmid = params.get("vmid")
-    require_visible(look_for(client, cluster, vmid), vmid, f"{noun} {vmid} could not be read")
+    require_visible(probe_vmid(client, cluster, vmid), vmid, f"{noun} {vmid} could not be read")
     name = params.get("name")
     if name is not None and not rows:
         require_readable(cluster, f"{noun} '{name}'", lambda row: wanted(replace(row, name=name)))

@@ -29,37 +29,37 @@ class Identity:
 
 
 def require_same_creation(
-    label: str, known: Identity, seen: Identity, written: Collection[str] = ()
+    label: str, known: Identity, current: Identity, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the guest with that VMID was created at another time.
 
     `written` are the options that the run itself changes.
     """
-    if _is_another(known, seen, written):
-        raise replaced(label, f"the guest of that number is now another one, '{seen.name}'")
+    if _is_another(known, current, written):
+        raise replaced(label, f"the guest of that number is now another one, '{current.name}'")
 
 
-def _is_another(known: Identity, seen: Identity, written: Collection[str]) -> bool:
-    if known.creation != seen.creation:
+def _is_another(known: Identity, current: Identity, written: Collection[str]) -> bool:
+    if known.creation != current.creation:
         return True
-    if known.uuid_option not in written and known.uuid != seen.uuid:
+    if known.uuid_option not in written and known.uuid != current.uuid:
         return True
-    compared = (known.macs.keys() & seen.macs.keys()).difference(written)
-    return any(known.macs[nic] != seen.macs[nic] for nic in compared)
+    compared = (known.macs.keys() & current.macs.keys()).difference(written)
+    return any(known.macs[nic] != current.macs[nic] for nic in compared)
 
 
-def require_name(label: str, seen: Identity, names: Collection[str | None]) -> None:
+def require_name(label: str, current: Identity, names: Collection[str | None]) -> None:
     """Raise Conflict if the guest has none of these names."""
-    if seen.name not in names:
-        raise replaced(label, f"it is named '{seen.name}' by now")
+    if current.name not in names:
+        raise replaced(label, f"it is named '{current.name}' by now")
 
 
 def require_same_disks(
-    label: str, known: Identity, seen: Identity, written: Collection[str] = ()
+    label: str, known: Identity, current: Identity, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the guest has other disks, except at the slots that the run writes."""
-    added = _slots_beyond(known.volumes, seen.volumes)
-    gone = _slots_beyond(seen.volumes, known.volumes)
+    added = _slots_beyond(known.volumes, current.volumes)
+    gone = _slots_beyond(current.volumes, known.volumes)
     differing = (added | gone).difference(written)
     if differing:
         slots = ", ".join(sorted(differing))

@@ -127,9 +127,9 @@ def _places(
     node, and a second template of the version would be ambiguous on this node.
     """
     published = [row for row in _templates(image, guests) if row["node"] in nodes]
-    there = [row for row in published if _is_on(row, storage)]
-    if there:
-        return [_published(image, storage, nodes, there[0])]
+    on_storage = [row for row in published if _is_on(row, storage)]
+    if on_storage:
+        return [_published(image, storage, nodes, on_storage[0])]
     found: list[TemplatePlace] = []
     for row in published:
         found.append(_published(image, storage, [row["node"]], row))

@@ -86,7 +86,7 @@ class JinjaExpressions:
     leading_separator: bool = True
 
     @property
-    def filters_look_elsewhere(self) -> bool:
+    def filters_use_lookups(self) -> bool:
         """Whether a filter reads more than options, such as an environment variable.
 
         If so, the chosen VMs cannot be shown later from a cache: the filter might choose others.

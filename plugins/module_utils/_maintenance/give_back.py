@@ -90,7 +90,7 @@ def _record_of_complete(
     missing: list[str] = []
     for _remaining in poll(client.clock, timeout, longest=5.0):
         try:
-            record, missing = _look(wanted, client)
+            record, missing = _read_record(wanted, client)
         except PermissionDenied:
             raise
         except FleetError as error:
@@ -107,7 +107,7 @@ def _record_of_complete(
     )
 
 
-def _look(wanted: MaintenanceOptions, client: Client) -> tuple[NodeRecord | None, list[str]]:
+def _read_record(wanted: MaintenanceOptions, client: Client) -> tuple[NodeRecord | None, list[str]]:
     """Return the record of the node, and the missing parts of the node."""
     quorate, members = read_members(client)
     if not quorate:

@@ -139,11 +139,13 @@ def _still_different(
     cluster = fetch_cluster_state(client.direct(), TYPES)
     vmids = {turn.row.vmid for turn in tier}
     nodes = {row.node for row in cluster.guests if row.vmid in vmids}
-    seen = {row.vmid: row for row in query_nodes(client.direct(), cluster, nodes, full=True).guests}
+    current_rows = {
+        row.vmid: row for row in query_nodes(client.direct(), cluster, nodes, full=True).guests
+    }
     return [
         turn
         for turn in tier
-        if turn.row.vmid in seen and runs(seen[turn.row.vmid]) != options.starts
+        if turn.row.vmid in current_rows and runs(current_rows[turn.row.vmid]) != options.starts
     ]
 
 

@@ -111,8 +111,8 @@ def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> l
     prefix = options.wanted.tenant_prefix
     found: dict[int, VmRow] = {}
     for tag in options.tags:
-        seen = with_doubtful(client, cluster, tag, prefix)
-        found |= {row.vmid: row for row in suspects(seen, tag, prefix)}
+        refreshed = with_doubtful(client, cluster, tag, prefix)
+        found |= {row.vmid: row for row in suspects(refreshed, tag, prefix)}
     return [found[vmid] for vmid in sorted(found)]
 
 

@@ -67,14 +67,14 @@ class PlannedTask(Resource[Result]):
         if self.foreseen.repeats:
             return lambda: None
 
-        def look() -> Any:
+        def confirm() -> Any:
             if worker is not None:
                 upid = find_worker(self.client, worker.node, worker.type, worker.ident, since)
                 if upid is not None:
                     return upid
             return None if self.read().plan.changed else True
 
-        return look
+        return confirm
 
     def worker_of(self, step: Step) -> WorkerTask | None:
         """Return the task of a step, None for a step without one."""

@@ -110,7 +110,7 @@ class TableResource(Resource[Result]):
         the same action.
         """
 
-        def look() -> bool | None:
+        def confirm() -> bool | None:
             try:
                 rest = self.replan((), True)
             except AuthenticationError:
@@ -122,7 +122,7 @@ class TableResource(Resource[Result]):
                 return None
             return True
 
-        return look
+        return confirm
 
     def preview(self) -> Result:
         values: Values | None = self.actual

@@ -97,9 +97,9 @@ def _of_removed(
     newest: dict[tuple[str, int], Archive] = {}
     for one in sorted(archives, key=newest_first):
         row = cluster.vms.get(one.vmid or 0)
-        is_there = row is not None and not seems_bare(row)
+        exists = row is not None and not seems_bare(row)
         is_late = desired.before is not None and one.time > desired.before
-        if one.vmid is not None and not is_there and not is_late and is_ordinary(one):
+        if one.vmid is not None and not exists and not is_late and is_ordinary(one):
             newest.setdefault((one.type, one.vmid), one)
 
     def read(one: Archive) -> tuple[Archive, Mapping[str, str]]:

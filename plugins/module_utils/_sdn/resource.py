@@ -183,9 +183,9 @@ class SdnTransaction(Resource[Result]):
             return lambda: self._is_configured(step) or None
         if step.action == APPLY:
             return lambda: self._has_no_pending() or None
-        return self._look_at_lock
+        return self._note_lost_answer
 
-    def _look_at_lock(self) -> None:
+    def _note_lost_answer(self) -> None:
         """Record that an answer about the lock was lost; Proxmox VE does not show locks."""
         self.is_answer_lost = True
 

@@ -69,12 +69,12 @@ class SnapshotContext:
             if is_needed and not is_fresh[0]:
                 if destroys:
                     self._require_same_power(vm)
-                seen, tags = read_owned(self.client, vm)
+                current, tags = read_owned(self.client, vm)
                 self.owner.require_owned(vm.label, tags, unnamed=vm.unnamed)
-                require_same_creation(vm.label, vm.identity, seen)
-                require_name(vm.label, seen, [vm.name])
+                require_same_creation(vm.label, vm.identity, current)
+                require_name(vm.label, current, [vm.name])
                 if destroys:
-                    require_same_disks(vm.label, vm.identity, seen)
+                    require_same_disks(vm.label, vm.identity, current)
             is_fresh[0] = False
 
         return check

@@ -16,7 +16,7 @@ from .._cluster.restoring import require_restored, suspects, with_doubtful
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._cluster.unread import require_readable
-from .._cluster.visible import look_for, require_visible
+from .._cluster.visible import probe_vmid, require_visible
 from .._core import validate
 from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
 
@@ -164,7 +164,7 @@ def _find(
         row, cluster = locate(client, cluster, vmid=one)
         label = f"VM {one}"
         if row is None:
-            require_visible(look_for(client, cluster, one), one, f"{label} was left as it is")
+            require_visible(probe_vmid(client, cluster, one), one, f"{label} was left as it is")
     else:
         label = f"VM '{one}'"
         row, cluster = locate_by_name(client, cluster, one, owner.tag, owner.prefix)

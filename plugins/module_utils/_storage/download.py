@@ -93,8 +93,8 @@ class StoredFile(Resource[Result]):
         return None if find_volume(self.client, self.file) else self.file.volume
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
-        is_there = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
-        return FailureVerdict.STALE if is_there else FailureVerdict.FAILED
+        exists = step.action == DOWNLOAD and isinstance(error, AlreadyExists)
+        return FailureVerdict.STALE if exists else FailureVerdict.FAILED
 
     def failure(self, error: FleetError, done: Sequence[Step]) -> FleetError:
         if isinstance(error, DownloadFailed):

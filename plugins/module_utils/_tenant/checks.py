@@ -144,7 +144,7 @@ def _all_bridges(client: Client, facts: TenantFacts) -> set[str]:
         if node.online:
             bridges.learn(name)
     found: set[str] = set()
-    for names in bridges.seen.values():
+    for names in bridges.by_node.values():
         found.update(names or ())
     return found
 

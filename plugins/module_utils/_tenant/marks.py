@@ -117,8 +117,8 @@ def _roles_of_others(tenant: Tenant, facts: TenantFacts, place: tuple[str, str])
     prefix = tenant.prefix.lower()
     found: set[str] = set()
     for path, grant in entries_of(facts.rights):
-        is_there = place in (("path", path), (grant.kind, grant.who))
-        if is_there and grant.role.startswith(prefix):
+        applies = place in (("path", path), (grant.kind, grant.who))
+        if applies and grant.role.startswith(prefix):
             found.add(grant.role)
     return sorted(found.difference(tenant.roles.values()))
 

@@ -67,14 +67,14 @@ class OrphanedGuest:
 class AbandonedGuest(RemovedGuest[RunContext[Any]]):
     """A guest that an interrupted run did not finish making, with the plan of its removal."""
 
-    def _look(self, node: str, status: str | None = None) -> Actual:
+    def _reread(self, node: str, status: str | None = None) -> Actual:
         """Return the VM as read now. Raises Conflict if its VMID was reused or another run uses
         it.
         """
-        seen = super()._look(node)
-        is_busy = bool(tasks_on(self.client, seen))
+        first = super()._reread(node)
+        is_busy = bool(tasks_on(self.client, first))
         # The configuration is read last, because it contains the name and the tenant.
-        current = super()._look(seen.node, seen.status)
+        current = super()._reread(first.node, first.status)
         is_abandoned = current.marker == self.actual.marker and current.status == "stopped"
         if is_busy or current.lock or not is_abandoned:
             raise Conflict(
@@ -97,7 +97,7 @@ class AbandonedGuest(RemovedGuest[RunContext[Any]]):
 
     def _is_worked_on(self) -> bool:
         try:
-            return bool(tasks_on(self.client, super()._look(self.actual.node)))
+            return bool(tasks_on(self.client, super()._reread(self.actual.node)))
         except NotFound:
             return False
 

@@ -164,7 +164,7 @@ class VmFlow(IsolatingFlow[VmContext]):
     def put_file(self, client: Client, step: Step) -> None:
         put_snippet(client, step)
 
-    def looked_again(self, context: VmContext) -> VmContext:
+    def with_present_files(self, context: VmContext) -> VmContext:
         return replace(context, snippet_now=current_content(context.desired.hardware.snippet))
 
     def guest_report(self, context: VmContext, actual: Actual) -> Mapping[str, Any]:

@@ -267,7 +267,7 @@ def _take(
     before = client.clock.time()
     began = client.clock.monotonic()
 
-    def look() -> str | None:
+    def confirm() -> str | None:
         """Return the task of this backup if it still runs or has made an archive."""
         since = before - _CLOCKS
         upid = find_task(client, row.node, type="vzdump", vmid=row.vmid, since=since)
@@ -280,7 +280,7 @@ def _take(
 
     path = ("nodes", row.node, "vzdump")
     data = {"vmid": row.vmid, **desired.data}
-    upid = client.write("POST", *path, data=data, attempted=attempted, confirm=look)
+    upid = client.write("POST", *path, data=data, attempted=attempted, confirm=confirm)
     if not is_upid(upid):
         return False
     try:
@@ -355,7 +355,7 @@ def _remove(context: BackupContext, row: VmRow, one: Archive) -> None:
     """Remove an archive. PVE itself refuses to remove a protected one."""
     path = ("nodes", row.node, "storage", one.storage, "content", one.volume)
 
-    def look() -> bool | None:
+    def confirm() -> bool | None:
         return None if one.volume in {own.volume for own in read_own(context, row)} else True
 
     context.client.task(
@@ -363,5 +363,5 @@ def _remove(context: BackupContext, row: VmRow, one: Archive) -> None:
         *path,
         attempted=f"Could not remove archive {one.volume}",
         timeout=context.desired.timeout,
-        confirm=look,
+        confirm=confirm,
     )

@@ -29,8 +29,8 @@ def guests_of(job: Mapping[str, Any], guests: Iterable[VmRow]) -> set[int]:
         return set()
     found: set[int] = set()
     for row in guests:
-        is_there = job["node"] in ("", row.node)
-        if is_there and _is_chosen(job, row) and row.vmid not in job["exclude"]:
+        runs_there = job["node"] in ("", row.node)
+        if runs_there and _is_chosen(job, row) and row.vmid not in job["exclude"]:
             found.add(row.vmid)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..._cluster.state import ClusterState, VmRow, with_names
 from ..._cluster.storages.allocation import with_allocations
 from ..._cluster.storages.template_file import TemplateFile
-from ..._cluster.visible import look_for, require_visible
+from ..._cluster.visible import probe_vmid, require_visible
 from ..._guest.flow.gather import gather_shared
 from ..._guest.flow.intent import GuestFacts
 from ..._guest.flow.place import usage_for
@@ -47,13 +47,13 @@ def origin_of(
     source = require_source(desired)
     if source.volume:
         return _of_volume(reads, desired, source.volume, cluster)
-    seen = with_names(reads.client, cluster) if source.name else cluster
-    rows = rows_of(source, desired, seen)
+    named = with_names(reads.client, cluster) if source.name else cluster
+    rows = rows_of(source, desired, named)
     if rows:
         return _of_rows(reads, desired, rows, source, cluster)
     if source.vmid is not None:
         attempted = f"Container {source.vmid} could not be cloned"
-        require_visible(look_for(reads.client, cluster, source.vmid), source.vmid, attempted)
+        require_visible(probe_vmid(reads.client, cluster, source.vmid), source.vmid, attempted)
     name = source.name or str(source.vmid)
     files = _template_files(reads, desired, cluster)
     volume, nodes = newest(name, files, desired, cluster)

@@ -205,12 +205,12 @@ class Replacement(GuestSteps, Resource[Result]):
         node, vmid = str(step.path[1]), int(step.path[3])
         since = self.client.clock.time() - _CLOCKS
 
-        def look() -> str | None:
+        def confirm() -> str | None:
             if node_of(self.client, self._vmid) is None:
                 return None
             return find_task(self.client, node, type="vzclone", vmid=vmid, since=since)
 
-        return look
+        return confirm
 
     def preview(self) -> Result:
         return self._result(Execution())

@@ -499,7 +499,7 @@ def classify(
         return ValidationFailed(
             **common,
             reason="refused parameter" if parameters else "bad request",
-            next_step=_look_at(parameters),
+            next_step=_correction(parameters),
         )
     if status == 404:
         return ConfigurationError(
@@ -649,6 +649,6 @@ def _not_passed_on(
     )
 
 
-def _look_at(parameters: Mapping[str, str]) -> str:
+def _correction(parameters: Mapping[str, str]) -> str:
     names = ", ".join(sorted(parameters))
     return f"Correct {names}" if names else "Check the input"

@@ -191,7 +191,7 @@ class _ReplicaPlanning:
         )
         self.bridges.learn(target)
         cluster = self.view.of(kind.type).now()
-        choose_node(cluster, needs, bridges=self.bridges.seen)
+        choose_node(cluster, needs, bridges=self.bridges.by_node)
         row = cluster.guest(guest.vmid)
         if row is not None:
             self.view.put(replace(row, node=target, memory=figures.memory))

@@ -100,11 +100,11 @@ class RuleOrder:
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = tuple(numbers)
         self._before: dict[int, int] = {}
-        seen = 0
+        visited = 0
         for number in self.numbers:
-            self._before[number] = seen
-            seen |= 1 << number
-        self._all = seen
+            self._before[number] = visited
+            visited |= 1 << number
+        self._all = visited
 
     def before(self, number: int) -> int:
         """Return the set of entries before this one; all of them if it is not in the list."""
@@ -129,14 +129,14 @@ def find_conflict(
 
     Otherwise return the set of entries that can cause another decision.
     """
-    seen = 0
+    visited = 0
     for number in middle.numbers:
-        overtaken = conflicts.of(number) & ~seen
+        overtaken = conflicts.of(number) & ~visited
         by_old = overtaken & old.before(number)
         if by_old:
             by_new = overtaken & new.before(number)
             found = conflicts.common_packet(number, by_old, by_new) if by_new else 0
             if found:
                 return found | 1 << number
-        seen |= 1 << number
+        visited |= 1 << number
     return 0

@@ -112,8 +112,10 @@ class NewGuest:
             reason="lock",
         )
 
-    def remove(self, client: Client, actual: Actual, seen: Actual | None, timeout: int) -> None:
-        """Remove the guest that this run last read as `seen`.
+    def remove(
+        self, client: Client, actual: Actual, last_read: Actual | None, timeout: int
+    ) -> None:
+        """Remove the guest that this run last read as `last_read`.
 
         Raises Conflict if the VMID has been reused.
         """
@@ -125,7 +127,7 @@ class NewGuest:
             desired.tenant_prefix,
             unnamed=actual.unnamed,
         )
-        self._require_seen(actual, seen)
+        self._require_known(actual, last_read)
         if actual.running:  # a live restore has started it
             stop = (*actual.path, "status", "stop")
             attempted = f"Could not stop {actual.label}"
@@ -138,9 +140,9 @@ class NewGuest:
             timeout=timeout,
         )
 
-    def _require_seen(self, actual: Actual, seen: Actual | None) -> None:
+    def _require_known(self, actual: Actual, last_read: Actual | None) -> None:
         """Raise Conflict unless this run has seen the same guest before."""
-        if seen is None or actual.identity.uuid != seen.identity.uuid:
+        if last_read is None or actual.identity.uuid != last_read.identity.uuid:
             raise self._is_not_own()
 
     def _is_not_own(self) -> FleetError:

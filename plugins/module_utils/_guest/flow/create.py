@@ -122,7 +122,7 @@ class CreatedGuest(GuestSteps):
         self._desired = vm.desired.with_guest(vmid=vm.vmid, node=vm.node, reboot="never")
         self._node = _first_node(vm)
         self._own = NewGuest(vm.desired.guest, vm.vmid, vm.run, vm.identity)
-        self._seen: Actual | None = None  # the VM as last read
+        self._last_read: Actual | None = None  # the VM as last read
         self._cluster_view = cluster_view
         self._is_checked = False
         self._is_removed = False  # by this run, because another VM came first
@@ -132,13 +132,13 @@ class CreatedGuest(GuestSteps):
         # during a live restore.
         is_off = not uncertain and not starts_at_once(self.plan.steps)
         actual = self._read("stopped" if is_off else None)
-        if self._seen is None:
+        if self._last_read is None:
             self._own.require_own(actual.target)
         elif self._own.is_taken_over(actual.target):
             raise AlreadyCreated
         else:
-            self._require_same(actual, self._seen, done)
-        self._seen = actual
+            self._require_same(actual, self._last_read, done)
+        self._last_read = actual
         return self.flow.planner.plan_update(
             self.flow.during_creation(self._desired, done),
             actual,
@@ -147,13 +147,13 @@ class CreatedGuest(GuestSteps):
             bases=self._new.placed.bases,
         )
 
-    def _require_same(self, actual: Actual, seen: Actual, done: Sequence[Step]) -> None:
+    def _require_same(self, actual: Actual, last_read: Actual, done: Sequence[Step]) -> None:
         """Raise Conflict if the guest was removed and another one has its VMID."""
         if self._own.is_marked(actual.target):
             return
         changes = [step for step in (*self.plan.steps, *done) if not creates(step)]
         written = {option for step in changes for option in step.data}
-        require_same_creation(seen.label, seen.identity, actual.identity, written)
+        require_same_creation(last_read.label, last_read.identity, actual.identity, written)
 
     def _read(self, status: str | None) -> Actual:
         vmid, pool = self._new.vmid, self._desired.guest.pool
@@ -236,7 +236,7 @@ class CreatedGuest(GuestSteps):
             raise
         if actual.marker.run != self._new.run:
             raise AlreadyCreated
-        self._own.remove(self.client, actual, self._seen, self.timeout)
+        self._own.remove(self.client, actual, self._last_read, self.timeout)
         self._is_removed = True
 
 

@@ -84,7 +84,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
             bases=base_storages(self._cluster),
         )
         node = desired.guest.node or current.node
-        return self.flow.with_files(self.flow.looked_again(self.context), rest, current, node)
+        return self.flow.with_files(self.flow.with_present_files(self.context), rest, current, node)
 
     def confirm_write(self, step: Step) -> Callable[[], Any] | None:
         """Return the check after a lost answer to a pool step: the configuration of a guest does
@@ -126,21 +126,21 @@ class RemovedGuest(ExistingResource[AnyContext]):
         super().__init__(flow, context, plan, actual)
         self._guest = ExistingGuest(self.client, context.desired.guest, actual)
 
-    def _look(self, node: str, status: str | None = None) -> Actual:
+    def _reread(self, node: str, status: str | None = None) -> Actual:
         """Return the present state of the guest. Raises Conflict if the VMID has been reused."""
         return self._guest.read_untouched(node, status)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         """Return the remaining steps: none once the guest is gone, also after a lost answer."""
         try:
-            return plan_absent(self.context.desired, self._look(self.actual.node))
+            return plan_absent(self.context.desired, self._reread(self.actual.node))
         except NotFound:
             return Plan()
 
     def guard(self, step: Step) -> None:
         status = status_before_end(step)
         if status is not None:
-            self._look(str(step.path[1]), status)
+            self._reread(str(step.path[1]), status)
 
     def preview(self) -> Result:
         return report(self.flow, self.context, self.plan, None, done=[])

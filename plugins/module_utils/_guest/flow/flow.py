@@ -19,7 +19,7 @@ from ..._cluster.placement import NodeChoice
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
-from ..._cluster.visible import look_for, require_no_other_kind, require_visible
+from ..._cluster.visible import probe_vmid, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..context import AnyContext
@@ -164,7 +164,7 @@ class GuestFlow(Generic[AnyContext]):
         """Return the desired guest for the rest of its creation after these steps."""
         return desired
 
-    def looked_again(self, context: AnyContext) -> AnyContext:
+    def with_present_files(self, context: AnyContext) -> AnyContext:
         """Return the context with the present files."""
         return context
 
@@ -255,7 +255,7 @@ class GuestFlow(Generic[AnyContext]):
         blueprint, choice = with_nearest_copy(reads, blueprint, choice, cluster, blueprint_from)
         placed = self.place(reads, blueprint, choice, cluster)
         context = replace(context, unverified=context.unverified + placed.unverified)
-        return self.draft(context, replace(placed, bridges=reads.bridges.seen), cluster)
+        return self.draft(context, replace(placed, bridges=reads.bridges.by_node), cluster)
 
     def draft(
         self, context: AnyContext, placed: PlacedGuest[AnyBlueprint], cluster: ClusterState
@@ -288,7 +288,7 @@ def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: s
     """
     attempted = f"{desired.label} was not {verb}"
     require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
-    require_visible(look_for(client, cluster, desired.vmid), desired.vmid, attempted)
+    require_visible(probe_vmid(client, cluster, desired.vmid), desired.vmid, attempted)
 
 
 def with_free_name(

@@ -35,12 +35,12 @@ def at_home(
         return intent
     if desired.rules.needs_names:
         cluster = with_names(reads.client, cluster)
-    seen = _without(cluster, actual)
-    here = why_not(seen, actual.node, needs, desired.rules)
+    others = _without(cluster, actual)
+    here = why_not(others, actual.node, needs, desired.rules)
     if here is None:
         reason = "it is there, and every constraint holds"
         return intent.at(NodeChoice(actual.node, reasons=(reason,)))
-    choice = choose_with_bridges(seen, needs, desired.rules, reads.bridges)
+    choice = choose_with_bridges(others, needs, desired.rules, reads.bridges)
     reason = f"{actual.node} is no longer fit: {here}"
     return intent.at(replace(choice, reasons=(reason, *choice.reasons)))
 

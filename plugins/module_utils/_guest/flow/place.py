@@ -24,7 +24,7 @@ from .placed import (
     PlacedGuest,
     fixed_place,
     placed_again,
-    require_still_there,
+    require_node_exists,
     rules_of,
     stays,
 )
@@ -96,7 +96,7 @@ def confirm(
     """
     before = guest.placed
     reads = GuestReads(client, before.bridges)
-    require_still_there(before, cluster)
+    require_node_exists(before, cluster)
     choice = _choose_again(reads, before, cluster)
     # The guests of this run are being created now, and count again once they have their tag.
     desired = before.desired.guest

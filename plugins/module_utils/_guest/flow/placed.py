@@ -246,7 +246,7 @@ def require_room_for(
     require_room(cluster, node, blueprint.needs_on(node, sizes, shared), rules, blueprint.label)
 
 
-def require_still_there(placed: PlacedGuest[Any], cluster: ClusterState) -> None:
+def require_node_exists(placed: PlacedGuest[Any], cluster: ClusterState) -> None:
     """Raise FleetError if the named or chosen node is gone or offline."""
     if placed.desired.guest.node or placed.node not in cluster.nodes:
         require_node(cluster, placed.node)

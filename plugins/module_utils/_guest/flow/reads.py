@@ -28,7 +28,7 @@ class GuestReads:
     def __init__(self, client: Client, bridges: Bridges | None = None) -> None:
         self.client = client
         self.bridges = KnownBridges(client)
-        self.bridges.seen.update(bridges or {})
+        self.bridges.by_node.update(bridges or {})
         self._definitions: Definitions | None = None
         self._contents: dict[tuple[str, str], list[dict[str, Any]]] = {}
 

@@ -113,8 +113,8 @@ class ExistingGuest:
         run writes, except a disk that only grows.
         """
         slot = _slot_of(step)
-        is_there = slot in self._known.identity.volumes
-        if step.action != "resize" or slot in self._moved or not is_there:
+        exists = slot in self._known.identity.volumes
+        if step.action != "resize" or slot in self._moved or not exists:
             return self._written
         return self._written - {slot}
 

@@ -53,7 +53,7 @@ def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None
     not touch the VM.
     """
     desired = context.guest
-    for _look in range(_LOOKS):
+    for _attempt in range(_LOOKS):
         row, cluster = _search(context.client, desired, cluster)
         if row is None:
             break

@@ -68,7 +68,7 @@ def _await_power(
     current: Mapping[str, Any] = {}
     effort = _Effort(client.clock)
     for _remaining in poll(client.clock, timeout, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE):
-        node, current = _look(client, kind, node, vmid)
+        node, current = _find_current(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
         if effort.has_ended(current):
@@ -108,7 +108,9 @@ def _managed_state(current: Mapping[str, Any]) -> str:
     return managed.get("state") or ""
 
 
-def _look(client: Client, kind: Kind, node: str, vmid: int) -> tuple[str, Mapping[str, Any]]:
+def _find_current(
+    client: Client, kind: Kind, node: str, vmid: int
+) -> tuple[str, Mapping[str, Any]]:
     """Return the node of the VM, and its status there."""
     try:
         return node, _current(client, kind, node, vmid)

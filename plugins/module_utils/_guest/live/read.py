@@ -79,14 +79,14 @@ def read_wherever(
 
 
 def require_same(
-    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+    desired: Guest, known: Actual, current: Actual, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the VMID has been reused, or if the VM no longer has the name by which the
     task chose it.
 
     `written` are the options that the run itself changes.
     """
-    identity = seen.identity
+    identity = current.identity
     require_same_creation(known.label, known.identity, identity, written)
     is_by_name = desired.vmid is None or desired.state == "absent"
     if is_by_name and desired.name == known.name:
@@ -94,18 +94,18 @@ def require_same(
 
 
 def require_named(
-    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+    desired: Guest, known: Actual, current: Actual, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the VM is not the VM of the plan, or was renamed by someone else."""
-    require_same(desired, known, seen, written)
-    require_name(known.label, seen.identity, [known.name, desired.name])
+    require_same(desired, known, current, written)
+    require_name(known.label, current.identity, [known.name, desired.name])
 
 
 def require_untouched(
-    desired: Guest, known: Actual, seen: Actual, written: Collection[str] = ()
+    desired: Guest, known: Actual, current: Actual, written: Collection[str] = ()
 ) -> None:
     """Raise Conflict if the VM has changed since a plan to destroy was made: the VMID was reused,
     or the VM has another name or other disks. Disks that the run itself writes may differ.
     """
-    require_named(desired, known, seen, written)
-    require_same_disks(known.label, known.identity, seen.identity, written)
+    require_named(desired, known, current, written)
+    require_same_disks(known.label, known.identity, current.identity, written)

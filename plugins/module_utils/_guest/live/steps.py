@@ -102,7 +102,7 @@ class GuestSteps(Steps):
         return super().after_task(step, result)
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
-        if _needs_look(error) and not creates(step):
+        if _needs_reread(error) and not creates(step):
             return FailureVerdict.UNKNOWN
         is_refused = isinstance(error, HotplugRefused)
         if is_refused and step.action == "config":
@@ -129,7 +129,7 @@ def creates(step: Step) -> bool:
     return step.action in _CREATES
 
 
-def _needs_look(error: FleetError) -> bool:
+def _needs_reread(error: FleetError) -> bool:
     """Return whether the step may have happened or the plan is stale: the VM may have moved."""
     if isinstance(error, (AlreadyRunning, AlreadyTemplate, DigestChanged)):
         return True

@@ -125,8 +125,8 @@ def find_newer_copy(
     copies = read(cloneable(guest, source, cluster))
     require_alike(source.name or "", copies)
     shared = cluster.shared_storages
-    there = replace(guest, node=actual.node)
-    copy, _nodes = choose_copy(copies, there, "", shared, lambda one: place_of(one, shared))
+    on_node = replace(guest, node=actual.node)
+    copy, _nodes = choose_copy(copies, on_node, "", shared, lambda one: place_of(one, shared))
     return copy
 
 
@@ -136,8 +136,8 @@ def storages_with(
     """Return the storages of a named node for any of these contents; a shared storage once."""
     found: dict[tuple[str, str], StorageRow] = {}
     for row in cluster.storages:
-        is_there = row.available and node in (None, "", row.node)
-        if is_there and not contents.isdisjoint(row.content):
+        is_on_node = row.available and node in (None, "", row.node)
+        if is_on_node and not contents.isdisjoint(row.content):
             found.setdefault((row.storage, row.place), row)
     return list(found.values())
 

@@ -206,10 +206,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         if grown_later:
             # The size of an imported disk is known once it exists.
             written[0] = replace(written[0], reread=True)
-        disk_steps, grown_there = self._disk_steps(update, is_written=bool(written))
+        disk_steps, grown_on_target = self._disk_steps(update, is_written=bool(written))
         last: list[Step] = []
         if update.ends_with_notes:
-            others = [*written[1:], *disk_steps, *grown_there, *switch]
+            others = [*written[1:], *disk_steps, *grown_on_target, *switch]
             is_alone = not others and not update.moves and not contested
             if written[0].is_task or not is_alone:
                 # The marker is removed when no other step is left that could be interrupted.
@@ -225,7 +225,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         steps += to_pool(update.desired.guest, update.actual)
         if update.moves:
             steps.append(self.migrate(update, shared))
-        return [*steps, *grown_there, *switch, *last]
+        return [*steps, *grown_on_target, *switch, *last]
 
     def _disk_steps(self, update: AnyUpdate, *, is_written: bool) -> tuple[list[Step], list[Step]]:
         """Return the steps that move and grow disks before a migration, and the steps that grow

@@ -60,10 +60,10 @@ class Repository(Resource[Result]):
     def confirm_write(self, step: Step) -> Callable[[], bool | None]:
         """Return the check after a lost answer: a step is done if it is no longer planned."""
 
-        def look() -> bool | None:
+        def confirm() -> bool | None:
             return None if step.summary in self._planned().summaries else True
 
-        return look
+        return confirm
 
     def preview(self) -> Result:
         return self._result()

@@ -86,11 +86,11 @@ class NodeSettingsResource(Resource[Result]):
     def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer: a step is done if it is no longer planned."""
 
-        def look() -> bool | None:
+        def confirm() -> bool | None:
             planned = [one.action for one in self._planned()[0].steps]
             return None if step.action in planned else True
 
-        return look
+        return confirm
 
     def preview(self) -> Result:
         return self._result(self.after)

@@ -186,7 +186,7 @@ class StoredVolume(Resource[Result]):
     def confirm_write(self, step: Step) -> Callable[[], Any]:
         """Return the check after a lost answer: the task's UPID, the finished volume, or None."""
 
-        def look() -> str | None:
+        def confirm() -> str | None:
             if step.action == DOWNLOAD:
                 running = find_running(self.client, self.volume.file)
                 if running is not None:
@@ -198,7 +198,7 @@ class StoredVolume(Resource[Result]):
             found = find_volume(self.client, self.volume.file)
             return self.volume.volid if self._is_done(step, found) else None
 
-        return look
+        return confirm
 
     def _running_copies(self) -> frozenset[str]:
         """Return the UPIDs of the copies that run on the source node."""
@@ -222,8 +222,8 @@ class StoredVolume(Resource[Result]):
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         if step.action == COPY and isinstance(error, TaskFailed):
             return FailureVerdict.STALE  # another run may have copied the volume first
-        is_there = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
-        return FailureVerdict.STALE if is_there else FailureVerdict.FAILED
+        exists = step.action in (DOWNLOAD, ALLOCATE, PULL) and isinstance(error, AlreadyExists)
+        return FailureVerdict.STALE if exists else FailureVerdict.FAILED
 
     def preview(self) -> Result:
         return result_of(self.plan, {"volume": self._foreseen()})

@@ -20,7 +20,7 @@ from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..snippets.files import SnippetDirectory
 from ..snippets.place import SET_DIRECTORY, unchecked, why_elsewhere
-from ..snippets.seen import list_snippets, put_snippet
+from ..snippets.visible import list_snippets, put_snippet
 from .desired import DesiredVolume
 from .plan import describe
 from .read import find_volume

@@ -125,7 +125,7 @@ def _lacking_filters(guest: FirewallGuest, nic: FirewallNic) -> list[str]:
         "macfilter": options.get("macfilter", "1") != "0",
         "ipfilter": has_set or options.get("ipfilter", "0") != "0",
     }
-    return [name for name, is_there in filters.items() if not is_there]
+    return [name for name, is_set in filters.items() if not is_set]
 
 
 def _open_rules(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..._guest.flow.intent import Release
 from ..._guest.flow.reads import GuestReads
 from ..._guest.model import Actual
-from ..._storage.snippets.seen import list_snippets
+from ..._storage.snippets.visible import list_snippets
 from ..config.actual import drives
 from ..live.snippets import files_beside
 from ..model import DesiredVm, Snippet

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..._cluster.state import ClusterState, StorageRow, VmRow, with_names
-from ..._cluster.visible import look_for
+from ..._cluster.visible import probe_vmid
 from ..._core.errors import FleetError
 from ..._core.parallel import side_by_side
 from ..._core.retry import TimeBudget
@@ -73,17 +73,17 @@ def _of_archive(reads: VmReads, desired: DesiredVm, volume: str, cluster: Cluste
 def _search(
     reads: VmReads, source: GuestSource, desired: DesiredVm, cluster: ClusterState
 ) -> FoundSource:
-    seen = cluster
+    state = cluster
     if source.name:  # the listing may show the source under the name of a removed VM
-        seen = with_names(reads.client, cluster)
-    rows = rows_of(source, desired, seen)
+        state = with_names(reads.client, cluster)
+    rows = rows_of(source, desired, state)
     if rows:
         return FoundSource(rows)
     if source.name:
         storages = storages_with(IMAGES, desired.guest.node, cluster)
         images = frozenset(_images_named(reads, source.name, storages))
         return FoundSource(images=tuple(images))
-    return FoundSource(sight=look_for(reads.client, cluster, source.vmid))
+    return FoundSource(sight=probe_vmid(reads.client, cluster, source.vmid))
 
 
 def _images_named(reads: VmReads, name: str, storages: Sequence[StorageRow]) -> Iterator[str]:

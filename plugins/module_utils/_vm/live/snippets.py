@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..._core.errors import ConfigurationError
 from ..._resource.plan import Step
-from ..._storage.snippets import seen
+from ..._storage.snippets import visible
 from ..._storage.snippets.files import LocalDirectory
 from ..model import Snippet
 from ..plan.snippets import write_step
@@ -61,7 +61,7 @@ def write_snippet(client: Client, snippet: Snippet | None, now: str | None, node
 
 def put_snippet(client: Client, step: Step) -> None:
     """Write the file of a step, which the node must see. Raises ConfigurationError."""
-    seen.put_snippet(
+    visible.put_snippet(
         client,
         LocalDirectory(os.path.dirname(str(step.path[0]))),
         str(step.data["volume"]),

@@ -38,7 +38,7 @@ def require_preconditions(
     _require_valid_tpm(actual, change, after, runs=runs)
     if runs:
         _require_no_waiting_disks(actual, change)
-        _require_there(actual, change.drives.grown_later, change.drives.sets)
+        _require_growable(actual, change.drives.grown_later, change.drives.sets)
 
 
 def taken_drives(change: ConfigChange) -> set[str]:
@@ -130,7 +130,7 @@ def _require_no_waiting_disks(actual: Actual, change: ConfigChange) -> None:
         )
 
 
-def _require_there(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
+def _require_growable(actual: Actual, grown: Mapping[str, int], sets: Mapping[str, str]) -> None:
     """Raise Conflict for an imported disk that grows but is only added at the next stop."""
     for slot in sorted(grown):
         if not waits_for_stop(slot, None, sets[slot], actual.live):
