@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import check_options
+from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import parse_options
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
 from ansible_collections.pve.fleet.plugins.module_utils._maintenance.run import run
@@ -122,7 +122,7 @@ def kill_at(
     """Run the work of a module until the process is killed at a point, and return None; or its
     result if it ends before. The points are before and after each write.
     """
-    checked = {**dict.fromkeys(spec), **check_options(spec, given)}
+    checked = {**dict.fromkeys(spec), **parse_options(spec, given)}
     transport = _Dying(lab.client.connection, Clock())
     transport.lock = threading.Lock()
     transport.left = point

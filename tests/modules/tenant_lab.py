@@ -17,7 +17,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._access.login import cre
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import Client
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.backend import ProxmoxerTransport
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Request
-from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import check_options
+from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import parse_options
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._core.result import Result
@@ -120,7 +120,7 @@ class _Steps(ProxmoxerTransport):
 def options_of(**given: Any) -> dict[str, Any]:
     """Return the options of module tenant with their defaults."""
     spec = tenant_spec()
-    return {**dict.fromkeys(spec), **check_options(spec, given)}
+    return {**dict.fromkeys(spec), **parse_options(spec, given)}
 
 
 class _After(ProxmoxerTransport):

@@ -399,11 +399,11 @@ def test_a_change_of_another_run_is_planned_again(
 ) -> None:
     """Another run applies a change between the reading of this run and its lock."""
     do(lab, "sdn", zones=[ZONE])
-    prepare = sdn_run.prepare
+    original = sdn_run.plan_transaction
     others: list[Any] = []
 
-    def prepared(work: Any) -> SdnTransaction:
-        transaction = prepare(work)
+    def planned_late(work: Any) -> SdnTransaction:
+        transaction = original(work)
         if not others:
             others.append(GREEN)
             lab.client.write(
@@ -412,7 +412,7 @@ def test_a_change_of_another_run_is_planned_again(
             lab.client.task("PUT", *ROOT)
         return transaction
 
-    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    monkeypatch.setattr(sdn_run, "plan_transaction", planned_late)
     result = do(lab, "sdn", vnets=[BLUE])
     assert result["changed"]
     assert running(lab, "vnets") == ["blue", "red"]

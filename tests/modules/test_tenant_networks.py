@@ -100,11 +100,11 @@ def test_each_tenant_gets_another_tag(lab: Lab) -> None:
 
 def test_two_runs_never_take_one_tag(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run creates a VNet with the tag that this one chose, before this one has the lock."""
-    prepare = sdn_run.prepare
+    original = sdn_run.plan_transaction
     taken: list[bool] = []
 
-    def prepared(work: Any) -> Any:
-        transaction = prepare(work)
+    def planned_late(work: Any) -> Any:
+        transaction = original(work)
         if work.wait and not taken:
             taken.append(True)
             vnet = {"vnet": "other", "zone": "teams", "tag": 100}
@@ -112,7 +112,7 @@ def test_two_runs_never_take_one_tag(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
             lab.client.task("PUT", "cluster", "sdn")
         return transaction
 
-    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    monkeypatch.setattr(sdn_run, "plan_transaction", planned_late)
     do(lab, "tenant", **INITECH)
     rows = lab.client.get("cluster", "sdn", "vnets")
     assert {row["vnet"]: row["tag"] for row in rows} == {"other": 100, VNET: 101}
@@ -179,11 +179,11 @@ def test_overlaps_of_runs_at_the_same_moment_are_refused(
 ) -> None:
     """Another run creates a VNet with the subnet in another zone, before this one has the lock."""
     do(lab, "sdn", zones=[{"name": "others", "type": "vlan", "bridge": "vmbr1"}])
-    prepare = sdn_run.prepare
+    original = sdn_run.plan_transaction
     faster: list[bool] = []
 
-    def prepared(work: Any) -> Any:
-        transaction = prepare(work)
+    def planned_late(work: Any) -> Any:
+        transaction = original(work)
         if work.wait and not faster:
             faster.append(True)
             mark = "front [pve.fleet: tenant=tenant_hooli]"
@@ -194,7 +194,7 @@ def test_overlaps_of_runs_at_the_same_moment_are_refused(
             lab.client.task("PUT", "cluster", "sdn")
         return transaction
 
-    monkeypatch.setattr(sdn_run, "prepare", prepared)
+    monkeypatch.setattr(sdn_run, "plan_transaction", planned_late)
     error = lab.run("tenant", **INITECH)
     assert "it overlaps 10.1.0.0/25 of another tenant" in str(error)
     assert [row["vnet"] for row in lab.client.get("cluster", "sdn", "vnets")] == ["hooli"]

@@ -124,7 +124,7 @@ class TaskWaiter:
                 log: list[str] = []
                 if exitstatus != _WELL:
                     log = task_log(self._reader, one.task.text)
-                return _ended(one.task, exitstatus, log, one.attempted)
+                return _result_of(one.task, exitstatus, log, one.attempted)
             if one.progress is not None:
                 one.progress(one.task.text, waited, str(status.get("status") or ""))
             if waited >= one.timeout:
@@ -247,7 +247,7 @@ def _log_lines(client: Reader, upid: str) -> Iterator[str]:
             return
 
 
-def _ended(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskResult:
+def _result_of(task: Upid, exitstatus: str, log: list[str], attempted: str) -> TaskResult:
     """Return the result of a task, with its warnings. Raises the error of its exit status (pure).
 
     `log` is needed for every exit status but OK.

@@ -42,7 +42,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     cluster = fetch_cluster_state(client, {VM.type})
     one, cluster = kind_of_source(client, readings.either.desired.guest, cluster)
     options, kind = readings.of(one), one.kind.type
-    context = one.prepared(
+    context = one.with_facts(
         one.context(
             client=client,
             desired=options.desired,

@@ -131,7 +131,7 @@ def await_restored(
     """
     config, restore = _watch_restore(client.direct(), path, seconds)
     node, vmid = str(path[1]), int(path[3])
-    _require_ended(restore, attempted, vmid, node)
+    _require_no_running_restore(restore, attempted, vmid, node)
     return config
 
 
@@ -147,12 +147,14 @@ def _watch_restore(
         if config is None or not _is_being_written(config):
             return config, None
         restore = _find_restore(client, vmid, node)
-        if restore.has_ended:  # the configuration was read before the task
+        if restore.is_finished:  # the configuration was read before the task
             return read_config(client, path), None
     return config, restore
 
 
-def _require_ended(restore: _Restore | None, attempted: str, vmid: int, node: str) -> None:
+def _require_no_running_restore(
+    restore: _Restore | None, attempted: str, vmid: int, node: str
+) -> None:
     if restore is not None:
         raise _being_restored(attempted, vmid, node, restore)
 
@@ -227,7 +229,7 @@ class _Restore:
     """The state of a restore in the tasks of a node. The task can be hidden from the caller."""
 
     upid: str = ""
-    has_ended: bool = False
+    is_finished: bool = False
 
 
 def _find_restore(client: Client, vmid: int, node: str) -> _Restore:
@@ -238,7 +240,7 @@ def _find_restore(client: Client, vmid: int, node: str) -> _Restore:
             return _Restore(upid=str(task["upid"]))
     path = f"/nodes/{node}"
     held = client.get("access", "permissions", path=path)
-    return _Restore(has_ended=_AUDIT in held.get(path, {}))
+    return _Restore(is_finished=_AUDIT in held.get(path, {}))
 
 
 def _being_restored(attempted: str, vmid: int, node: str, restore: _Restore) -> BeingRestored:

@@ -198,8 +198,8 @@ def group_name(tag: str) -> str:
     """
     if _GROUP.fullmatch(tag):
         return tag
-    kept = _LONGEST_GROUP - _HASH_OF_GROUP - 1
-    readable = re.sub(r"[^A-Za-z0-9\-_]", "-", tag)[:kept]
+    length = _LONGEST_GROUP - _HASH_OF_GROUP - 1
+    readable = re.sub(r"[^A-Za-z0-9\-_]", "-", tag)[:length]
     if not readable[:1].isalpha():
         readable = f"t{readable[1:]}"
     return f"{readable}-{_hash(tag, _HASH_OF_GROUP)}"

@@ -55,5 +55,5 @@ class ClusterView:
             self._names_until = now + PATIENCE
         return max(0.0, self._names_until - now)
 
-    def claim(self, vmid: int, node: str) -> None:
+    def change_vmid(self, vmid: int, node: str) -> None:
         """Note that the VM gets another VMID or node than was planned."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.arguments.options import check_options, hidden_values
+from .._core.arguments.options import hidden_values, parse_options
 from .._core.errors import ValidationFailed
 from .sections import SECTIONS, Section
 
@@ -65,7 +65,7 @@ def _given(section: Section, value: Any) -> Iterable[tuple[str, Any]]:
 def _options(section: Section, given: Any, place: str) -> dict[str, Any]:
     """Return the checked options of an item; options that it does not set are None."""
     spec = section.spec()
-    checked = check_options(spec, given, f"{place} was refused")
+    checked = parse_options(spec, given, f"{place} was refused")
     return {**dict.fromkeys(spec), **checked}
 
 

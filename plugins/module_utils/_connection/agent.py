@@ -116,16 +116,17 @@ class GuestAgent:
             attempted=self._attempted,
         )
 
-    def _require(self, ended: CommandResult) -> CommandResult:
+    def _require(self, result: CommandResult) -> CommandResult:
         """Return a result, and raise ApiError if the command failed."""
-        if ended.status:
+        if result.status:
             raise ApiError(
                 attempted=self._attempted,
-                answer=ended.err.decode(errors="replace").strip() or f"exit status {ended.status}",
+                answer=result.err.decode(errors="replace").strip()
+                or f"exit status {result.status}",
                 next_step="Look into the guest: it needs a POSIX shell, mktemp, and room in /tmp",
                 reason="command failed",
             )
-        return ended
+        return result
 
     def _run(self, script: str) -> CommandResult:
         """Run a script of ASCII characters.
@@ -153,7 +154,7 @@ class GuestAgent:
                 *self._place.path("agent", "exec-status"), pid=pid, attempted=self._attempted
             )
             if answer.get("exited"):
-                return self._ended(answer)
+                return self._result_of(answer)
         self._kill(pid)
         raise TaskTimeout(
             attempted=self._attempted,
@@ -170,7 +171,7 @@ class GuestAgent:
             attempted=self._attempted,
         )
 
-    def _ended(self, answer: dict[str, Any]) -> CommandResult:
+    def _result_of(self, answer: dict[str, Any]) -> CommandResult:
         if answer.get("out-truncated") or answer.get("err-truncated"):
             raise ApiError(
                 attempted=self._attempted,

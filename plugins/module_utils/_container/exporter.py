@@ -55,8 +55,8 @@ _SECRET = "environment"
 
 
 def _by_number(key: str) -> tuple[str, int]:
-    numbered = _NUMBERED.match(key)
-    return (key, 0) if numbered is None else (numbered[1], int(numbered[2]))
+    match = _NUMBERED.match(key)
+    return (key, 0) if match is None else (match[1], int(match[2]))
 
 
 def _mebibytes(key: str, config: Config) -> Iterator[SettingGroup]:

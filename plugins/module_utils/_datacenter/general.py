@@ -115,7 +115,7 @@ _REPLICATION = PropertyString(
 )
 
 
-def _degrees(most: int) -> Callable[[Any, str], str]:
+def _degrees(maximum: int) -> Callable[[Any, str], str]:
     """Return a function that accepts an angle up to this number of degrees, or an empty text."""
 
     def want(value: Any, what: str) -> str:
@@ -125,9 +125,9 @@ def _degrees(most: int) -> Callable[[Any, str], str]:
         try:
             angle = float(text)
         except ValueError:
-            angle = most + 1.0
-        if not -most <= angle <= most:
-            step = f"Use a number from -{most} to {most}"
+            angle = maximum + 1.0
+        if not -maximum <= angle <= maximum:
+            step = f"Use a number from -{maximum} to {maximum}"
             raise validate.refused(what, text, "is not an angle in degrees", step)
         return f"{angle:.10g}"
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._cluster_file.desired import secrets_in as cluster_secrets
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
@@ -80,7 +80,7 @@ def read_scope(options: Mapping[str, Any]) -> DriftScope:
     cluster = None
     if given is not None:
         spec = cluster_spec()
-        checked = check_options(spec, given, "The option cluster was refused")
+        checked = parse_options(spec, given, "The option cluster was refused")
         cluster = {**dict.fromkeys(spec), **checked}
         require_valid(cluster)
     tenants = read_tenants(dict(options))

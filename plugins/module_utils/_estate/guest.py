@@ -43,7 +43,7 @@ def describe(actual: Actual, around: ClusterContext, choices: ExportChoices) -> 
     tags = parse_tags(config.get("tags"))
     owners = tenants_of(tags, choices.prefix)
     proof = ExportProof(exporter, actual, around, choices.prefix)
-    kept = proof.keep(
+    proven = proof.keep(
         [
             *_identity(actual, choices, owners),
             _source(actual, around.cluster),
@@ -56,10 +56,10 @@ def describe(actual: Actual, around: ClusterContext, choices: ExportChoices) -> 
     exported = ExportedVm(
         vmid=actual.vmid,
         name=actual.kind.name_in(config),
-        tenant=str(kept.options.get("tenant", "")),
+        tenant=str(proven.options.get("tenant", "")),
         actual=actual,
-        options=kept.options,
-        lost=tuple(kept.lost),
+        options=proven.options,
+        lost=tuple(proven.lost),
         secrets=exporter.secrets(config),
         steps=proof.steps_of_any_run,
         figures=exporter.figures(actual),

@@ -67,24 +67,24 @@ class ExportProof:
 
     def _one_by_one(self, pieces: Iterable[SettingGroup]) -> ProvenOptions:
         """Return the same if the best alternatives of some pieces would change the VM."""
-        kept: list[Options] = [self._identity]
+        accepted: list[Options] = [self._identity]
         omitted: list[InexpressibleSetting] = []
         for piece in pieces:
-            found, reason = self._first_that_holds(kept, piece)
+            found, reason = self._first_that_holds(accepted, piece)
             lost = piece.lost
             if found is not None:
-                kept.append(found.options)
+                accepted.append(found.options)
                 lost = found.lost
             omitted += [_because(one, reason) for one in lost]
-        return ProvenOptions(combined(kept), omitted)
+        return ProvenOptions(combined(accepted), omitted)
 
     def _first_that_holds(
-        self, kept: Sequence[Options], piece: SettingGroup
+        self, accepted: Sequence[Options], piece: SettingGroup
     ) -> tuple[SettingAlternative | None, str]:
         """Return the first alternative without changes or None, and why the best causes changes."""
         reason = ""
         for way in piece.ways:
-            options = combined([*kept, way.options])
+            options = combined([*accepted, way.options])
             steps = self._steps(options)
             if steps == self._base:
                 return way, reason

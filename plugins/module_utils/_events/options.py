@@ -12,7 +12,7 @@ from typing import Any
 from .._cluster.quota import Limits, read_limits
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._spec.fleet import with_defaults
 from .._spec.generated.cluster_events import cluster_events_spec
 from .._spec.generated.connection import connection_spec
@@ -32,7 +32,7 @@ def read_options(given: Mapping[str, Any]) -> tuple[EventOptions, dict[str, Any]
     """
     named = {name: value for name, value in given.items() if name not in _OF_THE_CALLER}
     own = cluster_events_spec()
-    options = check_options({**connection_spec(), **own}, named, _WHAT)
+    options = parse_options({**connection_spec(), **own}, named, _WHAT)
     login = {name: value for name, value in options.items() if name not in own}
     wanted = EventOptions(
         interval=_between("interval", options, 1, 86400),
@@ -83,7 +83,7 @@ def _drift(options: Mapping[str, Any]) -> dict[str, Any] | None:
     if given is None:
         return None
     spec = drift_info_spec()
-    found = with_defaults(spec, check_options(spec, given, "The option drift was refused"))
+    found = with_defaults(spec, parse_options(spec, given, "The option drift was refused"))
     if not (found.get("vms") or found.get("containers")):
         step = "Give vms or containers, as for module drift_info"
         raise validate.refused("drift", sorted(given), "has no guests", step)

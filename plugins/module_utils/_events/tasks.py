@@ -62,8 +62,8 @@ def _known_tasks(before: NodeTasks | None, tasks: Iterable[TaskRow], taken: floa
             starts[upid] = started
     # If the node's clock was ahead for a while, later tasks must still be found.
     since = min([min(newest, int(taken)) - OVERLAP, *running.values()])
-    kept = {upid: end for upid, end in ended.items() if starts[upid] >= since}
-    return NodeTasks(max(0, since), running, kept)
+    recent = {upid: end for upid, end in ended.items() if starts[upid] >= since}
+    return NodeTasks(max(0, since), running, recent)
 
 
 def _vanished(before: NodeTasks, listed: Mapping[str, int]) -> dict[str, int]:
@@ -85,7 +85,7 @@ def _events_of_node(
         if task.upid not in before.running:
             events.append(_started(site, task))
         if task.status != RUNNING:
-            events += _ended(site, task, reading)
+            events += _finished_event(site, task, reading)
     gone = _vanished(before, {task.upid: task.started for task in tasks})
     for upid in sorted(gone):
         values = {"node": node, "upid": upid, "status": UNKNOWN, "started": iso(gone[upid])}
@@ -112,7 +112,7 @@ def _started(site: str, task: TaskRow) -> Event:
     return event_of(kinds.TASK_STARTED, site, task.started, values)
 
 
-def _ended(site: str, task: TaskRow, reading: EventReading) -> list[Event]:
+def _finished_event(site: str, task: TaskRow, reading: EventReading) -> list[Event]:
     when = task.ended or reading.taken
     events = [event_of(kinds.TASK_ENDED, site, when, _values(task))]
     if task.type == _BACKUP and task.status in (FAILED, UNKNOWN):

@@ -207,10 +207,10 @@ def ha_of(current: Iterable[Row] | None, states: Mapping[str, str]) -> dict[str,
 
 def failed(tasks: Iterable[Row], maximum: int) -> list[dict[str, Any]]:
     """Return the latest failed tasks, newest first, at most `maximum` (pure)."""
-    ended = [task for task in tasks if _has_failed(task)]
-    ended.sort(key=lambda task: int(task["endtime"]), reverse=True)
+    latest = [task for task in tasks if _has_failed(task)]
+    latest.sort(key=lambda task: int(task["endtime"]), reverse=True)
     result = []
-    for task in ended[:maximum]:
+    for task in latest[:maximum]:
         result.append(
             {
                 "upid": task.get("upid"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._drill.desired import CopyOptions, read_copy_options
 from .._snapshot.names import seconds
 from .._snapshot.select import named, owner_of
@@ -115,5 +115,5 @@ def _table(params: Mapping[str, Any], option: str) -> list[tuple[str, str]]:
 
 def _placement(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the placement rules; a restore writes the whole disk, even on a thin storage."""
-    check_options(vm_spec()["placement"]["options"], given or {}, "placement")
+    parse_options(vm_spec()["placement"]["options"], given or {}, "placement")
     return {"storage_overcommit": 1, **(given or {})}

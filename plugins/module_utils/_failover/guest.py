@@ -132,7 +132,7 @@ def _restore_of(
         "placement": dict(desired.placement),
     }
     options |= {key: value for key, value in own.items() if value}
-    options |= _numbered(desired, chosen)
+    options |= _vmid_options(desired, chosen)
     if copies.node:
         options["node"] = copies.node
     if desired.quotas:
@@ -164,7 +164,7 @@ def nameserver_options(desired: DesiredFailover, chosen: ChosenArchive) -> dict[
     return {"cloud_init": {"nameservers": found}} if has_drive else {}
 
 
-def _numbered(desired: DesiredFailover, chosen: ChosenArchive) -> dict[str, Any]:
+def _vmid_options(desired: DesiredFailover, chosen: ChosenArchive) -> dict[str, Any]:
     if desired.renumbers:
         return {"vmid_range": list(desired.copies.vmid_range)}
     return {"vmid": chosen.archive.vmid}

@@ -198,7 +198,7 @@ def plan_present(
     options = of.read(with_defaults(of.specs.whole, wanted))
     kind_view = view.of(present.kind.type)
     context = of.context(kind_view.client, options.desired, options.settings, check_mode, kind_view)
-    plan = of.flow.plan(of.prepared(context), kind_view.now())
+    plan = of.flow.plan(of.with_facts(context), kind_view.now())
     reserve(view, plan)
     return PlannedRecovery(incoming, START, *place, tuple(plan.plan.summaries), plan)
 

@@ -273,14 +273,14 @@ class Executor:
         try:
             if before is not None:
                 before(planned)
-            result = self._settle(with_view(dated_plan, view, cluster_view), admission)
+            result = self._execute_plan(with_view(dated_plan, view, cluster_view), admission)
         except FleetError as error:
             self._reservations.drop(cluster_view.vmid)
             return VmOutcome(planned, error=error, vmid=cluster_view.vmid)
         notes.complete()
         return VmOutcome(planned, result)
 
-    def _settle(self, vm_plan: GuestPlan[Any], admission: Admission) -> Result:
+    def _execute_plan(self, vm_plan: GuestPlan[Any], admission: Admission) -> Result:
         """Execute one plan. If it takes the VM down, its slot ends when the VM runs again."""
         try:
             result = apply_plan(vm_plan)

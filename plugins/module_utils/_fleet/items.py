@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._backup.job.declared import BackupDeclaration, read_declaration
 from .._cluster.tenant import tenant_tag
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.errors import FleetError, ValidationFailed
 from .._guest.desired.classes import class_options
 from .._guest.desired.layers import lay_over
@@ -174,7 +174,7 @@ def _item(entry: ListEntry, merged: Mapping[str, Any], client: Client | None) ->
         entry.index, entry.kind.read(options), entry.kind, site=entry.site, backup=declaration
     )
     if client is not None:
-        entry.kind.judge_names(client, item.desired)
+        entry.kind.require_names(client, item.desired)
     return item
 
 
@@ -192,7 +192,7 @@ def fold_defaults(params: Mapping[str, Any], kind: ListKind = VMS) -> dict[str, 
     if not given:
         return dict(params)
     specs, bare = kind.specs, kind.without_empty_texts
-    more = check_options(specs.shared, specs.own(given), "defaults")
+    more = parse_options(specs.shared, specs.own(given), "defaults")
     shared = {name: params.get(name) for name in specs.shared}
     return {**params, **lay_over(bare(shared), bare(more))}
 
@@ -260,7 +260,7 @@ def removal_listed(
     of_class: dict[str, Any] = {}
     if isinstance(content, Mapping):
         of_class = {"protection": content.get("protection")}
-    protection = check_options({"protection": {"type": "bool"}}, of_class)
+    protection = parse_options({"protection": {"type": "bool"}}, of_class)
     mine = {name: own.get(name) for name in ("name", "vmid", *_OF_LISTED_REMOVAL)}
     merged = lay_over(lay_over(shared, protection), mine)
     return with_defaults(kind.specs.whole, {**merged, "state": "absent"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._cluster.tenant import PREFIX, tenant_tag
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.errors import FleetError, ValidationFailed, category_class
 from .._core.failures.several import FailedGuest, causes_of
 from .._kinds.registry import LISTS, ListKind
@@ -81,7 +81,7 @@ def read_listed(params: Mapping[str, Any]) -> list[ListEntry]:
     for kind in LISTS:
         for index, given in enumerate(params.get(kind.option) or ()):
             try:
-                options = check_options(kind.specs.item, given)
+                options = parse_options(kind.specs.item, given)
                 found.append(_listed(kind, index, options, params, settings))
             except FleetError as error:
                 own = given if isinstance(given, Mapping) else {}

@@ -48,7 +48,7 @@ class PlacementKeeper:
         self._client = client
         self._leaving: set[int] = set()
 
-    def prepare(self, unwanted: Iterable[PlannedGuest]) -> None:
+    def require_possible(self, unwanted: Iterable[PlannedGuest]) -> None:
         """Raise any refusal before the first write. `unwanted` are guests that are removed."""
         for one in unwanted:
             self._leaving |= vmids_of(one)
@@ -76,10 +76,10 @@ class PlacementKeeper:
         except FleetError as error:  # the outcomes of the guests must not be lost
             return RulesOutcome(error=error)
 
-    def _plan(self, kept: KeptPlacement) -> HaPlan:
-        kept = replace(kept, node_count=len(self._cluster.nodes))
-        state = read_state(self._client, is_required=bool(kept.rules))
-        return plan_kept(kept, state, self._client)
+    def _plan(self, placement: KeptPlacement) -> HaPlan:
+        placement = replace(placement, node_count=len(self._cluster.nodes))
+        state = read_state(self._client, is_required=bool(placement.rules))
+        return plan_kept(placement, state, self._client)
 
     def _others(self) -> list[VmRow]:
         """Return the guests that are not in the list and are not removed."""

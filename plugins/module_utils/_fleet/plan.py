@@ -191,8 +191,8 @@ class FleetPlanner:
             check_mode=self._check_mode,
             cluster_view=self._planned.of(item.kind.kind.type),
         )
-        prepared: RunContext[Any] = item.kind.prepared(context)
-        return prepared
+        ready: RunContext[Any] = item.kind.with_facts(context)
+        return ready
 
     def _locate(self, items: list[VmItem]) -> list[PlannedGuest]:
         located: list[PlannedGuest] = []
@@ -547,12 +547,12 @@ def out_of_list(cluster: ClusterState, scope: PruneScope, listed: set[int]) -> l
 
 def not_pruned(cluster: ClusterState, scope: PruneScope) -> tuple[str, ...]:
     """Return a warning for guests that stay because the list of their kind is empty (pure)."""
-    kept = [row for row in cluster.others.values() if within(row, scope) and not row.template]
-    if not kept:
+    others = [row for row in cluster.others.values() if within(row, scope) and not row.template]
+    if not others:
         return ()
-    of = list_of(kept[0].type)
-    names = first_of([f"{row.own_name or row.vmid}" for row in kept])
-    nouns = counted(len(kept), of.kind.noun)
+    of = list_of(others[0].type)
+    names = first_of([f"{row.own_name or row.vmid}" for row in others])
+    nouns = counted(len(others), of.kind.noun)
     return (f"Not pruned: {nouns} with the {scope.label}, because {of.option} is empty ({names})",)
 
 

@@ -200,6 +200,6 @@ class LiveView(ClusterView):
             return cluster
         return self._reservations.over(self._reservations.read(now - FRESH), self.vmid, self._kind)
 
-    def claim(self, vmid: int, node: str) -> None:
+    def change_vmid(self, vmid: int, node: str) -> None:
         self._reservations.renumber(self.vmid, vmid, node)
         self.vmid = vmid

@@ -168,7 +168,7 @@ def work_on(estate: Estate, client: Client, check_mode: bool) -> SiteWork:
         require_not_given_away(unwanted, estate.items, estate.others, scope)
     jobs = planned_jobs(params, client, plans, planner.cluster)
     keeper = PlacementKeeper(plans, planner.cluster, client)
-    keeper.prepare(unwanted)
+    keeper.require_possible(unwanted)
     if check_mode:
         outcomes = _previewed(plans, unwanted)
         return SiteWork(outcomes, notes, jobs, keeper.run(outcomes, True))

@@ -87,20 +87,20 @@ def read_state(client: Api, is_required: bool) -> HaConfiguration:
     return HaConfiguration(rules, resources)
 
 
-def plan_kept(kept: KeptPlacement, state: HaConfiguration, client: Api) -> HaPlan:
+def plan_kept(placement: KeptPlacement, state: HaConfiguration, client: Api) -> HaPlan:
     """Return the plan. Raises Conflict for contradicting rules."""
-    obsolete = obsolete_rules(state.rules, kept.rules, kept.scope)
-    foreign = [name for name in obsolete if not _is_covered(state.rules[name], kept)]
+    obsolete = obsolete_rules(state.rules, placement.rules, placement.scope)
+    foreign = [name for name in obsolete if not _is_covered(state.rules[name], placement)]
     removed = [name for name in obsolete if name not in foreign]
     values = {name: one for name, one in state.rules.items() if name not in removed}
-    wanted = [(HA_RULE, _rule_options(rule)) for rule in kept.rules]
+    wanted = [(HA_RULE, _rule_options(rule)) for rule in placement.rules]
     for _table, options in wanted:
         desired = read_desired(HA_RULE, options)
         values[options["name"]] = after(HA_RULE, desired, state.rules.get(options["name"]))
-    _require_feasible([rule.name for rule in kept.rules], values, kept.node_count)
+    _require_feasible([rule.name for rule in placement.rules], values, placement.node_count)
     removals = [(HA_RULE, {"name": name, "state": "absent"}) for name in removed]
-    writes = [*removals, *_new_resources(kept, state), *wanted]
-    writes += _unused_resources(kept, state, values)
+    writes = [*removals, *_new_resources(placement, state), *wanted]
+    writes += _unused_resources(placement, state, values)
     found = [_resource(table, options, state, client) for table, options in writes]
     warnings = tuple(
         f"HA rule '{name}' stays: it has guests that the list does not have" for name in foreign
@@ -108,10 +108,10 @@ def plan_kept(kept: KeptPlacement, state: HaConfiguration, client: Api) -> HaPla
     return HaPlan([one for one in found if one.plan.changed], warnings)
 
 
-def _is_covered(values: Values, kept: KeptPlacement) -> bool:
+def _is_covered(values: Values, placement: KeptPlacement) -> bool:
     """Return whether the list contains all guests of a rule that still exist."""
     resources: frozenset[str] = values["resources"]
-    return resources & kept.known <= kept.listed
+    return resources & placement.known <= placement.listed
 
 
 def _rule_options(rule: DerivedRule) -> dict[str, Any]:
@@ -127,20 +127,20 @@ def _rule_options(rule: DerivedRule) -> dict[str, Any]:
 
 
 def _new_resources(
-    kept: KeptPlacement, state: HaConfiguration
+    placement: KeptPlacement, state: HaConfiguration
 ) -> list[tuple[Table, dict[str, Any]]]:
     """Return the guests that become HA resources. Each keeps its power state."""
-    tenants = {sid: rule.tenant for rule in kept.rules for sid in rule.resources}
+    tenants = {sid: rule.tenant for rule in placement.rules for sid in rule.resources}
     found: list[tuple[Table, dict[str, Any]]] = []
     for sid in sorted(tenants.keys() - state.resources.keys()):
-        power = "started" if sid in kept.running else "stopped"
+        power = "started" if sid in placement.running else "stopped"
         comment = mark_of(tenants[sid])
         found.append((HA_RESOURCE, {"sid": sid, "request_state": power, "comment": comment}))
     return found
 
 
 def _unused_resources(
-    kept: KeptPlacement, state: HaConfiguration, rules: Mapping[str, Values]
+    placement: KeptPlacement, state: HaConfiguration, rules: Mapping[str, Values]
 ) -> list[tuple[Table, dict[str, Any]]]:
     """Return the removals of HA resources that the placement created and no rule needs any more.
 
@@ -149,8 +149,8 @@ def _unused_resources(
     needed = {sid for values in rules.values() for sid in values["resources"]}
     found: list[tuple[Table, dict[str, Any]]] = []
     for sid, values in sorted(state.resources.items()):
-        is_own = marked_tenant(values["comment"]) in kept.scope
-        if is_own and sid in kept.listed and sid not in needed:
+        is_own = marked_tenant(values["comment"]) in placement.scope
+        if is_own and sid in placement.listed and sid not in needed:
             found.append((HA_RESOURCE, {"sid": sid, "state": "absent"}))
     return found
 

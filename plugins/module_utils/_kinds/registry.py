@@ -29,7 +29,7 @@ from .._vm.gather.reads import release_for_names
 from .._vm.kind import VM
 from .._vm.model import DesiredVm
 from .._vm.plan.refusals.options import require_names
-from .._vm.run import VM_FLOW, VmContext, prepared, read_vm_options
+from .._vm.run import VM_FLOW, VmContext, read_vm_options, with_vm_facts
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -41,8 +41,8 @@ class ListKind:
 
     `option` is the option with the list, `specs` are the options of its items. `read` returns the
     parsed options of an item. `as_it_is` returns the desired guest without the defaults of a new
-    guest, because its values come from its source. `prepared` returns the context with facts from
-    the connection. `judge_names` raises FleetError for options that the server's version of PVE
+    guest, because its values come from its source. `with_facts` returns the context with facts from
+    the connection. `require_names` raises FleetError for options that the server's version of PVE
     does not have.
     """
 
@@ -55,15 +55,15 @@ class ListKind:
     without_empty_texts: Callable[[Mapping[str, Any]], dict[str, Any]]
     context: Callable[..., RunContext[Any]]
     as_it_is: Callable[[Any], Any]
-    prepared: Callable[[Any], Any]
-    judge_names: Callable[[Client, Any], object]
+    with_facts: Callable[[Any], Any]
+    require_names: Callable[[Client, Any], object]
 
     def label(self, index: int) -> str:
         """Return the name of an item in messages."""
         return f"{self.option}[{index}]"
 
 
-def _judge_vm_names(client: Client, desired: Any) -> object:
+def _require_vm_names(client: Client, desired: Any) -> object:
     return require_names(desired, release_for_names(client, desired))
 
 
@@ -76,11 +76,11 @@ def _container_as_it_is(desired: DesiredContainer) -> DesiredContainer:
     return desired
 
 
-def _prepared_container(context: RunContext[Any]) -> RunContext[Any]:
+def _container_with_connection(context: RunContext[Any]) -> RunContext[Any]:
     return context.with_desired(with_connection(context.client, context.desired))
 
 
-def _nothing_to_judge(_client: Client, _desired: Any) -> object:
+def _accept_names(_client: Client, _desired: Any) -> object:
     return None  # a container's names are checked with its plan
 
 
@@ -94,8 +94,8 @@ VMS = ListKind(
     without_empty_texts=vm_values.without_empty_texts,
     context=VmContext,
     as_it_is=_vm_as_it_is,
-    prepared=prepared,
-    judge_names=_judge_vm_names,
+    with_facts=with_vm_facts,
+    require_names=_require_vm_names,
 )
 CONTAINERS = ListKind(
     option="containers",
@@ -107,8 +107,8 @@ CONTAINERS = ListKind(
     without_empty_texts=container_values.without_empty_texts,
     context=ContainerContext,
     as_it_is=_container_as_it_is,
-    prepared=_prepared_container,
-    judge_names=_nothing_to_judge,
+    with_facts=_container_with_connection,
+    require_names=_accept_names,
 )
 LISTS = (VMS, CONTAINERS)
 """All lists, in the order of their guests in results."""

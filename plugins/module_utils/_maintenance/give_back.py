@@ -66,9 +66,9 @@ def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> 
 
 def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
-    kept = _next_record(client, wanted.node)
-    plan = tuple(kept.plan.summaries)
-    record = apply_plan(kept, check_mode)
+    record_change = _next_record(client, wanted.node)
+    plan = tuple(record_change.plan.summaries)
+    record = apply_plan(record_change, check_mode)
     done = () if check_mode else plan
     return result_of(
         MaintenanceProgress(wanted, record.phase if record else "none", plan=plan, done=done)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._cluster.rules import read_rules, require_not_kept
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._spec.vm import vm_spec
 from .model import MaintenanceOptions
 from .times.windows import read_windows
@@ -64,7 +64,7 @@ def read_moves(params: Mapping[str, Any]) -> MaintenanceOptions:
 
 def read_placement(given: Mapping[str, Any] | None, option: str) -> Mapping[str, Any]:
     """Return the placement rules in the form of module vm. Raises ValidationFailed."""
-    options: Mapping[str, Any] = check_options(
+    options: Mapping[str, Any] = parse_options(
         vm_spec()["placement"]["options"], given or {}, option
     )
     require_not_kept(read_rules(options), "an evacuation")

@@ -56,13 +56,13 @@ def switch_tier(
     bulk = [turn for turn in tier if turn.is_simple and turn.row.vmid not in managed]
     if len(bulk) < 2 or client.version() < _BULK_SINCE:
         return _switch_single(client, options, tier)
-    is_ended = _send_bulk(client, options, bulk)
+    is_finished = _send_bulk(client, options, bulk)
     try:
         rest = _still_different(client, options, tier)
     except FleetError as error:
         return {turn.row.vmid: _unverified(error, turn, bulk) for turn in tier}
     reached = [turn for turn in bulk if turn not in rest]
-    late = [turn for turn in rest if turn in bulk and is_ended and not options.starts]
+    late = [turn for turn in rest if turn in bulk and is_finished and not options.starts]
     errors = {turn.row.vmid: _too_late(turn, options) for turn in late}
     with after_writes([text for turn in reached for text in turn.summaries]):
         single = _switch_single(client, options, [turn for turn in rest if turn not in late])
@@ -158,7 +158,7 @@ def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
     )
 
 
-def check_health(
+def find_unhealthy(
     client: Client, options: PowerOptions, tier: Sequence[OrderedGuest]
 ) -> dict[int, FleetError]:
     """Wait until each guest of a tier answers, and return an error for each that does not."""

@@ -19,7 +19,7 @@ from .._maintenance.guests import fingerprint
 from .._maintenance.read import read_members
 from .._maintenance.report import failed
 from .._resource.execute import after_writes
-from .execute import await_running_tasks, check_health, switch_tier
+from .execute import await_running_tasks, find_unhealthy, switch_tier
 from .options import LEAVE, PowerOptions, read_options
 from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
 from .record import read_stopped, remove_stopped, write_stopped
@@ -85,7 +85,7 @@ def _execute(
         work.done += [text for turn in reached for text in turn.summaries]
         if options.starts:
             with after_writes(work.done):
-                errors |= check_health(client, options, reached)
+                errors |= find_unhealthy(client, options, reached)
         for error in errors.values():
             work.done += error.details.get("done", ())
         work.errors |= errors

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.shown import first_of
 from .._fleet.items import VmItem, read_estate
 from .._fleet.secrets import fleet_secrets
@@ -41,7 +41,7 @@ def read_backups(params: Mapping[str, Any]) -> BackedUp:
     estate.
     """
     given = params.get("estate") or {}
-    options = check_options(fleet_spec(), given, "The option estate was refused")
+    options = parse_options(fleet_spec(), given, "The option estate was refused")
     site = params.get("site")
     sites = ["", str(site)] if site else None
     estate = read_estate(with_defaults(fleet_spec(), options), None, sites)

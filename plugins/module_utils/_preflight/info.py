@@ -15,7 +15,7 @@ from .._cluster.lookup import find_template, find_vm
 from .._cluster.state import ClusterState, VmRow, cluster_state_of, with_names
 from .._cluster.storages.contents import read_contents
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.errors import AuthenticationError, FleetError, ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.quantities import whole_number
@@ -90,7 +90,7 @@ def _storages(params: Mapping[str, Any]) -> list[dict[str, Any]]:
     causes: list[str] = []
     for index, given in enumerate(_given(params, "storages")):
         try:
-            items.append(check_options(spec, given))
+            items.append(parse_options(spec, given))
         except ValidationFailed as error:
             name = given.get("name") if isinstance(given, Mapping) else None
             label = name or "without a name"

@@ -14,7 +14,7 @@ from .._cluster.rules import read_rules as read_placement
 from .._cluster.rules import require_not_kept
 from .._cluster.tenant import PREFIX
 from .._core import validate
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.errors import ValidationFailed
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -118,7 +118,7 @@ def _estate_options(params: Mapping[str, Any]) -> dict[str, Any] | None:
     if given is None:
         return None
     attempted = "The option estate was refused"
-    options = check_options(drift_info_spec(), given, attempted)
+    options = parse_options(drift_info_spec(), given, attempted)
     if not has_guests(options) and options.get("cluster") is None:
         raise ValidationFailed(
             attempted=attempted,
@@ -156,7 +156,7 @@ def read_wanted(params: Mapping[str, Any]) -> ReportOptions:
 def _placement(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the rules of placement, checked as module vm checks them."""
     spec = vm_spec()["placement"]["options"]
-    options = check_options(spec, given or {}, "The option placement was refused")
+    options = parse_options(spec, given or {}, "The option placement was refused")
     require_not_kept(read_placement(options), "a report")
     return options
 

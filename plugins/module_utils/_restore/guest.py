@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._core.arguments.options import check_options, hidden_values
+from .._core.arguments.options import hidden_values, parse_options
 from .._core.errors import ValidationFailed
 from .._guest.hardware import Disk
 from .._guest.kind import Kind
@@ -37,7 +37,7 @@ def _params(
 ) -> dict[str, Any]:
     """Return the options of the module of the guest's kind, with its defaults."""
     what = f"options of {chosen.kind.noun} '{name}' were refused"
-    given = check_options(spec, desired.options, what)
+    given = parse_options(spec, desired.options, what)
     owner = {"tenant_prefix": desired.owner.prefix, "tenant": tenant_of(desired), "name": name}
     params = with_defaults(spec, {**dict.fromkeys(spec), **given, **owner})
     return {**params, "task_timeout": desired.timeout}

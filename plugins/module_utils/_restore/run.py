@@ -106,7 +106,7 @@ def context_of(
     options = read_guest(desired, chosen, name)
     view = ClusterView(client, {chosen.kind.type})
     context = of.context(client, options.desired, options.settings, check_mode, view)
-    return of.flow, of.prepared(context)
+    return of.flow, of.with_facts(context)
 
 
 def planner_of(flow: AnyFlow, chosen: ChosenArchive) -> Callable[[Any, ClusterState], AnyPlan]:

@@ -128,12 +128,12 @@ MOST: Mapping[str, int] = {
 class Schema:
     """The options of one kind of guests.
 
-    `options` joins all versions of PVE, `most` is the maximum number of devices by family.
+    `options` joins all versions of PVE, `maximum` is the maximum number of devices by family.
     """
 
     by_version: Mapping[Version, Rules]
     options: Rules
-    most: Mapping[str, int]
+    maximum: Mapping[str, int]
 
 
 QEMU = Schema(BY_VERSION, OPTIONS, MOST)
@@ -153,7 +153,7 @@ def rule_of(
     if not found:
         return None
     family, index = found.group(1), int(found.group(2))
-    if index >= schema.most.get(family, 0):
+    if index >= schema.maximum.get(family, 0):
         return None
     return rules.get(f"{family}[n]")
 

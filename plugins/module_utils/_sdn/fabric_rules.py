@@ -81,7 +81,7 @@ def _of_fabrics(running: Sections, after: Sections, around: SdnContext) -> Itera
             yield from _places(name, entry, around)
         if entry.get("fabric_id") not in others or running[FABRIC_NODES].get(name) != entry:
             yield from _node(name, entry, after)
-    yield from _twins(after)
+    yield from _duplicate_values(after)
 
 
 def _zone(name: str, entry: Entry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
@@ -220,12 +220,12 @@ def _interface(label: str, one: Mapping[str, str], protocol: str | None) -> Iter
         yield refused(label, f"hello_multiplier is not between {smallest} and {largest}")
 
 
-def _twins(after: Sections) -> Iterator[FleetError]:
+def _duplicate_values(after: Sections) -> Iterator[FleetError]:
     """Yield an error if two nodes of a fabric share an address, or two fabrics an interface."""
-    seen: dict[tuple[str, ...], str] = {}
+    owners: dict[tuple[str, ...], str] = {}
     for name, entry in after[FABRIC_NODES].items():
         for owner, value in _taken(entry):
-            other = seen.setdefault((owner, value), name)
+            other = owners.setdefault((owner, value), name)
             if other != name:
                 answer = f"fabric node '{other}' has {value} too"
                 yield refused(f"Fabric node '{name}' was refused", answer)

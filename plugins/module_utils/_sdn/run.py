@@ -80,11 +80,11 @@ def _when_free(work: SdnWork, check_mode: bool) -> Result:
     """Plan and carry out a change once no other run is changing SDN."""
     for remaining in poll(work.client.clock, work.wait):
         try:
-            return apply(prepare(work), check_mode)
+            return apply(plan_transaction(work), check_mode)
         except FleetError as error:
             if remaining <= 0 or not is_busy(error):
                 raise
-    return apply(prepare(work), check_mode)
+    return apply(plan_transaction(work), check_mode)
 
 
 def is_busy(error: FleetError) -> bool:
@@ -97,7 +97,7 @@ def is_lost(error: FleetError) -> bool:
     return isinstance(error, Overtaken) or any(text in error.answer for text in _TAKEN)
 
 
-def prepare(work: SdnWork) -> SdnTransaction:
+def plan_transaction(work: SdnWork) -> SdnTransaction:
     """Return the transaction with its plan. Raises FleetError for a refusal."""
     client = work.client
     token = token_file(client)

@@ -56,7 +56,7 @@ class SnapshotContext:
     check_mode: bool
     timeout: int
 
-    def check_of(self, vm: SnapshotVm) -> Callable[[bool], None]:
+    def precheck_of(self, vm: SnapshotVm) -> Callable[[bool], None]:
         """Return a check to run before each request: the VM is still the planned one and still
         belongs to the tenant. Before a destructive request it must have the same disks too.
 
@@ -227,7 +227,12 @@ def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> Snapshot
         return final
 
     snapshots = SnapshotsOfVm(
-        client, vm, plan, timeout=context.timeout, check=context.check_of(vm), read_again=read_again
+        client,
+        vm,
+        plan,
+        timeout=context.timeout,
+        check=context.precheck_of(vm),
+        read_again=read_again,
     )
     return replace(apply_plan(snapshots, context.check_mode), label=target.label)
 

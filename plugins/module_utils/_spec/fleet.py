@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .container import container_spec
 from .form import Spec
 from .generated import container, vm
@@ -53,7 +53,7 @@ class GuestSpecs:
         for name in self.other_forms:
             if found[name] is not None:
                 given[name] = _without_unset(found[name])
-        return {**found, **check_options(self.other_forms, given)} if given else found
+        return {**found, **parse_options(self.other_forms, given)} if given else found
 
 
 def _without_unset(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.arguments.options import check_options
+from .._core.arguments.options import parse_options
 from .._core.errors import ValidationFailed
 from .._core.validate import distinct_tenants
 from .fleet import defaults_spec, without_defaults
@@ -74,7 +74,7 @@ def read_estate_tenants(given: Any) -> dict[str, dict[str, Any]]:
 def _read(tenant: str, given: Any, spec: dict[str, dict[str, Any]]) -> dict[str, Any]:
     what = f"The settings of tenant {tenant} were refused"
     options = {} if given is None else given
-    return check_options(spec, options, what)
+    return parse_options(spec, options, what)
 
 
 def _spec() -> dict[str, dict[str, Any]]:

@@ -69,7 +69,7 @@ def privileges_of(operations: Sequence[str], version: Version) -> dict[str, froz
         privileges: set[str] = set()
         for need in needs:
             if need.kind in kinds:
-                privileges.update(_least(need))
+                privileges.update(_minimum_privileges(need))
         if privileges:
             found[suffix] = frozenset(privileges)
     return found
@@ -83,7 +83,7 @@ def _needs_of(operations: Sequence[str], version: Version) -> list[RequiredPrivi
     return [need for need in found if need.since <= version < need.until]
 
 
-def _least(need: RequiredPrivileges) -> tuple[str, ...]:
+def _minimum_privileges(need: RequiredPrivileges) -> tuple[str, ...]:
     """Return the privileges of a need; only the first if any one of several is enough."""
     if need.any_of:
         return need.privileges[:1]

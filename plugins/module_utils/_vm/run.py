@@ -74,7 +74,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
 
 def context_of(options: VmOptions, client: Client, check_mode: bool) -> VmContext:
     """Return the context of a task on one VM. Raises FleetError."""
-    return prepared(
+    return with_vm_facts(
         VmContext(
             client=client,
             desired=options.desired,
@@ -92,7 +92,7 @@ def read_vm_options(params: Mapping[str, Any]) -> VmOptions:
     return options
 
 
-def prepared(context: VmContext) -> VmContext:
+def with_vm_facts(context: VmContext) -> VmContext:
     """Return the context with facts from the connection and the file of the user data.
 
     Raises ValidationFailed for options that PVE does not have.

@@ -34,38 +34,38 @@ def run_login(
     work = partial(run_token, params, client, check_mode, reading)
     keys = read_desired(TOKEN, params).keys
     token = token_id(keys)
-    kept = LoginKeeper.open(params, keys["name"], "token", token)
-    if kept.place is None:
+    keeper = LoginKeeper.open(params, keys["name"], "token", token)
+    if keeper.place is None:
         return work()
-    _require_own_file(kept, token)
+    _require_own_file(keeper, token)
     if params.get("successor"):
         raise _refused("successor", token, "its login is not kept in a file; leave out one of them")
     state = params.get("state")
     if state == "absent":
-        return _without_file(kept, work(), check_mode)
+        return _without_file(keeper, work(), check_mode)
     is_new = (reading or read_resource(TOKEN, client, keys)).values is None
     if state != "rotated" and not is_new:
-        _require_login(kept, token)
+        _require_login(keeper, token)
         return work()
-    require_writable(kept.place)
+    require_writable(keeper.place)
     if check_mode:
-        return _with_step(kept, work(), check_mode)
+        return _with_step(keeper, work(), check_mode)
     if is_new:
-        kept.reserve(client.connection, again=True)
+        keeper.reserve(client.connection, again=True)
     else:
-        kept.require_room(client.connection)
+        keeper.require_room(client.connection)
     try:
         result = work()
     except FleetError:
-        kept.release()
+        keeper.release()
         raise
     secret = result.values["secret"]
     if secret is None:  # another run created the token first
-        kept.release()
+        keeper.release()
         _require_login(LoginKeeper.open(params, keys["name"], "token", token), token)
         return result
-    _keep(kept, client, keys, secret)
-    return _with_step(kept, result, check_mode)
+    _keep(keeper, client, keys, secret)
+    return _with_step(keeper, result, check_mode)
 
 
 def run_declared(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -110,24 +110,24 @@ def _refused(option: str, token: str, why: str) -> ValidationFailed:
     )
 
 
-def _require_own_file(kept: LoginKeeper, token: str) -> None:
-    if kept.place is None or kept.login is None or kept.login[0] == token:
+def _require_own_file(keeper: LoginKeeper, token: str) -> None:
+    if keeper.place is None or keeper.login is None or keeper.login[0] == token:
         return
     raise Conflict(
-        attempted=f"credentials_file {kept.place.path} was not used",
-        answer=f"it has the login of token {kept.login[0]}",
+        attempted=f"credentials_file {keeper.place.path} was not used",
+        answer=f"it has the login of token {keeper.login[0]}",
         next_step="Choose another file, or move this one away",
         reason="another file",
         dispatched=False,
     )
 
 
-def _require_login(kept: LoginKeeper, token: str) -> None:
-    if kept.place is None or kept.login is not None:
+def _require_login(keeper: LoginKeeper, token: str) -> None:
+    if keeper.place is None or keeper.login is not None:
         return
     raise Conflict(
         attempted=f"Token '{token}' was not changed",
-        answer=f"it exists, and {kept.place.path} does not have its login; Proxmox VE returns a"
+        answer=f"it exists, and {keeper.place.path} does not have its login; Proxmox VE returns a"
         " secret only once",
         next_step="Set state=rotated to give it another secret, or leave out credentials_file",
         reason="lost secret",
@@ -135,26 +135,26 @@ def _require_login(kept: LoginKeeper, token: str) -> None:
     )
 
 
-def _keep(kept: LoginKeeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
+def _keep(keeper: LoginKeeper, client: Client, keys: Mapping[str, str], secret: str) -> None:
     """Write the login. Raises FleetError with a next step: the token already has the new secret."""
     try:
-        kept.keep(site_of(keys["name"], client.connection, token_id(keys), secret))
+        keeper.keep(site_of(keys["name"], client.connection, token_id(keys), secret))
     except FleetError as error:
         step = "Correct the cause, then set state=rotated to give the token another secret"
         raise error.on(next_step=step) from error
 
 
-def _with_step(kept: LoginKeeper, result: Result, check_mode: bool) -> Result:
+def _with_step(keeper: LoginKeeper, result: Result, check_mode: bool) -> Result:
     """Return the result with the step that writes the login, and without the secret."""
-    step = f"Write the login to {kept.place.path}" if kept.place else ""
+    step = f"Write the login to {keeper.place.path}" if keeper.place else ""
     return _extended(result, [step], check_mode)
 
 
-def _without_file(kept: LoginKeeper, result: Result, check_mode: bool) -> Result:
+def _without_file(keeper: LoginKeeper, result: Result, check_mode: bool) -> Result:
     """Remove the file unless in check mode, and return the result with that step."""
-    steps = kept.summary_of_removal
+    steps = keeper.summary_of_removal
     if steps and not check_mode:
-        kept.remove()
+        keeper.remove()
     return _extended(result, steps, check_mode)
 
 

@@ -56,10 +56,10 @@ class _Adapter(HTTPAdapter):
     ) -> Any:
         """Keep requests (2.32 and later) from building its own context."""
         host, pool = super().build_connection_pool_key_attributes(request, True, None)
-        kept = {key: value for key, value in pool.items() if key not in _TLS_OPTIONS}
-        kept["cert_reqs"] = self._requirement
-        kept["ssl_context"] = self._context
-        return host, kept
+        options = {key: value for key, value in pool.items() if key not in _TLS_OPTIONS}
+        options["cert_reqs"] = self._requirement
+        options["ssl_context"] = self._context
+        return host, options
 
     @property
     def _requirement(self) -> str:

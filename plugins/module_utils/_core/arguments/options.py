@@ -97,7 +97,7 @@ _SAID_AGAIN = re.compile(
 )
 
 
-def check_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
+def parse_options(spec: Spec, given: Any, what: str = "") -> dict[str, Any]:
     """Return the options that are given, converted as Ansible converts them.
 
     Options that are not given are left out, unless they have a default. `what` is the name of the

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..errors import ValidationFailed
-from .options import check_options, did_you_mean, nearest
+from .options import did_you_mean, nearest, parse_options
 
 VariableRules = Mapping[str, Mapping[str, Any]]
 # Similarity of a misspelt variable: for the part after the prefix, and for a whole name.
@@ -121,6 +121,6 @@ def _wrong(name: str, rule: Mapping[str, Any], value: Any) -> Iterator[str]:
         yield f"{name} has no value"
         return
     try:
-        check_options({name: rule}, {name: value})
+        parse_options({name: rule}, {name: value})
     except ValidationFailed as error:
         yield error.answer

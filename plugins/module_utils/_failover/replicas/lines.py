@@ -97,7 +97,7 @@ def parse_configs(lines: Iterable[str]) -> list[FoundConfig]:
     after the present configuration, such as snapshots, are left out.
     """
     found: dict[tuple[str, str, str], FoundConfig] = {}
-    ended: set[tuple[str, str, str]] = set()
+    finished: set[tuple[str, str, str]] = set()
     for line in lines:
         match = _FILE.fullmatch(line)
         if match is None:
@@ -107,8 +107,8 @@ def parse_configs(lines: Iterable[str]) -> list[FoundConfig]:
         guest = found.setdefault(key, FoundConfig(node, FOLDERS[folder], int(vmid)))
         option = _OPTION.fullmatch(text)
         if text.startswith("["):
-            ended.add(key)
-        elif option is not None and key not in ended:
+            finished.add(key)
+        elif option is not None and key not in finished:
             guest.config[option[1]] = option[2]
     return list(found.values())
 

@@ -285,8 +285,8 @@ class _Search:
     def _is_in_place(self, slot: int) -> bool:
         """Return whether a rule is already in the right order with the settled rules."""
         order = {number: place for place, number in enumerate(self.goals)}
-        kept = [one.slot for one in self.cells if one.slot in self.settled or one.slot == slot]
-        return kept == sorted(kept, key=lambda number: order[number])
+        sequence = [one.slot for one in self.cells if one.slot in self.settled or one.slot == slot]
+        return sequence == sorted(sequence, key=lambda number: order[number])
 
     def _target(self, cells: Cells, slot: int) -> int:
         """Return the position among the other rules, after all settled rules that precede it."""

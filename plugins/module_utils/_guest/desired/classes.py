@@ -12,7 +12,7 @@ from typing import Any
 from ansible.module_utils.common.validation import check_type_dict
 
 from ..._core import validate
-from ..._core.arguments.options import check_options, hidden_values
+from ..._core.arguments.options import hidden_values, parse_options
 from ..._core.errors import ValidationFailed
 from ..._spec.fleet import VM_SPECS, GuestSpecs
 from .presets import unknown_name
@@ -36,7 +36,7 @@ def class_options(label: str, classes: Mapping[str, Any], specs: GuestSpecs) -> 
             "Give it options such as cores and memory",
         )
     try:
-        return check_options(specs.of_class, specs.own(content))
+        return parse_options(specs.of_class, specs.own(content))
     except ValidationFailed as error:
         raise ValidationFailed(
             attempted=f"classes.{label} was refused",

@@ -78,7 +78,7 @@ def create_guest(
             else:
                 raise
         vm = _placed_again(client, vm, cluster_view.now())
-        cluster_view.claim(vm.vmid, vm.node)
+        cluster_view.change_vmid(vm.vmid, vm.node)
 
 
 def _placed_again(client: Client, vm: NumberedGuest, cluster: ClusterState) -> NumberedGuest[Any]:

@@ -67,7 +67,7 @@ class ChangedGuest(ExistingResource[AnyContext]):
 
     def guard(self, step: Step) -> None:
         self._latest = None
-        self._guest.guard_change(step)
+        self._guest.require_unchanged_before(step)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         desired = self.flow.after_writing(self.context.desired, done)

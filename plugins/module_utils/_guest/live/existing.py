@@ -84,7 +84,7 @@ class ExistingGuest:
             self._known = replace(self._known, target=current.target)
         return current
 
-    def guard_change(self, step: Step) -> None:
+    def require_unchanged_before(self, step: Step) -> None:
         """Read the guest again before a step that disturbs it, unless PVE compares the digest."""
         self._moved.update(_imported_slots(step))
         is_removal = step.action == "config" and "force" in step.data

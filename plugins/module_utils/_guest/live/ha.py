@@ -71,7 +71,7 @@ def _await_power(
         node, current = _find_current(client, kind, node, vmid)
         if current.get("status") == wanted:
             return
-        if effort.has_ended(current):
+        if effort.is_finished(current):
             break
     started = find_task(
         client,
@@ -93,7 +93,7 @@ class _Effort:
         self._clock = clock
         self._not_frozen = clock.monotonic()  # the last time that the VM was not frozen
 
-    def has_ended(self, current: Mapping[str, Any]) -> bool:
+    def is_finished(self, current: Mapping[str, Any]) -> bool:
         """Return whether the VM is in state error, or has been frozen for too long."""
         now = self._clock.monotonic()
         state = _managed_state(current)
@@ -148,7 +148,7 @@ def _await_arrival(
         started = find_task(client, source, type=_tasks_for(kind, result), vmid=vmid, since=since)
         if started is None or started == followed:
             current = _at_source(client, kind, source, vmid)
-            if effort.has_ended(current):
+            if effort.is_finished(current):
                 break
             continue
         followed = started

@@ -55,7 +55,7 @@ def plan_copy(
     options = read_clone_as(one, with_defaults(clone_spec(), wanted))
     view = ClusterView(client, {actual.kind.type})
     context = one.context(client, options.desired, options.settings, False, view)
-    return plan_clone_of(one.prepared(context), cluster.of_type(actual.kind.type))
+    return plan_clone_of(one.with_facts(context), cluster.of_type(actual.kind.type))
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,12 @@ def directory_of(storage: Mapping[str, Any]) -> str:
 def run_program(words: list[str], data: bytes) -> tuple[int, bytes, bytes]:
     """Run a program; a timeout counts as a lost connection. Raises OSError."""
     try:
-        ended = subprocess.run(
+        process = subprocess.run(
             words, input=data, capture_output=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return _NO_CONNECTION, b"", f"no end within {_SECONDS} seconds".encode()
-    return ended.returncode, ended.stdout, ended.stderr
+    return process.returncode, process.stdout, process.stderr
 
 
 class NodeDirectory:

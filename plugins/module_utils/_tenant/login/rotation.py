@@ -92,7 +92,7 @@ def rotate(tenant: Tenant, params: Mapping[str, Any], client: Client, check_mode
     final: TenantFacts | None = facts
     if whole and not check_mode:
         if successor is not None:
-            report.run(partial(_prepare, keeper, client, is_lost=bool(before)))
+            report.run(partial(_reserve_place, keeper, client, is_lost=bool(before)))
         execute_resources(before, client, report)
         if successor is not None:
             login = create_token(tenant, successor, client, report, keeper)
@@ -154,7 +154,7 @@ def _find_state(
     return state
 
 
-def _prepare(keeper: LoginKeeper, client: Client, *, is_lost: bool) -> Result:
+def _reserve_place(keeper: LoginKeeper, client: Client, *, is_lost: bool) -> Result:
     """Check that there is room for the login, and reserve a file that contains no login.
 
     A file with a login is not changed until the new login is verified.

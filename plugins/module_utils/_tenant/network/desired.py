@@ -13,7 +13,7 @@ from typing import Any
 
 from ..._cluster.tenant import tenant_tag, vnet_id
 from ..._core import validate
-from ..._core.arguments.options import check_options
+from ..._core.arguments.options import parse_options
 from ..._core.errors import ValidationFailed
 from ..._guest.desired.isolation import OF_VNET
 from ..._guest.desired.presets import NETWORKS
@@ -78,7 +78,7 @@ def _network(name: str, content: Mapping[str, Any], tag: str) -> TenantNetwork:
     if name in NETWORKS or name.startswith("vmbr"):
         raise _refused(what, "the name means a bridge", "Use another name, such as front")
     described = {key: value for key, value in content.items() if key in OF_VNET}
-    options = check_options(_SPEC, described, what)
+    options = parse_options(_SPEC, described, what)
     return TenantNetwork(
         name=name,
         vnet=vnet_id(tag, name),

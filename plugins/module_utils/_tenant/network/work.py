@@ -25,7 +25,7 @@ from ..._resource.engine import apply_plan
 from ..._resource.plan import Plan
 from ..._sdn.model import VNETS, Sections
 from ..._sdn.read import read_sdn
-from ..._sdn.run import SdnWork, apply_work, prepare
+from ..._sdn.run import SdnWork, apply_work, plan_transaction
 from ..model import Tenant
 from ..work import TenantProgress
 from . import firewall, sdn
@@ -102,7 +102,7 @@ def plan_networks(tenant: Tenant, reader: Client) -> PlannedNetworks:
     groups = groups_of(reader.get(*ROOT, "groups"))
     firewall.require_own_group(tenant.tag, groups)
     work = SdnWork(reader, partial(_params_of, networking, tenant.tag), needs_all_subnets=True)
-    transaction = prepare(work)
+    transaction = plan_transaction(work)
     goal_of = partial(firewall.names_goal, networking, tenant.tag)
     sets = firewall.sets_of(networking, tenant.tag)
     names = _firewall_part(reader, plain_scope(CLUSTER, None), sets, goal_of)
@@ -235,7 +235,7 @@ def plan_removal(tenant: Tenant, leaving: Iterable[int], reader: Client) -> Plan
     parts = [
         _group_part(reader, tag, DesiredFirewall({}, is_wanted=False)),
         _firewall_part(reader, plain_scope(CLUSTER, None), sets, goal_of),
-        NetworkPart("SDN", prepare(work).plan, partial(_write_sdn, work)),
+        NetworkPart("SDN", plan_transaction(work).plan, partial(_write_sdn, work)),
     ]
     if not has_group:
         del parts[0]

@@ -154,8 +154,8 @@ class _DriveUpdate(VolumeUpdate):
         """Replace the volume of a disk by an image of a template; PVE keeps the old volume as an
         unused one (qemu-server: API2/Qemu.pm, update_vm_api).
         """
-        kept = _with_options(disk, existing)
-        options = {name: value for name, value in kept.items() if name not in _OF_VOLUME}
+        merged = _with_options(disk, existing)
+        options = {name: value for name, value in merged.items() if name not in _OF_VOLUME}
         storage = disk.storage or storage_of(existing)
         self._allocate(replace(disk, storage=storage, options=options))
 

@@ -14,8 +14,8 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.arguments.options import (
-    check_options,
     hidden_values,
+    parse_options,
     shorter_refusal,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
@@ -52,7 +52,7 @@ def test_choice_of_the_same_meaning(given: str, choices: str, hint: str) -> None
     assert shorter_refusal(message, {}) == f"{message}{hint}"
     spec = {"state": {"choices": choices.split(", ")}}
     with pytest.raises(ValidationFailed) as caught:
-        check_options(spec, {"state": given})
+        parse_options(spec, {"state": given})
     assert caught.value.message == f"state: '{given}' is not one of {choices}{hint}."
 
 
@@ -72,7 +72,7 @@ def test_options_are_converted_as_ansible_converts_them(given: dict[str, Any]) -
     validator = ArgumentSpecValidator(ITEM)
     ansible = validator.validate(given)
     assert ansible.error_messages == []
-    found = check_options(ITEM, given)
+    found = parse_options(ITEM, given)
     assert found.keys() == given.keys()
     assert bare(found) == bare({name: ansible.validated_parameters[name] for name in given})
 
@@ -112,21 +112,21 @@ WRONG: list[tuple[dict[str, Any] | Any, str]] = [
 @pytest.mark.parametrize(("given", "cause"), WRONG, ids=str)
 def test_each_mistake_has_one_short_cause(given: Any, cause: str) -> None:
     with pytest.raises(ValidationFailed) as caught:
-        check_options(ITEM, given)
+        parse_options(ITEM, given)
     assert caught.value.message.startswith(cause)
     assert len(caught.value.message) < 160
 
 
 def test_a_secret_of_the_wrong_type_is_not_shown() -> None:
     with pytest.raises(ValidationFailed) as caught:
-        check_options(ITEM, {"cloud_init": {"password": ["hunter2"]}})
+        parse_options(ITEM, {"cloud_init": {"password": ["hunter2"]}})
     assert caught.value.message == "cloud_init.password: the value is not a text."
 
 
 def test_a_missing_option_is_named_and_a_default_is_filled_in() -> None:
     with pytest.raises(ValidationFailed, match="option 'name' is missing"):
-        check_options(storages_item_spec(), {"content": "iso"})
-    assert check_options(storages_item_spec(), {"name": "a"}) == {"name": "a", "content": "images"}
+        parse_options(storages_item_spec(), {"content": "iso"})
+    assert parse_options(storages_item_spec(), {"name": "a"}) == {"name": "a", "content": "images"}
 
 
 def test_values_that_must_not_be_shown_are_found_in_any_shape() -> None:
