@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # The printed rows of each list of a failed result.
-MOST_ROWS = 10
+MAX_ROWS = 10
 
 
 def is_read(task: Any) -> bool:
@@ -51,7 +51,7 @@ def _short_lists(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]
     found: dict[str, list[Mapping[str, Any]]] = {}
     for name, rows in _long(values).items():
         failures = [row for row in rows if row.get("failed")]
-        found[name] = (failures or rows)[:MOST_ROWS]
+        found[name] = (failures or rows)[:MAX_ROWS]
     return found
 
 
@@ -59,7 +59,7 @@ def _long(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return the lists with more rows than are printed; a text is not a row."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for name, rows in values.items():
-        if not isinstance(rows, list) or len(rows) <= MOST_ROWS:
+        if not isinstance(rows, list) or len(rows) <= MAX_ROWS:
             continue
         if name != "diff" and all(isinstance(row, Mapping) for row in rows):
             found[name] = rows

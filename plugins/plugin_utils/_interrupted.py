@@ -23,7 +23,7 @@ from ._progress import describe_task
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # The maximum number of shown entries of a list.
-SHOWN = 100
+MAX_LISTED = 100
 # This file is imported before the workers are forked, like `_progress`.
 STDERR = -1
 with suppress(OSError):  # there is no standard error
@@ -90,10 +90,10 @@ def _section(title: str, entries: list[str]) -> list[str]:
     """Return a title with its entries, nothing if there are none."""
     if not entries:
         return []
-    shown = entries[:SHOWN]
-    if len(entries) > SHOWN:
-        shown.append(f"and {len(entries) - SHOWN} more")
-    return [f"  {title}:", *(f"    {entry}" for entry in shown)]
+    listed = entries[:MAX_LISTED]
+    if len(entries) > MAX_LISTED:
+        listed.append(f"and {len(entries) - MAX_LISTED} more")
+    return [f"  {title}:", *(f"    {entry}" for entry in listed)]
 
 
 def report(notes: TaskNotes, module: str, host: str) -> str:

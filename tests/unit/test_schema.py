@@ -21,7 +21,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._schema.check import (
     unknown_option,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
-    MOST,
+    MAX_COUNTS,
     NAMED,
     format_of,
     rule_of,
@@ -263,11 +263,11 @@ def test_devices_are_counted_as_in_the_schema(shared: Path) -> None:
         (shared / "pve" / "schema-9.2.json").read_text(encoding="utf-8")
     )
     families = {name.removesuffix("[n]") for name in OPTIONS if name.endswith("[n]")}
-    assert families == set(MOST)
+    assert families == set(MAX_COUNTS)
     text = json.dumps(schema)
     for family in ("scsi", "virtio", "sata", "ide"):  # the disks of resize are listed by name
-        assert f'"{family}{MOST[family] - 1}"' in text
-        assert f'"{family}{MOST[family]}"' not in text
+        assert f'"{family}{MAX_COUNTS[family] - 1}"' in text
+        assert f'"{family}{MAX_COUNTS[family]}"' not in text
 
 
 @pytest.mark.parametrize("key", ["net0", "scsi3", "cpu", "ipconfig7", "agent"])

@@ -27,7 +27,7 @@ from .settings import ConnectionSettings
 # likely than a busy server; a node that PVE cannot reach is probably down.
 CONNECT_TRIES = 3
 # Failures of a check that could not read the state.
-_NO_LOOK = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
+_UNCONFIRMED = (ApiError, AuthenticationError, NetworkError, PermissionDenied)
 _UNKNOWN = "Whether it happened is unknown: look at the state before it is done again"
 
 
@@ -145,5 +145,5 @@ def _confirm(request: Request, failure: FleetError) -> Any:
         raise unknown
     try:
         return request.confirm()
-    except _NO_LOOK as error:
+    except _UNCONFIRMED as error:
         raise unknown from error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FRESH = 5.0
 NODES_AT_ONCE = 8
 # How often VMs are searched for that move while the nodes list their VMs.
-_LOOKS = 3
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def query_nodes(
     one more request finds its new node, which is then asked.
     """
     cluster, missed = _query(client, cluster, nodes, full)
-    for _try in range(_LOOKS):
+    for _try in range(_ATTEMPTS):
         if not missed:
             break
         cluster = _placed_again(client, cluster, missed)

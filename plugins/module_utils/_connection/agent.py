@@ -35,7 +35,7 @@ PART = 40 * 1024
 """Bytes of a file in one write request: 53.3 KiB in base64."""
 _AT_ONCE = 256  # parts of a file in the guest
 _LONGEST = 64 * 1024  # characters of a script
-_KEPT = 16  # MiB
+_MAX_OUTPUT = 16  # MiB
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class GuestAgent:
         if answer.get("out-truncated") or answer.get("err-truncated"):
             raise ApiError(
                 attempted=self._attempted,
-                answer=f"its output is longer than {_KEPT} MiB, which is all that the agent keeps",
+                answer=f"its output is longer than {_MAX_OUTPUT} MiB, which is all that the agent keeps",
                 next_step="Write the output to a file in the guest and fetch that",
                 reason="truncated output",
             )

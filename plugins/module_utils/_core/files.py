@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 _TEMPORARY = ".pve-fleet-"
-_MOST = 1 << 20  # maximum number of bytes that are read from a file
+_MAX_BYTES = 1 << 20  # maximum number of bytes that are read from a file
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a directory"),
@@ -79,7 +79,7 @@ def read_regular(path: str) -> FileContent | None:
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
-        return FileContent(stream.read(_MOST), stat.S_IMODE(status.st_mode))
+        return FileContent(stream.read(_MAX_BYTES), stat.S_IMODE(status.st_mode))
 
 
 def replace_file(path: str, text: str | bytes, mode: int) -> None:

@@ -23,7 +23,7 @@ Device = Mapping[str, str]
 """The properties of a device by the options of an entry; missing properties are left out."""
 
 _READS_AT_ONCE = 8
-_SHOWN = 8
+_MAX_LISTED = 8
 # Without the parameter, Proxmox VE hides bridges and processors, which a mapping can contain.
 _QUERIES = {"pci": {"pci-class-blacklist": ""}, "usb": {}}
 _NEEDED = {"pci": "Sys.Audit or Sys.Modify", "usb": "Sys.Modify"}
@@ -225,7 +225,7 @@ def _listed(entry: Mapping[str, str], devices: Sequence[Device]) -> str:
     """Return the devices of a node for a message: the devices with the same ID, or else all."""
     alike = [device for device in devices if device["id"] == entry["id"]] or list(devices)
     texts = [" ".join(f"{key}={value}" for key, value in device.items()) for device in alike]
-    text = ", ".join(texts[:_SHOWN]) or "none"
-    if len(texts) > _SHOWN:
-        return f"{text} and {len(texts) - _SHOWN} more"
+    text = ", ".join(texts[:_MAX_LISTED]) or "none"
+    if len(texts) > _MAX_LISTED:
+        return f"{text} and {len(texts) - _MAX_LISTED} more"
     return text

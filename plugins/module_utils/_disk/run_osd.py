@@ -38,7 +38,7 @@ _SETTLES = 60  # seconds until Ceph shows the outcome of a task
 _PAUSE = 2
 _WORKERS = {CREATE: "cephcreateosd", DESTROY: "cephdestroyosd", START: "srvstart", STOP: "srvstop"}
 # Steps that Ceph must allow, with the action for its safety check.
-_ASKED = {DESTROY: "destroy", STOP: "stop"}
+_SAFETY_ACTIONS = {DESTROY: "destroy", STOP: "stop"}
 
 
 def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -57,9 +57,9 @@ def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) ->
 def require_allowed(client: Api, node: str, plan: Plan) -> None:
     """Refuse a plan that stops or deletes an OSD that Ceph cannot lose; one request a step."""
     for step in plan.steps:
-        if step.action in _ASKED:
+        if step.action in _SAFETY_ACTIONS:
             osdid = step.data.get("service", f"osd.{step.path[-1]}").partition(".")[2]
-            answer = read_safety(client, node, "osd", osdid, _ASKED[step.action])
+            answer = read_safety(client, node, "osd", osdid, _SAFETY_ACTIONS[step.action])
             require_safe(answer, attempted(step.summary))
 
 

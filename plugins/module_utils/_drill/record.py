@@ -21,7 +21,7 @@ VERSION = 1
 PROVEN, FAILED, SKIPPED = "proven", "failed", "skipped"
 CHECKS = "checks"
 _MAX_DRILLS = 100
-_SHOWN = (
+_RESULT_KEYS = (
     "vmid type name tenant outcome proof msg volume archive_time archive_age restore_seconds"
     " boot_seconds node copy_vmid"
 ).split()
@@ -145,7 +145,7 @@ def extended(
 
 def _result(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a guest in the form of the document."""
-    result = {name: row.get(name) for name in _SHOWN}
+    result = {name: row.get(name) for name in _RESULT_KEYS}
     result["volume"] = row.get("volume") or row.get("archive")
     return result
 

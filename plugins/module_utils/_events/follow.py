@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _LOG = logging.getLogger("pve.fleet.events")
-_MOST_THREADS = 64
+_MAX_THREADS = 64
 # Seconds between two checks of the queue, and checks until the next event is offered anyway.
-_LOOK, _LOOKS = 0.01, 1000
+_PAUSE, _ATTEMPTS = 0.01, 1000
 
 
 class EventQueue(Protocol):
@@ -82,7 +82,7 @@ class Follower:
         self._queue = queue
         self._turn = asyncio.Lock()  # only one batch of events at a time
         self._offered: set[str] = set()  # IDs of events in the queue that are not noted yet
-        workers = min(_MOST_THREADS, max(1, len(clients)))
+        workers = min(_MAX_THREADS, max(1, len(clients)))
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pve-fleet-events")
 
     async def run(self) -> None:
@@ -151,8 +151,8 @@ def _copy(event: Event) -> Event:
 async def _is_taken(queue: EventQueue) -> bool:
     """Wait until the queue is empty: then the rules have all events. False if others fill it."""
     inner: Any = getattr(queue, "queue", queue)
-    for _attempt in range(_LOOKS):
+    for _attempt in range(_ATTEMPTS):
         if inner.empty():
             return True
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_PAUSE)
     return False

@@ -21,7 +21,7 @@ from .model import EventReading, KnownGuest, NodeAnswers, SitePosition
 # The listing shows the state of up to ten seconds ago (pve-manager: PVE/Service/pvestatd.pm).
 _LAG = 20.0
 # Seconds for which the record of a removed guest waits for the task that removed it.
-_UNSEEN = 3600.0
+_FORGOTTEN_AFTER = 3600.0
 _NOT_KNOWN = "unknown"
 _BACKUP_LOCK = "backup"
 # The report of each changed key: the type of the event, and the key of the old value.
@@ -87,11 +87,11 @@ def _removed(
     """Return the guests whose removal was seen before its task, without comparing clocks.
 
     If the task never appears, for example because the guest was removed without a task, the guest
-    is forgotten after `_UNSEEN` seconds.
+    is forgotten after `_FORGOTTEN_AFTER` seconds.
     """
     found: dict[int, float] = {}
     for vmid, when in before.removed.items():
-        if not removals[vmid] and taken - when < _UNSEEN:
+        if not removals[vmid] and taken - when < _FORGOTTEN_AFTER:
             found[vmid] = when
     for vmid in gone:
         if removals[vmid] <= (vmid in before.removed):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _READS_AT_ONCE = 8
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
 def require_group_unused(client: Client, name: str) -> None:
@@ -62,8 +62,8 @@ def _require_no_users(name: str, users: list[str]) -> None:
 
 
 def _joined(users: list[str]) -> str:
-    rest = len(users) - _SHOWN
-    listed = ", ".join(users[:_SHOWN])
+    rest = len(users) - _MAX_LISTED
+    listed = ", ".join(users[:_MAX_LISTED])
     return f"{listed} and {rest} more" if rest > 0 else listed
 
 

@@ -25,7 +25,7 @@ from .plan import PlannedGuest, vmids_of
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_NOT_KEPT = "HA rules were not changed, because guests failed"
+_RULES_UNCHANGED = "HA rules were not changed, because guests failed"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PlacementKeeper:
         if not keeps_any(self._plans):
             return RulesOutcome()
         if any(outcome.error is not None for outcome in outcomes):
-            return RulesOutcome(warnings=(_NOT_KEPT,))
+            return RulesOutcome(warnings=(_RULES_UNCHANGED,))
         try:
             plan = self._plan(kept_of(self._plans, self._others(), _rows_of(outcomes)))
             warnings = (*plan.warnings, *self._local(plan))

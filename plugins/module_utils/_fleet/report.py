@@ -26,7 +26,7 @@ from .plan import PlannedGuest
 from .summary import ACTIONS, lines_of
 
 # The report of a refused list names at most this many mistakes.
-_SHOWN_CAUSES = 20
+_MAX_CAUSES = 20
 # The row of a VM in a run that failed before any VM was worked on.
 _NOT_WORKED_ON: Mapping[str, Any] = {
     "vmid": None,
@@ -126,7 +126,7 @@ def refused_values(arguments: Mapping[str, Any], error: FleetError) -> dict[str,
     rows = _refused_rows(arguments, own)
     summary = dict.fromkeys(ACTIONS, 0)
     summary["failed"] = len(rows)
-    lines = causes[:_SHOWN_CAUSES]
+    lines = causes[:_MAX_CAUSES]
     if rows:
         lines.insert(0, f"failed {len(rows)}")
     if arguments.get("details") is not False:

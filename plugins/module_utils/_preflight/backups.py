@@ -24,7 +24,7 @@ estate removes from the jobs are under an empty text.
 
 _TASK = "backup_job"
 _CONTENT = "backup"
-_SHOWN = 5
+_MAX_LISTED = 5
 _WITHOUT_JOBS = ("absent", "template")
 
 
@@ -84,6 +84,6 @@ def job_questions(backups: BackedUp, version: Version) -> list[PrivilegeCheck]:
         above, _slash, name = question.path.rpartition("/")
         labels = backups.get(name, ()) if above == "/storage" else everyone
         if labels:
-            listed = first_of(labels, _SHOWN)
+            listed = first_of(labels, _MAX_LISTED)
             found.append(replace(question, tasks=(f"the backup jobs of {listed}",)))
     return found

@@ -18,7 +18,7 @@ from .model import Row
 
 VERSION = 1
 # Number of reports that are kept: more than a year of daily reports.
-KEPT = 400
+MAX_REPORTS = 400
 _HIGHEST = 1 << 62
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -118,7 +118,7 @@ def extended(history: ReportHistory, entry: HistoryEntry) -> dict[str, Any] | No
     if history.reason:
         return None
     entries = [*history.entries, entry]
-    reports = [asdict(one) for one in entries[-KEPT:]]
+    reports = [asdict(one) for one in entries[-MAX_REPORTS:]]
     return {
         "version": VERSION,
         "reports": [{"checked": one["checked"], "sites": one["use"]} for one in reports],
@@ -189,7 +189,7 @@ def trend_of(history: ReportHistory, entry: HistoryEntry) -> list[dict[str, Any]
     """Return the total of all sites over time, without reports whose total is unknown."""
     entries = [*history.entries, entry]
     trend: list[dict[str, Any]] = []
-    for one in entries[-KEPT:]:
+    for one in entries[-MAX_REPORTS:]:
         figures = sum_of(one.use, entry.use)
         if figures is not None:
             trend.append({"checked": one.checked, **asdict(figures)})

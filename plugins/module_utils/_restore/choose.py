@@ -20,7 +20,7 @@ from .desired import DesiredRestore
 
 KINDS: Mapping[str, Kind] = {VM.type: VM, CONTAINER.type: CONTAINER}
 # A restore in place keeps the former state in an archive whose notes end with this text.
-KEPT_NOTES = "state before a restore by pve.fleet"
+SAFETY_BACKUP_NOTES = "state before a restore by pve.fleet"
 _SERVER = "pbs"
 _DAMAGED = "failed"
 
@@ -74,7 +74,7 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
 
 def is_ordinary(one: Archive) -> bool:
     """Return whether an archive is of a VM or container, and not the state before a restore."""
-    return one.type in KINDS and not one.notes.strip().endswith(KEPT_NOTES)
+    return one.type in KINDS and not one.notes.strip().endswith(SAFETY_BACKUP_NOTES)
 
 
 def choose_by_name(

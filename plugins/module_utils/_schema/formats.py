@@ -107,7 +107,7 @@ _DRIVES = ("ide[n]", "sata[n]", "scsi[n]", "virtio[n]")
 _INDEXED = re.compile(r"^([a-z]+?)(\d+)$")
 # The maximum number of each device of a VM (qemu-server: $MAX_NETS and similar constants; the API
 # schema lists the expanded names).
-MOST: Mapping[str, int] = {
+MAX_COUNTS: Mapping[str, int] = {
     "hostpci": 16,
     "ide": 4,
     "ipconfig": 32,
@@ -136,7 +136,7 @@ class Schema:
     maximum: Mapping[str, int]
 
 
-QEMU = Schema(BY_VERSION, OPTIONS, MOST)
+QEMU = Schema(BY_VERSION, OPTIONS, MAX_COUNTS)
 
 
 def rule_of(

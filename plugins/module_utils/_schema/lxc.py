@@ -22,7 +22,7 @@ _IN_8_4: Mapping[str, Mapping[str, Any] | None] = {
 }
 
 # The maximum number of devices by family (pve-container: LXC/Config.pm, $MAX_MOUNT_POINTS etc.).
-_MOST: Mapping[str, int] = {"dev": 256, "mp": 256, "net": 32, "unused": 256}
+_MAX_COUNTS: Mapping[str, int] = {"dev": 256, "mp": 256, "net": 32, "unused": 256}
 
 _BY_VERSION = rules_by_version(lxc.OPTIONS, {**lxc.DIFFERENCES, (8, 4): _IN_8_4})
-LXC = Schema(_BY_VERSION, together(_BY_VERSION), _MOST)
+LXC = Schema(_BY_VERSION, together(_BY_VERSION), _MAX_COUNTS)

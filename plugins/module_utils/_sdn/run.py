@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .._api.client import Client
 
 _SERVER_OPTIONS = ("ipam", "dns", "reversedns")
-_MOST_LOSSES = 5
+_MAX_REPLANS = 5
 DEFAULT_TIMEOUT = 300
 """Maximum seconds for the task of an apply, and again for the nodes after it."""
 # PVE's answers if another run has taken a tag or an ID (pve-network: Zones/VlanPlugin.pm and
@@ -67,7 +67,7 @@ class SdnWork:
 
 def apply_work(work: SdnWork, check_mode: bool) -> Result:
     """Plan and carry out a change; read and plan again if another run changed SDN first."""
-    for _loss in range(_MOST_LOSSES):
+    for _loss in range(_MAX_REPLANS):
         try:
             return _when_free(work, check_mode)
         except FleetError as error:

@@ -20,7 +20,7 @@ _ENDINGS = {
     "import": re.compile(r"\.(?:qcow2|raw|vmdk|ova)$", re.IGNORECASE),
     "vztmpl": re.compile(r"\.tar(?:\.(?:gz|xz|zst|bz2))?$", re.IGNORECASE),
 }
-_SHOWN = {
+_ENDING_TEXTS = {
     "iso": ".iso or .img",
     "import": ".qcow2, .raw, .vmdk or .ova",
     "vztmpl": ".tar.gz, .tar.xz, .tar.zst",
@@ -85,7 +85,7 @@ def read_desired_file(params: Mapping[str, Any]) -> DesiredFile:
         step = "Set content, and use an ending for it"
         raise validate.refused("filename", name, "does not show its content", step)
     if content in _ENDINGS and not _ENDINGS[content].search(name):
-        step = f"Give one that ends in {_SHOWN[content]}"
+        step = f"Give one that ends in {_ENDING_TEXTS[content]}"
         raise validate.refused("filename", name, f"is not a name for content {content}", step)
     checksum, algorithm = _checksum(params.get("checksum"), params.get("checksum_algorithm"))
     node = params.get("node") or None

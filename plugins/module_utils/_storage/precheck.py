@@ -14,7 +14,7 @@ from .._resource.protocols import Api
 from .types import CONTENT, LOCAL, MAY_BE_EMPTY, SINCE
 from .usage import StorageUsage, read_usage
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
 def precheck_storage(
@@ -156,7 +156,7 @@ def require_unused(users: Sequence[str], attempted: str, effect: str) -> None:
     """
     if not users:
         return
-    listed = list(users[:_MOST_NAMES])
+    listed = list(users[:_MAX_NAMES])
     rest = len(users) - len(listed)
     if rest:
         listed.append(f"{rest} more")

@@ -25,7 +25,7 @@ from .rights import KINDS
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]{0,31}")
 # The comment of a token that was created for a tenant contains its creation day.
 DAY = 86400
-_MOST_DAYS = 3650
+_MAX_DAYS = 3650
 _USUAL_LIFE = 90
 _TOKEN_MARK = re.compile(r"created (\d{4}-\d\d-\d\d)")
 _USUAL_TOKEN = "fleet"
@@ -190,7 +190,7 @@ def _token_life(params: Mapping[str, Any]) -> int:
     days = params.get("token_life")
     if days is None:
         return _USUAL_LIFE
-    return validate.number(int(days), 1, _MOST_DAYS, "token_life")
+    return validate.number(int(days), 1, _MAX_DAYS, "token_life")
 
 
 def _usual_user(tag: str) -> str:

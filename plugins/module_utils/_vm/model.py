@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from .._guest.hardware import DesiredGuest, GuestHardware
 
 # More sockets than this are possible, but probably a mistake.
-MOST_SOCKETS = 4
+MAX_SOCKETS = 4
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DesiredVm(DesiredGuest):
     def advice(self) -> tuple[str, ...]:
         """Warnings about options that are possible but seldom intended."""
         sockets = int(self.hardware.scalars.get("sockets") or 1)
-        if sockets <= MOST_SOCKETS:
+        if sockets <= MAX_SOCKETS:
             return ()
         text = f"guests are seldom made for {sockets} sockets; give it cores instead"
         return (f"{self.guest.label}: {text}",)

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from ansible_collections.pve.fleet.plugins.plugin_utils._interrupted import (
-    SHOWN,
+    MAX_LISTED,
     TaskNotes,
     report,
     reported,
@@ -55,10 +55,10 @@ def test_report_of_a_task_about_one_thing() -> None:
 
 def test_long_sections_are_cut() -> None:
     notes = TaskNotes()
-    for number in range(SHOWN + 7):
+    for number in range(MAX_LISTED + 7):
         notes.about(f"vm-{number}").complete()
     lines = notes.lines()
-    assert len(lines) == 1 + SHOWN + 1
+    assert len(lines) == 1 + MAX_LISTED + 1
     assert lines[-1] == "    and 7 more"
 
 

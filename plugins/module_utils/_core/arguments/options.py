@@ -91,7 +91,7 @@ _NOT_A_LIST = re.compile(
     re.DOTALL,
 )
 # Messages in which Ansible repeats a refusal without the name of the option, or less precisely.
-_SAID_AGAIN = re.compile(
+_REPEATED = re.compile(
     r"dictionary requested, could not parse JSON or key=value"
     r"|value of '[^']*' must be of type dict or list of dicts"
 )
@@ -129,7 +129,7 @@ def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: S
             message = f"Unsupported parameters for ({module}) module: {message}"
         texts.append(shorter_refusal(message, spec))
     if any(" was refused: " in text for text in texts):
-        texts = [text for text in texts if not _SAID_AGAIN.fullmatch(text)]
+        texts = [text for text in texts if not _REPEATED.fullmatch(text)]
     return "; ".join(dict.fromkeys(texts))
 
 

@@ -23,7 +23,7 @@ from .tables import OptionTables
 WORDS_FOR_IPV4 = ("dhcp",)
 WORDS_FOR_IPV6 = ("dhcp", "auto")
 # An empty tenant is not dropped: it has its own error.
-_KEPT = frozenset(("tenant",))
+_PRESERVED = frozenset(("tenant",))
 
 
 def is_blank(value: Any) -> bool:
@@ -44,7 +44,7 @@ def is_empty(value: Any) -> bool:
 
 def cleared(tables: OptionTables, place: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of one place with None for an empty text that cannot remove anything."""
-    removable = tables.empty_removes.get(place, {}).keys() | _KEPT
+    removable = tables.empty_removes.get(place, {}).keys() | _PRESERVED
     found = dict(options)
     for name in options.keys() - removable:
         if is_empty(options[name]):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..._api.client import Client
 
 # How often a VM is searched if it is gone, or its VMID was reused, when it is read.
-_LOOKS = 3
+_ATTEMPTS = 3
 
 
 def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None, ClusterState]:
@@ -53,7 +53,7 @@ def find(context: RunContext[Any], cluster: ClusterState) -> tuple[Actual | None
     not touch the VM.
     """
     desired = context.guest
-    for _attempt in range(_LOOKS):
+    for _attempt in range(_ATTEMPTS):
         row, cluster = _search(context.client, desired, cluster)
         if row is None:
             break

@@ -20,7 +20,7 @@ from ..model import Actual, Guest
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-_SHOWN = 10
+_MAX_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def _clones_on(client: Client, actual: Actual, storage: str, volumes: set[str]) 
 
 
 def _in_use(actual: Actual, clones: list[int]) -> Conflict:
-    listed = ", ".join(map(str, clones[:_SHOWN]))
-    if len(clones) > _SHOWN:
-        listed += f" and {len(clones) - _SHOWN} more"
+    listed = ", ".join(map(str, clones[:_MAX_LISTED]))
+    if len(clones) > _MAX_LISTED:
+        listed += f" and {len(clones) - _MAX_LISTED} more"
     noun = actual.kind.noun
     if len(clones) > 1:
         noun += "s"

@@ -145,7 +145,7 @@ class NodeNetwork(Resource[Result]):
     def _taken_back(self, error: FleetError) -> FleetError:
         """Discard the pending change if all of it is from this run, and return the error."""
         if not self._is_own_change():
-            return error.on(next_step=_KEPT)
+            return error.on(next_step=_NOT_DISCARDED)
         return self._discarded(error)
 
     def _discarded(self, error: FleetError) -> FleetError:
@@ -238,7 +238,7 @@ class NodeNetwork(Resource[Result]):
 
 
 _REVERT = "Discard the pending change: DELETE /nodes/NODE/network, or Revert in the web interface"
-_KEPT = (
+_NOT_DISCARDED = (
     "The pending change of another client was part of this task, so that nothing was discarded:"
     " read it with node_network_info"
 )

@@ -22,7 +22,7 @@ _NUMBERS = {
     "startall_onboot_delay": ("startall-onboot-delay", (0, 300)),
     "ballooning_target": ("ballooning-target", (0, 100)),
 }
-_MOST_SERVERS = 3
+_MAX_SERVERS = 3
 _LONGEST_DESCRIPTION = 65536
 _HOST_NAME = re.compile(r"[.\-a-zA-Z0-9]+")  # pve-common: INotify.pm, write_etc_hosts
 _IFACE = re.compile(r"[a-z][a-z0-9_]{1,20}(?:[:.]\d+)?", re.IGNORECASE)
@@ -111,7 +111,7 @@ def _dns(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         found["search"] = validate.dns_name(given["search"], "dns.search")
     if given.get("servers") is not None:
         servers = [validate.address(str(one), None, "dns.servers") for one in given["servers"]]
-        if len(servers) > _MOST_SERVERS:
+        if len(servers) > _MAX_SERVERS:
             step = "Name three of them"
             raise validate.refused("dns.servers", servers, "are more than three", step)
         found["servers"] = list(dict.fromkeys(servers))

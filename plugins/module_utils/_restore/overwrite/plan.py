@@ -26,14 +26,14 @@ from ..._guest.plan.capacity import new_bytes
 from ..._guest.plan.planner import CreationOptions, GuestPlanner
 from ..._kinds.words import CONTAINER, VM
 from ..._resource.plan import Plan, Step
-from ..choose import KEPT_NOTES, ChosenArchive
+from ..choose import SAFETY_BACKUP_NOTES, ChosenArchive
 from ..desired import KEEP_ARCHIVE, KEEP_COPY, DesiredRestore
 from .copy import summary_of
 
 # States in which the HA manager does not start a service by itself.
 _AT_REST = frozenset(("stopped", "disabled", "ignored", "error"))
 KEEP, RESTORE = "keep", "restore"
-_NOTES = "{{guestname}}: " + KEPT_NOTES
+_NOTES = "{{guestname}}: " + SAFETY_BACKUP_NOTES
 
 
 @dataclass(frozen=True)

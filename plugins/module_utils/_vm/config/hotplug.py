@@ -35,7 +35,7 @@ _FEATURE_OF = {"vcpus": "cpu", "memory": "memory", "tablet": "usb"}
 # The hotplug feature with which a device is added or removed; PVE cannot plug other devices.
 _PLUGGED_WITH = {"net": "network", "scsi": "disk", "virtio": "disk"}
 _WINDOWS = re.compile(r"^win(\d+)$")
-_MOST_DIMMS = 256
+_MAX_DIMMS = 256
 
 
 def is_cloud_init_key(key: str) -> bool:
@@ -166,7 +166,7 @@ def in_dimms(wanted: int, config: Mapping[str, str]) -> int:
         size = 1024
     if wanted <= total:
         return wanted
-    for number in range(_MOST_DIMMS):
+    for number in range(_MAX_DIMMS):
         doubled = number // 32
         if total < wanted:
             total += size << doubled

@@ -38,8 +38,8 @@ def format_config(config: Mapping[str, str], keys: Iterable[str] | None = None) 
 
 def format_value(key: str, text: str) -> Any:
     """Return one option's value as plain data."""
-    if key in _SHOWN:
-        return _SHOWN[key](text)
+    if key in _FORMATTERS:
+        return _FORMATTERS[key](text)
     if VOLUME.match(key):
         return _drive(key, text)
     return typed_option(key, text)
@@ -110,7 +110,7 @@ def _format_nameservers(text: str) -> list[str]:
 
 
 # The form of options that are more than a text, a number or a property string.
-_SHOWN: Mapping[str, Callable[[str], Any]] = {
+_FORMATTERS: Mapping[str, Callable[[str], Any]] = {
     "boot": _format_boot,
     "memory": _format_memory,
     "tags": _format_tags,

@@ -39,7 +39,7 @@ _KNOWN = _OF_PVE.union(
     _OWN, SCALARS[""].values(), PROPERTY_STRINGS[""].values(), SCALARS["cloud_init"].values()
 )
 _DEVICE = re.compile(r"^(?:(?:net|ide|sata|scsi|virtio|ipconfig|unused)\d+|efidisk0|tpmstate0)$")
-_LEAST_MEMORY = 64
+_MIN_MEMORY = 64
 _INTEGER = {"type": "integer"}
 _NOTHING = VmHardware()
 
@@ -95,7 +95,7 @@ def _memory(config: Config) -> SettingGroup:
     if size is None:
         return piece("memory", text)
     options = {"memory": _mebibytes(size)}
-    if size < _LEAST_MEMORY:
+    if size < _MIN_MEMORY:
         options["memory_floor"] = _mebibytes(size)
     return piece("memory", text, options)
 

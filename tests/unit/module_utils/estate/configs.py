@@ -22,7 +22,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._guest.actual import act
 from ansible_collections.pve.fleet.plugins.module_utils._guest.model import Actual
 from ansible_collections.pve.fleet.plugins.module_utils._schema.check import find_refusal
 from ansible_collections.pve.fleet.plugins.module_utils._schema.formats import (
-    MOST,
+    MAX_COUNTS,
     OPTIONS,
     format_of,
     rule_of,
@@ -162,7 +162,7 @@ def plain_options() -> list[str]:
             continue
         if key in _INDEXED:
             family = key.removesuffix("[n]")
-            names += [f"{family}0", f"{family}{MOST[family] - 1}"]
+            names += [f"{family}0", f"{family}{MAX_COUNTS[family] - 1}"]
         else:
             names.append(key)
     return names

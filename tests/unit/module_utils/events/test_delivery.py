@@ -184,8 +184,8 @@ def test_killed_while_a_file_is_written(path: Path, world: World, number: int) -
 def test_an_event_that_was_not_taken_comes_again(
     path: Path, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "_LOOKS", 1)
-    monkeypatch.setattr(follow, "_LOOK", 0)
+    monkeypatch.setattr(follow, "_ATTEMPTS", 1)
+    monkeypatch.setattr(follow, "_PAUSE", 0)
     opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     world.begin("pve1", "qmstart", 100)
@@ -200,8 +200,8 @@ def test_an_event_that_is_taken_late_is_offered_once_and_kept(
     path: Path, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rules are slow: the next reading does not drop the event, and does not repeat it."""
-    monkeypatch.setattr(follow, "_LOOKS", 1)
-    monkeypatch.setattr(follow, "_LOOK", 0)
+    monkeypatch.setattr(follow, "_ATTEMPTS", 1)
+    monkeypatch.setattr(follow, "_PAUSE", 0)
     opened = PositionStore(str(path))
     take_over(opened, world, Rules())
     queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

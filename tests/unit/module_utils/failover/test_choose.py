@@ -31,7 +31,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._failover.other_site imp
 )
 from ansible_collections.pve.fleet.plugins.module_utils._guest.start_order import LAST, start_order
 from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
-    KEPT_NOTES,
+    SAFETY_BACKUP_NOTES,
     ChosenArchive,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import OwnerScope
@@ -50,7 +50,7 @@ def guest(vmid: int, name: str, tags: str = "tenant_acme", **config: str) -> Cho
 
 
 def test_the_newest_archive_of_each_guest_is_chosen() -> None:
-    kept = archive(101, 300, notes=f"web: {KEPT_NOTES}")
+    kept = archive(101, 300, notes=f"web: {SAFETY_BACKUP_NOTES}")
     old = archive(104, 50, type="openvz")
     archives = [archive(101, 100), archive(101, 200), kept, old, archive(102, 50), archive(103, 50)]
     choice = replace(EVERY, excluded=frozenset(("103",)))

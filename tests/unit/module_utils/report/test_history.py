@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
-    KEPT,
+    MAX_REPORTS,
     HistoryEntry,
     ReportHistory,
     extended,
@@ -70,10 +70,10 @@ def test_any_report_is_read(report: Any) -> None:
 
 
 def test_the_oldest_reports_are_dropped() -> None:
-    history = ReportHistory([entry(1, used(number)) for number in range(KEPT)])
+    history = ReportHistory([entry(1, used(number)) for number in range(MAX_REPORTS)])
     file = extended(history, entry(2, used(7)))
     assert file is not None
-    assert len(file["reports"]) == KEPT
+    assert len(file["reports"]) == MAX_REPORTS
     assert file["reports"][0]["sites"][""]["acme"]["vms"] == 1
     assert file["reports"][-1]["sites"][""]["acme"]["vms"] == 7
 
