@@ -175,7 +175,8 @@ class GuestAgent:
         if answer.get("out-truncated") or answer.get("err-truncated"):
             raise ApiError(
                 attempted=self._attempted,
-                answer=f"its output is longer than {_MAX_OUTPUT} MiB, which is all that the agent keeps",
+                answer=f"its output is longer than {_MAX_OUTPUT} MiB, which is all that the agent"
+                " keeps",
                 next_step="Write the output to a file in the guest and fetch that",
                 reason="truncated output",
             )

@@ -43,9 +43,9 @@ class ConnectionGuest:
     @property
     def label(self) -> str:
         """The guest in messages."""
-        number = "" if self.vmid is None else f" {self.vmid}"
+        vmid_text = "" if self.vmid is None else f" {self.vmid}"
         name = f" '{self.name}'" if self.name else ""
-        return f"{self.kind.noun}{number}{name}"
+        return f"{self.kind.noun}{vmid_text}{name}"
 
     @property
     def attempted(self) -> str:

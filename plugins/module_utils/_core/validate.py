@@ -107,10 +107,10 @@ def dns_name(value: str, what: str = "name") -> str:
 
 def vmid(value: object, what: str = "vmid") -> int:
     """Return a VMID as a number from 100 to 999999999."""
-    number = whole_number(str(value))
-    if number is None or not MIN_VMID <= number <= MAX_VMID:
+    vmid_value = whole_number(str(value))
+    if vmid_value is None or not MIN_VMID <= vmid_value <= MAX_VMID:
         raise refused(what, value, "is not a VMID", f"Use a number from {MIN_VMID} to {MAX_VMID}")
-    return number
+    return vmid_value
 
 
 def tag(value: str, what: str = "tags") -> str:

@@ -131,9 +131,9 @@ def _find_hidden(
         planned, vm = pair
         desired = planned.item.desired
         try:
-            number = desired.guest.vmid or desired.guest.vmids.free(planner.cluster.taken)
+            vmid = desired.guest.vmid or desired.guest.vmids.free(planner.cluster.taken)
             attempted = f"{desired.guest.label} could not be compared"
-            require_visible(probe_vmid(client, planner.cluster, number), number, attempted)
+            require_visible(probe_vmid(client, planner.cluster, vmid), vmid, attempted)
         except FleetError as error:
             vm.status = UNKNOWN
             vm.reason = error.message

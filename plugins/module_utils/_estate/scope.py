@@ -56,8 +56,8 @@ class ExportScope:
     @property
     def vmids(self) -> list[int]:
         """The VMIDs among the names."""
-        numbers = map(whole_number, self.names)
-        return list(filter(None, numbers))
+        vmids = map(whole_number, self.names)
+        return list(filter(None, vmids))
 
     @property
     def label(self) -> str:

@@ -59,11 +59,11 @@ def label_of_row(row: VmRow) -> str:
 def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, prefix: str) -> VmRow:
     cluster = fetch_cluster_state(client, {VM.type, CONTAINER.type})
     if params.get("vmid") is not None:
-        number = validate.vmid(params["vmid"])
-        row, cluster = locate(client, cluster, vmid=number)
-        label = f"Guest {number}"
+        vmid = validate.vmid(params["vmid"])
+        row, cluster = locate(client, cluster, vmid=vmid)
+        label = f"Guest {vmid}"
         if row is None:
-            require_visible(probe_vmid(client, cluster, number), number, f"{label} was not found")
+            require_visible(probe_vmid(client, cluster, vmid), vmid, f"{label} was not found")
     else:
         name = validate.dns_name(params["name"])
         row, cluster = locate_by_name(client, cluster, name, tag, prefix)

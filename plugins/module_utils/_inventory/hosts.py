@@ -78,7 +78,7 @@ class InventoryGuest:
         return vmid_name(self.kind, self.vmid)
 
     @property
-    def number(self) -> str:
+    def vmid_or_node(self) -> str:
         """The VMID as the end of a name, or `node` for a node."""
         return NODE if self.kind == NODE else str(self.vmid)
 
@@ -270,12 +270,12 @@ def unique_names(
             name = names[index]
             if counts[name] > 1 or means_something_else(name):
                 site = guest.site or "site"
-                names[index] = form.format(name=base[index], vmid=guest.number, site=site)
+                names[index] = form.format(name=base[index], vmid=guest.vmid_or_node, site=site)
     # A guest may already have the name that another guest just got: the VMID distinguishes them.
     used: set[str] = set()
     for index, guest in enumerate(guests):
         while names[index] in used:
-            names[index] = f"{names[index]}_{guest.number}"
+            names[index] = f"{names[index]}_{guest.vmid_or_node}"
         used.add(names[index])
     return names, warnings + _renamings(base, names)
 

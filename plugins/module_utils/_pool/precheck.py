@@ -86,10 +86,10 @@ def _require_vms(vms: frozenset[int], facts: PoolFacts, attempted: str) -> None:
     unknown = sorted(vms - facts.pool_of.keys() - facts.hidden)
     if not unknown:
         return
-    numbers = ", ".join(map(str, unknown))
+    vmids = ", ".join(map(str, unknown))
     raise UnknownVm(
         attempted=attempted,
-        answer=f"there is no VM or container {numbers}",
+        answer=f"there is no VM or container {vmids}",
         next_step="Check the numbers in vms: Proxmox VE itself would accept them",
         reason="unknown VM",
         details={"vmids": unknown},

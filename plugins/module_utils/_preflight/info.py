@@ -129,9 +129,9 @@ def _validate(params: Mapping[str, Any]) -> None:
     for bridge in _given(params, "bridges"):
         validate.bridge(bridge, "bridges")
     for option in ("templates", "vms"):
-        numbers = [term for term in _given(params, option) if whole_number(term) is not None]
-        for number in numbers:
-            validate.vmid(number, option)
+        vmids = [term for term in _given(params, option) if whole_number(term) is not None]
+        for vmid in vmids:
+            validate.vmid(vmid, option)
 
 
 def _first_contact(params: Mapping[str, Any], client: Client) -> tuple[list[Row], Version | None]:
@@ -339,9 +339,9 @@ def _find_all(
 
 def _find_term(find: Find, cluster: ClusterState, term: str) -> VmRow | None:
     """Return the VM with a VMID or a name. Raises Conflict for an ambiguous name."""
-    number = whole_number(term)
-    if number:
-        return find(cluster, vmid=number, name=None)
+    vmid = whole_number(term)
+    if vmid:
+        return find(cluster, vmid=vmid, name=None)
     return find(cluster, vmid=None, name=term)
 
 
@@ -355,11 +355,11 @@ def _vmids(found: list[NamedVm]) -> tuple[int, ...]:
     """Return the VMIDs of the named VMs; a VMID counts even if it is not visible."""
     vmids: list[int] = []
     for term, vm, _error in found:
-        number = whole_number(term)
+        vmid = whole_number(term)
         if vm is not None:
             vmids.append(vm.vmid)
-        elif number is not None:
-            vmids.append(number)
+        elif vmid is not None:
+            vmids.append(vmid)
     return tuple(vmids)
 
 

@@ -99,8 +99,8 @@ def read_users_of_file(client: Api, volid: str, node: str | None = None) -> list
 def _warnings(storage: str, orphans: Sequence[int]) -> tuple[str, ...]:
     if not orphans:
         return ()
-    numbers = ", ".join(map(str, orphans))
-    return (f"Volumes of VMID {numbers}, which this login does not see, stay on '{storage}'",)
+    vmids = ", ".join(map(str, orphans))
+    return (f"Volumes of VMID {vmids}, which this login does not see, stay on '{storage}'",)
 
 
 def names_storage(config: Mapping[str, Any], storage: str) -> bool:

@@ -155,8 +155,8 @@ def find_foreign_volumes(
     guests = {guest.vmid: guest for guest in _guests(facts)}
     for vmid, config in sorted(configs.items()):
         own_tenants = tenants_of(guests[vmid].tags, prefix)
-        for slot, volume, number in _volumes(config):
-            other = guests.get(number)
+        for slot, volume, owner_vmid in _volumes(config):
+            other = guests.get(owner_vmid)
             if other is None or other.template:
                 continue
             tenants = tenants_of(other.tags, prefix)

@@ -135,8 +135,8 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
         if row.vmid in (context.guest.likely_vmids or ()):
             require_restore_succeeded(config, attempted, row.vmid, row.node)
         return config
-    numbers = context.guest.likely_vmids
-    is_likely = numbers is None or row.vmid in numbers
+    vmids = context.guest.likely_vmids
+    is_likely = vmids is None or row.vmid in vmids
     if row.own_name or is_likely:
         timeout = context.settings.task_timeout
         return await_name(client, context.guest.kind, row.vmid, row.node, timeout)
@@ -160,14 +160,14 @@ def unclear(desired: Guest, cluster: ClusterState) -> list[VmRow]:
     VM that must be absent may have any VMID: the task that created it may have set it. A VM that a
     restore writes can have any VMID: it may have been imported, or a task may have set its VMID.
     """
-    numbers = desired.likely_vmids
+    vmids = desired.likely_vmids
     rows = suspects(cluster, desired.tenant_tag, desired.tenant_prefix)
     restored = {row.vmid for row in rows}
     for row in cluster.vms.values():
         if row.vmid in restored:
             continue
         if is_nameless(row):
-            is_likely = numbers is None or row.vmid in numbers
+            is_likely = vmids is None or row.vmid in vmids
             if is_likely or desired.state == "absent":
                 rows.append(row)
             continue
