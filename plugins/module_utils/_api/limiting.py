@@ -27,7 +27,7 @@ class LimitedTransport(Layer[Transport]):
             return self._below.send(request)
         except (NetworkError, Locked) as error:
             if _is_trouble(error):
-                self._limit.trouble(error)
+                self._limit.note_failure(error)
             raise
 
 
@@ -45,7 +45,7 @@ class LimitedWaiter:
         try:
             return self._below.wait(upid, timeout, attempted, progress)
         except Locked as error:
-            self._limit.trouble(error)
+            self._limit.note_failure(error)
             raise
 
 

@@ -108,5 +108,5 @@ class Limit(Protocol):
         `path` and `data` belong to its first request.
         """
 
-    def trouble(self, error: FleetError) -> None:
+    def note_failure(self, error: FleetError) -> None:
         """Note a lock or a failure of the server."""

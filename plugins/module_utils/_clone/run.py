@@ -23,7 +23,7 @@ from .._guest.live.find import find
 from .._guest.marker import split_notes
 from .._guest.model import Actual, Guest, GuestSource
 from .._kinds.registry import list_of
-from .._kinds.words import VM, word_of
+from .._kinds.words import VM, kind_name
 from .options import read_clone
 from .source import depends_on_node, is_copy, kind_of_source, source_number
 
@@ -52,7 +52,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         )
     )
     result = apply_plan(plan_clone_of(context, cluster.of_type(kind)))
-    return _reported(result, one.flow.key, word_of(kind))
+    return _reported(result, one.flow.key, kind_name(kind))
 
 
 def _reported(result: Result, key: str, word: str) -> Result:
@@ -99,7 +99,7 @@ def _require_same(desired: Guest, actual: Actual, origin: int | None, wanted: in
         )
     elif origin is None:
         answer = f"nothing in its notes says that it was cloned from {wanted}"
-        module = f"pve.fleet.{word_of(actual.kind.type)}"
+        module = f"pve.fleet.{kind_name(actual.kind.type)}"
         step = f"Choose another name or vmid, or manage that {actual.kind.noun} with {module}"
     else:
         answer = f"it was cloned from {origin}, not from {wanted}"

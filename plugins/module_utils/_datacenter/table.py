@@ -262,7 +262,7 @@ CLUSTER_OPTIONS = Table(
         *general.FIELDS,
     ),
     permanent=True,
-    settles=_SETTLES,
+    settle_seconds=_SETTLES,
     read_call=Call(("cluster", "options")),
     pick=_whole,
     resolve=resolve,

@@ -26,7 +26,7 @@ from .._guest.flow.flow import GuestPlan
 from .._guest.hardware import DesiredGuest
 from .._guest.model import Actual
 from .._guest.plan.origin import find_older_image, require_origin
-from .._kinds.words import word_of
+from .._kinds.words import kind_name
 from .model import (
     DRIFTED,
     IN_SYNC,
@@ -144,7 +144,7 @@ def _identity(planned: PlannedGuest) -> ComparedGuest:
         name=desired.guest.name or "",
         tenant=desired.guest.tenant or "",
         site=planned.item.site,
-        kind=word_of(planned.item.kind.kind.type),
+        kind=kind_name(planned.item.kind.kind.type),
         vmid=desired.guest.vmid,
     )
     if planned.found is not None:

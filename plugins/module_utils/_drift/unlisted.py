@@ -11,7 +11,7 @@ from collections.abc import Collection
 from .._cluster.drill.copies import is_marked
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import owns, tenant_of, tenant_tag
-from .._kinds.words import word_of
+from .._kinds.words import kind_name
 from .model import OfflineNode, UnlistedGuest
 
 
@@ -44,7 +44,7 @@ def describe_unlisted(row: VmRow, site: str, prefix: str) -> UnlistedGuest:
         vmid=row.vmid,
         node=row.node,
         power=row.status,
-        kind=word_of(row.type),
+        kind=kind_name(row.type),
     )
 
 

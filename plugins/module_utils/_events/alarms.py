@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .conditions import AlarmCondition, is_judged
+from .conditions import AlarmCondition, is_checked
 from .event import Event, event_of
 from .kinds import ENDS
 from .model import EventReading, SitePosition
@@ -49,5 +49,5 @@ def _lasts(
     name: str, alarm: Alarm, condition: AlarmCondition | None, reading: EventReading
 ) -> bool:
     if condition is None:
-        return not is_judged(name, alarm, reading)
+        return not is_checked(name, alarm, reading)
     return condition.holds is not False

@@ -16,7 +16,7 @@ from .._cluster.tenant import tenant_of, tenant_tag
 from .._core.errors import FleetError
 from .._core.times import iso
 from .._drift.model import DRIFTED, MISSING, OUTDATED, PENDING, UNKNOWN, UNWANTED
-from .._kinds.words import word_of
+from .._kinds.words import kind_name
 from . import kinds
 from .model import TASKS, EventOptions, EventReading, ReadFailure, SlowChecks
 
@@ -69,7 +69,7 @@ def conditions_of(reading: EventReading, wanted: EventOptions) -> list[AlarmCond
     return found
 
 
-def is_judged(name: str, alarm: Mapping[str, Any], reading: EventReading) -> bool:
+def is_checked(name: str, alarm: Mapping[str, Any], reading: EventReading) -> bool:
     """Return whether a reading without a condition of this name ends its alarm.
 
     An alarm about slow readings lasts until its part is read again without an error.
@@ -194,7 +194,7 @@ def _guest(row: VmRow, prefix: str) -> dict[str, Any]:
     tenant, _why = tenant_of(row.tags, prefix)
     return {
         "vmid": row.vmid,
-        "kind": word_of(row.type),
+        "kind": kind_name(row.type),
         "name": row.own_name,
         "node": row.node,
         "tenant": tenant or "",

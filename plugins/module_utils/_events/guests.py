@@ -13,7 +13,7 @@ from typing import Any
 
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of
-from .._kinds.words import word_of
+from .._kinds.words import kind_name
 from . import kinds
 from .event import Event, event_of
 from .model import EventReading, KnownGuest, NodeAnswers, SitePosition
@@ -101,14 +101,14 @@ def _removed(
 
 def _is_other(old: KnownGuest, row: VmRow, removals: int) -> bool:
     """Return whether the VMID was given to another guest since the last reading."""
-    return old.kind != word_of(row.type) or removals > 0
+    return old.kind != kind_name(row.type) or removals > 0
 
 
 def _known(old: KnownGuest | None, row: VmRow, taken: float, prefix: str) -> KnownGuest:
     """Return a guest of the listing; values that the listing does not know are unchanged."""
     tenant, problem = tenant_of(row.tags, prefix)
     guest = KnownGuest(
-        kind=word_of(row.type),
+        kind=kind_name(row.type),
         name=row.own_name,
         node=row.node,
         tenant=tenant,

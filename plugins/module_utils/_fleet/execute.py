@@ -108,7 +108,7 @@ class Admission:
         if self._slot is not None:
             self._slot.give_up()
 
-    def trouble(self, _error: FleetError) -> None:
+    def note_failure(self, _error: FleetError) -> None:
         self._limiter.back_off(self._used)
 
 

@@ -99,7 +99,7 @@ class GuestFilter:
     tags: Collection[str] | None = None
     templates: bool = True
 
-    def takes(self, guest: InventoryGuest) -> bool:
+    def accepts(self, guest: InventoryGuest) -> bool:
         """Return whether the guest is chosen.
 
         A value that is missing in the listing never matches. A copy of a drill is chosen only by

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .._kinds.words import CT, GUESTS, VIRTUAL_MACHINE, word_of
+from .._kinds.words import CT, GUESTS, VIRTUAL_MACHINE, kind_name
 
 NODE = "node"
 KINDS = (VIRTUAL_MACHINE, CT, NODE)
@@ -22,7 +22,7 @@ def kind_of(row: Mapping[str, Any]) -> str:
         return NODE
     if "vmid" not in row:
         return ""
-    return word_of(str(pve_type))
+    return kind_name(str(pve_type))
 
 
 def is_guest(row: Mapping[str, Any], kinds: Collection[str] = tuple(GUESTS)) -> bool:

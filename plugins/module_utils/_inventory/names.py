@@ -80,7 +80,7 @@ def lists_to_query(
     counts = Counter(map(_identity, guests))
     lists: set[tuple[str, str]] = set()
     for row in guests:
-        if row.get("node") in online and _is_doubtful(row, counts):
+        if row.get("node") in online and _is_unverified(row, counts):
             lists.add((kind_of(row), str(row["node"])))
     return sorted(lists)
 
@@ -91,7 +91,7 @@ def _identity(row: Mapping[str, Any]) -> tuple[str, str]:
     return str(name), str(tags)
 
 
-def _is_doubtful(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) -> bool:
+def _is_unverified(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]) -> bool:
     """Return whether the row may show the values of another guest.
 
     A template may have a copy on each node, so its name may be listed several times.

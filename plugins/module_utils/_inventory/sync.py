@@ -329,7 +329,7 @@ def choose(
         if VIRTUAL_MACHINE in options.kinds:
             warnings += _restored(listing)
         guests = read_guests(listing.rows, listing.site, options.tenant_prefix, options.kinds)
-        for guest in filter(options.choice.takes, guests):
+        for guest in filter(options.choice.accepts, guests):
             wanted, reason = is_wanted(guest)
             if wanted:
                 chosen.append(guest)

@@ -25,9 +25,9 @@ __all__ = (
     "VIRTUAL_MACHINE",
     "VM",
     "contents_of",
+    "kind_name",
     "kind_of_row",
     "label_of",
-    "word_of",
 )
 
 # The words of options, groups, labels and results.
@@ -40,14 +40,14 @@ TYPES = frozenset(kind.type for kind in GUESTS.values())
 _WORDS = {kind.type: word for word, kind in GUESTS.items()}
 
 
-def word_of(pve_type: str) -> str:
+def kind_name(pve_type: str) -> str:
     """Return `vm` or `container` for PVE's word of a kind, an empty text for another word."""
     return _WORDS.get(pve_type, "")
 
 
 def kind_of_row(row: VmRow) -> Kind:
     """Return the kind of a guest in the listing."""
-    return GUESTS[word_of(row.type)]
+    return GUESTS[kind_name(row.type)]
 
 
 def label_of(row: VmRow) -> str:

@@ -123,9 +123,9 @@ def _require_ready(work: _EvacuationRun, evacuation: Evacuation) -> None:
 
 def _require_movable(wanted: MaintenanceOptions, evacuation: Evacuation) -> None:
     """Raise Conflict, before any write, if a guest cannot leave and the policy is fail."""
-    stays = evacuation.with_action(STAY)
-    if stays and wanted.unmovable == FAIL:
-        raise stuck(wanted.node, stays, moved=False)
+    staying = evacuation.with_action(STAY)
+    if staying and wanted.unmovable == FAIL:
+        raise stuck(wanted.node, staying, moved=False)
 
 
 def _late(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:

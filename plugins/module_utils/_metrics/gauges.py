@@ -13,7 +13,7 @@ from typing import Any
 from .._cluster.quota import KINDS, figures_by_vm, total
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import tenant_of, tenant_tag
-from .._kinds.words import GUESTS, word_of
+from .._kinds.words import GUESTS, kind_name
 from .._protection.model import CopySummary
 from . import model
 from .families import CONNECTION, MACHINES, NODES_AVAILABLE
@@ -107,7 +107,7 @@ def _add_guests(
             if node.online:
                 numbers.update({(name, kind, _RUNNING): 0, (name, kind, _STOPPED): 0})
     for row in cluster.vms.values():
-        kind = word_of(row.type)
+        kind = kind_name(row.type)
         numbers[row.node, kind, phase_of(row, cluster)] += 1
         tenant, _why = tenant_of(row.tags, prefix)
         if tenant is None and not row.template:
@@ -203,7 +203,7 @@ def _add_copies(
 
 def _labels_of(row: VmRow, prefix: str) -> dict[str, Any]:
     tenant, _why = tenant_of(row.tags, prefix)
-    kind = word_of(row.type)
+    kind = kind_name(row.type)
     return {"vmid": row.vmid, "name": row.own_name, "kind": kind, "tenant": tenant}
 
 

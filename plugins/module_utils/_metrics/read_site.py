@@ -181,8 +181,8 @@ def _known(
     for vmid, one in found.items():
         if isinstance(one, FleetError):
             site.lacks(part, one, vmid)
-        elif one.doubt is not None:
-            site.lacks(part, one.doubt, vmid)
+        elif one.uncertainty is not None:
+            site.lacks(part, one.uncertainty, vmid)
         else:
             known[vmid] = one
     return known

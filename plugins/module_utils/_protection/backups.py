@@ -71,15 +71,16 @@ def find_copies(
 ) -> CopySummary | FleetError:
     """Return the backups of a guest, or an error if none is visible and some may be hidden (pure).
 
-    `times` are the times of the visible backups. The result has a doubt if others may be hidden.
+    `times` are the times of the visible backups. The result has an uncertainty if
+    others may be hidden.
     """
-    doubt = _doubt(row, contents, held, cluster)
-    if doubt is not None and not times:
-        return doubt
-    return CopySummary(len(times), max(times, default=0), doubt)
+    uncertainty = _find_uncertainty(row, contents, held, cluster)
+    if uncertainty is not None and not times:
+        return uncertainty
+    return CopySummary(len(times), max(times, default=0), uncertainty)
 
 
-def _doubt(
+def _find_uncertainty(
     guest: VmRow, contents: StorageContents, held: Privileges, cluster: ClusterState
 ) -> FleetError | None:
     """Return why backups of a guest may be missing among the found ones, or None."""

@@ -15,10 +15,10 @@ from .._core.errors import FleetError
 class CopySummary:
     """Snapshots or backups of one VM: their number, and the time of the newest.
 
-    The time is in seconds since the epoch, 0 without any. `doubt` is why more or newer ones may
-    exist.
+    The time is in seconds since the epoch, 0 without any. `uncertainty` is the reason why
+    more or newer ones may exist.
     """
 
     number: int
     newest: int
-    doubt: FleetError | None = None
+    uncertainty: FleetError | None = None

@@ -16,7 +16,7 @@ from .._core.times import iso
 from .._drill.record import GuestKey, RestoreProof
 from .._guest.addresses import agent_is_on
 from .._guest.model import Actual
-from .._kinds.words import VM, word_of
+from .._kinds.words import VM, kind_name
 from .._protection.model import CopySummary
 from .._snapshot.model import Snapshot
 from .model import DAY, ReportOptions, SiteReading, VmReading
@@ -49,7 +49,7 @@ def _guest(guest: VmReading, reading: SiteReading, wanted: ReportOptions) -> dic
         pending = _pending(guest.actual)
     return {
         "site": reading.site,
-        "kind": word_of(row.type),
+        "kind": kind_name(row.type),
         "vmid": row.vmid,
         "name": name,
         "tenant": tenant or "",
@@ -125,11 +125,11 @@ def _backup(guest: VmReading, reading: SiteReading, days: int) -> dict[str, Any]
         return _unknown_backup(found)
     state = _state_of(found, reading.time - days * DAY)
     row = {"state": state, "time": iso(found.newest), "count": found.number, "reason": None}
-    if found.doubt is None:
+    if found.uncertainty is None:
         return row
     if state == OLD:
-        return _unknown_backup(found.doubt)
-    return {**row, "count": None, "reason": found.doubt.message}
+        return _unknown_backup(found.uncertainty)
+    return {**row, "count": None, "reason": found.uncertainty.message}
 
 
 def _proven(key: GuestKey, proofs: Mapping[GuestKey, RestoreProof] | None) -> dict[str, Any] | None:

@@ -142,23 +142,23 @@ def growth_of(history: ReportHistory, entry: HistoryEntry) -> dict[str, Any]:
     last = history.entries[-1]
     growth["since"] = last.checked
     for site, now in entry.use.items():
-        then = last.use.get(site)
-        growth["tenants"][site] = _grown_at_site(then, now)
+        earlier = last.use.get(site)
+        growth["tenants"][site] = _grown_at_site(earlier, now)
     growth["total"] = _difference(sum_of(last.use, entry.use), sum_of(entry.use, entry.use))
     return growth
 
 
 def _grown_at_site(
-    then: Mapping[str, QuotaFigures | None] | None, now: Mapping[str, QuotaFigures | None] | None
+    earlier: Mapping[str, QuotaFigures | None] | None, now: Mapping[str, QuotaFigures | None] | None
 ) -> dict[str, dict[str, int] | None]:
     """Return the growth of each tenant at a site, including tenants that are gone."""
     if now is None:
         return {}
-    if then is None:
+    if earlier is None:
         return dict.fromkeys(now)
     grown: dict[str, dict[str, int] | None] = {}
-    for tenant in sorted(now.keys() | then.keys()):
-        before = then.get(tenant, QuotaFigures())
+    for tenant in sorted(now.keys() | earlier.keys()):
+        before = earlier.get(tenant, QuotaFigures())
         after = now.get(tenant, QuotaFigures())
         grown[tenant] = _difference(before, after)
     return grown

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._cluster.state import VmRow
-from .._kinds.words import VIRTUAL_MACHINE, word_of
+from .._kinds.words import VIRTUAL_MACHINE, kind_name
 from .._protection.privileges import Privileges
 from .model import Row, SiteReading
 
@@ -74,7 +74,7 @@ def site_of(reading: SiteReading, guests: Sequence[Row]) -> dict[str, Any]:
 
 def _is_vm_template(row: VmRow) -> bool:
     """Return whether a guest is a VM template; container templates count as containers."""
-    return row.template and word_of(row.type) == VIRTUAL_MACHINE
+    return row.template and kind_name(row.type) == VIRTUAL_MACHINE
 
 
 def _room(nodes: Iterable[Row]) -> dict[str, int | None] | None:

@@ -139,7 +139,9 @@ def _compare_absent(
     if actual is None:
         return ResourceChange()
     if not table.permanent:
-        return ResourceChange(deletes=True, removes=_not_empty(_pick(actual, table.apart)))
+        return ResourceChange(
+            deletes=True, removes=_not_empty(_pick(actual, table.separate_members))
+        )
     removes: dict[str, frozenset[Any]] = {}
     for group in _groups(table, desired.members):
         known = actual[group.option]
@@ -233,23 +235,25 @@ def _plan_change(
 ) -> Plan:
     """Return the plan of a creation (`actual` is None) or of a change."""
     steps: list[Step] = []
-    then = after(table, desired, actual)
+    target = after(table, desired, actual)
     rest = change
     if change.creates:
         steps.append(_creation(table, desired, change))
-        rest = replace(change, sets={}, adds=_pick(change.adds, table.apart), creates=False)
-    steps += _updates(table, desired, then, rest)
-    steps += _removals(table, desired, then, _pick(change.removes, table.apart))
+        rest = replace(
+            change, sets={}, adds=_pick(change.adds, table.separate_members), creates=False
+        )
+    steps += _updates(table, desired, target, rest)
+    steps += _removals(table, desired, target, _pick(change.removes, table.separate_members))
     for secret in table.secrets:
         if secret.call is not None and secret.option in change.writes:
             steps.append(_writing(table, desired, secret.option, secret.call, secret.property))
     steps += commits(table, desired)
-    target = table.show(desired.keys, then)
+    reported = table.show(desired.keys, target)
     if actual is None:
-        return Plan(tuple(steps), {}, target)
+        return Plan(tuple(steps), {}, reported)
     touched = {*change.sets, *change.adds, *change.removes}
     before = _pick(table.show(desired.keys, actual), touched)
-    return Plan(tuple(steps), before, _pick(target, touched))
+    return Plan(tuple(steps), before, _pick(reported, touched))
 
 
 def after(table: Table, desired: DesiredResource, actual: Values | None) -> dict[str, Any]:
@@ -344,7 +348,7 @@ def _creation(table: Table, desired: DesiredResource, change: ResourceChange) ->
 
 
 def _updates(
-    table: Table, desired: DesiredResource, then: Values, change: ResourceChange
+    table: Table, desired: DesiredResource, target: Values, change: ResourceChange
 ) -> list[Step]:
     """Return one update with every change that fits into one request, and one for each batch of
     members.
@@ -353,7 +357,7 @@ def _updates(
         secret for secret in table.secrets if secret.call is None and secret.option in change.writes
     ]
     secrets = {secret.property: desired.secrets[secret.option] for secret in written}
-    data = _sent(table, then, change.sets, secrets)
+    data = _sent(table, target, change.sets, secrets)
     names = [*change.sets, *(secret.option for secret in written)]
     added: dict[str, frozenset[Any]] = {}
     steps: list[Step] = []
@@ -362,9 +366,9 @@ def _updates(
         is_touched = adds or group.option in change.removes
         if group.own and is_touched:
             names.append(group.option)
-            data.update(_own(table, group, adds, then, change))
+            data.update(_own(table, group, adds, target, change))
         elif group.batches is not None:
-            steps += _batch_steps(table, desired, group, adds, _required(table, then))
+            steps += _batch_steps(table, desired, group, adds, _required(table, target))
         elif adds:
             added[group.option] = adds
             data[group.property] = group.joined(adds)
@@ -382,13 +386,13 @@ def _updates(
 
 
 def _own(
-    table: Table, group: Members, adds: frozenset[Any], then: Values, change: ResourceChange
+    table: Table, group: Members, adds: frozenset[Any], target: Values, change: ResourceChange
 ) -> dict[str, Any]:
     """Return the own members for a request: all of them if some are removed or if the API cannot
     add members, else the new members.
     """
     if group.option in change.removes or not table.append:
-        return {group.property: group.joined(then[group.option])}
+        return {group.property: group.joined(target[group.option])}
     return {group.property: group.joined(adds), table.append: 1}
 
 
@@ -417,12 +421,12 @@ def _batch_steps(
 
 
 def _removals(
-    table: Table, desired: DesiredResource, then: Values, removes: Mapping[str, frozenset[Any]]
+    table: Table, desired: DesiredResource, target: Values, removes: Mapping[str, frozenset[Any]]
 ) -> list[Step]:
     """Return one step for all members that one request can remove, and one for each batch."""
     steps: list[Step] = []
     listed: dict[str, frozenset[Any]] = {}
-    required = _required(table, then)
+    required = _required(table, target)
     for group in _groups(table, removes):
         items = removes[group.option]
         if group.batches is None:
@@ -447,7 +451,7 @@ def _writing(
     return _step(WRITE, summary, "PUT", call, desired, data)
 
 
-def _sent(table: Table, then: Values, sets: Values, secrets: Mapping[str, str]) -> dict[str, Any]:
+def _sent(table: Table, target: Values, sets: Values, secrets: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of an update: properties to set and the list of properties to remove."""
     data, removed = _properties(table, sets)
     for name, value in secrets.items():
@@ -457,12 +461,12 @@ def _sent(table: Table, then: Values, sets: Values, secrets: Mapping[str, str]) 
             removed.append(name)
     if removed:
         data[table.unset] = removed if table.unset_as_list else ",".join(removed)
-    return {**_required(table, then), **data}
+    return {**_required(table, target), **data}
 
 
-def _required(table: Table, then: Values) -> dict[str, Any]:
+def _required(table: Table, target: Values) -> dict[str, Any]:
     """Return the properties that every update sends, with their future values."""
-    return {one.property: one.send(then[one.option]) for one in table.fields if one.always}
+    return {one.property: one.send(target[one.option]) for one in table.fields if one.always}
 
 
 def _properties(table: Table, sets: Values) -> tuple[dict[str, Any], list[str]]:

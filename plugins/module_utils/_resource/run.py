@@ -66,9 +66,9 @@ class TableResource(Resource[Result]):
 
         After a step of a resource that settles, this waits so other runs can write it first.
         """
-        verifies = self.table.settles > 0 and not uncertain
+        verifies = self.table.settle_seconds > 0 and not uncertain
         if verifies:
-            self.client.clock.sleep(self.table.settles)
+            self.client.clock.sleep(self.table.settle_seconds)
             self.verified += 1
         plan, self.latest = plan_resource(self.table, self.desired, self.client)
         if verifies and self.verified > self.max_replans:
@@ -82,7 +82,7 @@ class TableResource(Resource[Result]):
         PVE may refuse the step because of a lock for longer than other runs need to write and to
         verify.
         """
-        if not self.table.settles:
+        if not self.table.settle_seconds:
             return super().send(step)
         answer = self.client.write(
             step.method,
@@ -136,7 +136,7 @@ class TableResource(Resource[Result]):
         if self.plan.blinds:
             return self._report_blind(execution)
         final = self.latest
-        if not self.table.settles:
+        if not self.table.settle_seconds:
             final = read_values(self.table, self.client, self.desired.keys)
         _require_reached(self.table, self.desired, final)
         plan = execution.rest or Plan()  # empty if another run made all changes
@@ -208,7 +208,7 @@ def plan_resource(
         plan = replace(plan, steps=tuple(commits(table, desired)))
     if reading.digest and table.digest:
         plan = replace(plan, steps=_with_digest(table, plan.steps, reading.digest))
-    if table.settles:
+    if table.settle_seconds:
         plan = replace(plan, steps=tuple(replace(step, reread=True) for step in plan.steps))
     if table.precheck is not None and change:
         plan = replace(plan, warnings=table.precheck(client, desired, change))

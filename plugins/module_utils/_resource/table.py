@@ -247,9 +247,9 @@ class Table:
     `is_pending` finds a change that was written but not committed, by this run or by an interrupted
     run.
 
-    `settles` is for a resource that every run writes as a whole, so two runs can undo each other's
-    changes: the seconds within which every run that has read the resource also writes it. The
-    resource is read right before each write and again after that time. If the change has not
+    `settle_seconds` is for a resource that every run writes as a whole, so two runs can undo each
+    other's changes: the seconds within which every run that has read the resource also writes it.
+    The resource is read right before each write and again after that time. If the change has not
     lasted, it is written again.
     """
 
@@ -279,7 +279,7 @@ class Table:
     list_is_whole: bool = True  # whether the listing has all fields and members of each
     unset: str = "delete"
     unset_as_list: bool = False
-    settles: float = 0.0
+    settle_seconds: float = 0.0
     title: str = ""
     variant: str = ""
     digest: tuple[str, ...] = ()
@@ -318,7 +318,7 @@ class Table:
         return frozenset(found)
 
     @property
-    def apart(self) -> frozenset[str]:
+    def separate_members(self) -> frozenset[str]:
         """The members that are not part of the resource: requests add and remove them."""
         return frozenset(group.option for group in self.members if not group.own)
 

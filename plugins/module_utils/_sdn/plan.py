@@ -79,8 +79,8 @@ def _after(
         return dict(section)
     kept = dict(section)
     if kind in desired.exact:
-        stays = {*declared, *BUILT_IN.get(kind, ()), *_of_others(kind, running)}
-        kept = {name: one for name, one in section.items() if name in stays}
+        preserved = {*declared, *BUILT_IN.get(kind, ()), *_of_others(kind, running)}
+        kept = {name: one for name, one in section.items() if name in preserved}
     for name, entry in declared.items():
         if entry is None:
             kept.pop(name, None)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._cluster.tenant import tenants_of
 from .._core.times import iso
-from .._kinds.words import word_of
+from .._kinds.words import kind_name
 from .model import Snapshot, SnapshotTree, SnapshotVm
 
 
@@ -20,7 +20,7 @@ def describe_vm(vm: SnapshotVm, *, prefix: str) -> dict[str, Any]:
     """Return a VM with its snapshots, oldest first, and the parent of its present state."""
     owners = tenants_of(vm.tags, prefix)
     return {
-        "kind": word_of(vm.kind.type),
+        "kind": kind_name(vm.kind.type),
         "vmid": vm.vmid,
         "name": vm.name,
         "node": vm.node,

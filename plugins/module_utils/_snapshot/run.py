@@ -213,10 +213,10 @@ def _work(context: SnapshotContext, target: GuestTarget, row: VmRow) -> Snapshot
     if context.check_mode:
         planned_for = _as_finished(vm, desired.name or "")
     plan = plan_snapshots(desired, planned_for, rolled_back=rolled_back)
-    takes = any(step.action == TAKE for step in plan.steps)
-    if takes:
+    creates = any(step.action == TAKE for step in plan.steps)
+    if creates:
         require_snapshots(vm, has_snapshots(client, vm))
-    if takes and desired.vmstate and vm.tree.running:
+    if creates and desired.vmstate and vm.tree.running:
         _require_room(context, vm)
 
     def read_again() -> SnapshotVm:

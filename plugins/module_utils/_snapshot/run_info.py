@@ -15,7 +15,7 @@ from .._core.errors import FleetError, ForeignTenant, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._guest.kind import Kind
-from .._kinds.words import TYPES, word_of
+from .._kinds.words import TYPES, kind_name
 from .describe import describe_vm
 from .model import SnapshotVm
 from .read import read_vm
@@ -88,7 +88,7 @@ def _unread(target: GuestTarget, owner: OwnerScope, error: FleetError) -> dict[s
     }
     row = target.row
     if row is not None and owner.may_see(row, error):
-        described["kind"] = word_of(row.type)
+        described["kind"] = kind_name(row.type)
         described["vmid"] = row.vmid
         described["name"] = row.name
         described["node"] = row.node

@@ -164,15 +164,15 @@ def leaving_of(tenant: Tenant, facts: TenantFacts, strays: Iterable[str]) -> Ten
     roles = _roles_of_others(tenant, facts, ("group", str(tenant.group)))
     user_uses = _uses_of_user(tenant, facts) or staying
     return TenantRemovals(
-        user=_goes(tenant, user_of(tenant, facts), user_uses, kept),
-        group=_goes(tenant, group_of(tenant, facts), roles, kept),
-        pool=_goes(tenant, pool_of(tenant, facts), _uses_of_pool(tenant, facts), kept),
+        user=_is_removable(tenant, user_of(tenant, facts), user_uses, kept),
+        group=_is_removable(tenant, group_of(tenant, facts), roles, kept),
+        pool=_is_removable(tenant, pool_of(tenant, facts), _uses_of_pool(tenant, facts), kept),
         tokens=frozenset(tokens),
         kept=tuple(kept),
     )
 
 
-def _goes(tenant: Tenant, holding: MarkedObject, uses: list[str], kept: list[str]) -> bool:
+def _is_removable(tenant: Tenant, holding: MarkedObject, uses: list[str], kept: list[str]) -> bool:
     """Return whether an object is removed with the tenant; if not, add the reason to `kept`."""
     if not holding.exists:
         return False

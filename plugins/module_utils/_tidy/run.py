@@ -256,10 +256,10 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGues
         actual = read_wherever(client, kind, row.vmid, listed.node, pool=row.pool)
         tasks = tasks_on(client, actual)
         if has_creation_marker(actual) and not tasks:
-            settled = _settled(client, actual)
-            if settled is None:
+            stable = _await_stable(client, actual)
+            if stable is None:
                 return None
-            actual = settled
+            actual = stable
             tasks = tasks_on(client, actual)
     except NotFound:
         return None
@@ -269,15 +269,15 @@ def _inspect(client: Client, row: VmRow, bases: Collection[str]) -> OrphanedGues
     return OrphanedGuest(actual, tuple(orphans))
 
 
-def _settled(client: Client, actual: Actual) -> Actual | None:
+def _await_stable(client: Client, actual: Actual) -> Actual | None:
     """Wait until no task works on a VM with a marker, at most `_PATIENCE` seconds; return the VM.
 
     None if it was removed or completed in that time. Raises NotFound if it was removed later.
     """
     try:
-        settled = await_creation(client, actual, _PATIENCE)
+        stable = await_creation(client, actual, _PATIENCE)
     except TaskTimeout:
-        settled = read_wherever(client, actual.kind, actual.vmid, actual.node)
-    if settled is None or not has_creation_marker(settled):
+        stable = read_wherever(client, actual.kind, actual.vmid, actual.node)
+    if stable is None or not has_creation_marker(stable):
         return None
-    return replace(settled, pool=actual.pool)
+    return replace(stable, pool=actual.pool)

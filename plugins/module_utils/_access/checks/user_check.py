@@ -81,8 +81,8 @@ def _require_realm(
     kinds: Mapping[str, str], name: str, attempted: str, *, with_password: bool
 ) -> None:
     realm = name.rpartition("@")[2]
-    mend = "Check the part behind the @: Proxmox VE itself would accept it"
-    kind = kind_of_realm(kinds, realm, attempted, next_step=mend)
+    next_step = "Check the part behind the @: Proxmox VE itself would accept it"
+    kind = kind_of_realm(kinds, realm, attempted, next_step=next_step)
     if with_password and kind not in _WITH_PASSWORDS:
         raise ConfigurationError(
             attempted=attempted,

@@ -15,7 +15,7 @@ from ..._cluster.state import read_members
 from ..._core.errors import FleetError, NotFound, PermissionDenied
 from ..._core.parallel import side_by_side
 from ..._core.validate import is_address
-from ..._kinds.words import GUESTS, TYPES, word_of
+from ..._kinds.words import GUESTS, TYPES, kind_name
 from .model import NodeInterfaces
 from .settings import settings_of
 
@@ -92,7 +92,7 @@ def read_bridge_users(client: Client, node: str) -> dict[str, list[str]]:
     guests = [row for row in listed if row.get("node") == node and row["type"] in TYPES]
 
     def read(row: Mapping[str, Any]) -> tuple[str, Collection[str]]:
-        kind = GUESTS[word_of(row["type"])]
+        kind = GUESTS[kind_name(row["type"])]
         label = f"{kind.noun} {row['vmid']}"
         if row.get("name"):
             label += f" ({row['name']})"

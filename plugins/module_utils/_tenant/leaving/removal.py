@@ -298,13 +298,17 @@ def _rights(tenant: Tenant, facts: TenantFacts, leaving: TenantRemovals) -> Righ
     if leaving.pool:
         going += [(pool, grant) for grant in facts.rights.get(pool, ())]
     for path, grant in entries_of(other_rights(tenant, facts)):
-        if _goes(leaving, grant):
+        if _is_removed(leaving, grant):
             going.append((path, grant))
     return by_path(going)
 
 
-def _goes(leaving: TenantRemovals, grant: Grant) -> bool:
+def _is_removed(leaving: TenantRemovals, grant: Grant) -> bool:
     """Return whether a right from another role belongs to a removed user, group or token."""
     user, _mark, name = grant.who.partition("!")
-    goes = {"group": leaving.group, "user": leaving.user, "token": (user, name) in leaving.tokens}
-    return goes[grant.kind]
+    removed = {
+        "group": leaving.group,
+        "user": leaving.user,
+        "token": (user, name) in leaving.tokens,
+    }
+    return removed[grant.kind]

@@ -45,7 +45,7 @@ class Room:
         finally:
             self.inside -= 1
 
-    def trouble(self, error: FleetError) -> None:
+    def note_failure(self, error: FleetError) -> None:
         self.troubles.append(error)
 
 

@@ -162,7 +162,7 @@ class TestChoice:
         ],
     )
     def test_a_tenant_matches_exactly(self, tags: str, taken: bool) -> None:
-        assert GuestFilter(tenants=["acme"]).takes(guest(100, tags=tags)) is taken
+        assert GuestFilter(tenants=["acme"]).accepts(guest(100, tags=tags)) is taken
 
     @pytest.mark.parametrize(
         ("choice", "taken"),
@@ -180,10 +180,10 @@ class TestChoice:
         ],
     )
     def test_the_other_choices(self, choice: GuestFilter, taken: bool) -> None:
-        assert choice.takes(guest(100, tags="web", pool="p1")) is taken
+        assert choice.accepts(guest(100, tags="web", pool="p1")) is taken
 
     def test_templates(self) -> None:
-        assert not GuestFilter(templates=False).takes(guest(100, template=1))
+        assert not GuestFilter(templates=False).accepts(guest(100, template=1))
 
 
 class TestNames:
