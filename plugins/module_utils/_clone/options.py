@@ -95,7 +95,7 @@ def read_clone_as(kind: ListKind, params: Mapping[str, Any]) -> GuestOptions[Any
         storage=storage,
         format=params.get("format") or None,
     )
-    desired = kind.as_it_is(desired.with_guest(source=source))
+    desired = kind.without_defaults(desired.with_guest(source=source))
     return replace(options, desired=desired)
 
 

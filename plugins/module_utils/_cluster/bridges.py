@@ -41,7 +41,7 @@ class KnownBridges:
             self.by_node[node] = known
         return known
 
-    def learn(self, node: str) -> None:
+    def try_read(self, node: str) -> None:
         """Note the bridges of a node, or that it does not answer."""
         try:
             self.on(node)
@@ -57,4 +57,4 @@ def choose_with_bridges(
         choice = choose_node(cluster, needs, rules, bridges.by_node)
         if not needs.bridges or choice.node in bridges.by_node:
             return choice
-        bridges.learn(choice.node)
+        bridges.try_read(choice.node)

@@ -81,7 +81,7 @@ def suspects(
     return [row for row in rows if row.pool not in others]
 
 
-def with_doubtful(
+def with_bare_queried(
     client: Client, cluster: ClusterState, tag: str | None, prefix: str
 ) -> ClusterState:
     """Return the cluster state with the rows of VMs that may be bare from their nodes; one request

@@ -18,7 +18,7 @@ from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
-from .._guest.flow.gather import at_home
+from .._guest.flow.gather import keep_or_choose_node
 from .._guest.flow.intent import DecidedPlan
 from .._guest.flow.placed import PlacedGuest
 from .._guest.flow.reads import GuestReads
@@ -87,7 +87,7 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
     ) -> ContainerIntent:
         intent = intent_of(context.desired, actual, cluster)
         needs = needs_of(context.desired, intent.after, actual.vmid)
-        return at_home(reads, intent, needs, cluster)
+        return keep_or_choose_node(reads, intent, needs, cluster)
 
     def decide(
         self, reads: GuestReads, intent: ContainerIntent, cluster: ClusterState

@@ -49,8 +49,8 @@ def document_of(readings: Sequence[DriftReading], checked: str | None) -> dict[s
     summary["cluster"] = sum(of_file[status] for status in (DRIFTED, MISSING, UNWANTED))
     summary["ignored"] = sum(reading.ignored for reading in readings)
     document["summary"] = summary
-    settled = {IN_SYNC, UNKNOWN, OUTDATED, "ignored"}
-    document["drift"] = any(summary[name] for name in summary.keys() - settled)
+    without_drift = {IN_SYNC, UNKNOWN, OUTDATED, "ignored"}
+    document["drift"] = any(summary[name] for name in summary.keys() - without_drift)
     unread = [reading.reason for reading in readings if reading.reason]
     unknown = summary[UNKNOWN] or of_file[UNKNOWN]
     document["complete"] = not (unknown or document["nodes"] or unread)

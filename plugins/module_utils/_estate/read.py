@@ -45,7 +45,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
     rows = scope.chosen(cluster)
     hidden = _hidden(client, cluster, scope)
     require_exists(scope, cluster, rows, hidden)
-    missing = [_unseen(vmid) for vmid in sorted(hidden)]
+    missing = [_hidden_vm(vmid) for vmid in sorted(hidden)]
     return cluster, rows, missing
 
 
@@ -164,7 +164,7 @@ def _members(client: Client, pool: str) -> set[int]:
     return found
 
 
-def _unseen(vmid: int) -> UnreadVm:
+def _hidden_vm(vmid: int) -> UnreadVm:
     """Return a VM that is not in the listing."""
     path = f"{_ALL_VMS}/{vmid}"
     return UnreadVm(

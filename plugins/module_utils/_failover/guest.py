@@ -94,24 +94,24 @@ def incoming_of(
 def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNames) -> list[str]:
     """Return a sentence about each storage and bridge that a guest needs and this site lacks."""
     copies, kind, problems = desired.copies, chosen.kind, []
-    for home in sorted(homes_of(chosen)):
-        target = copies.storage_map.get(home) or copies.storage or home
+    for storage in sorted(source_storages_of(chosen)):
+        target = copies.storage_map.get(storage) or copies.storage or storage
         if kind.content not in place.storages.get(target, ()):
-            problems.append(f"storage {target} for its disks is not here (storage_map.{home})")
+            problems.append(f"storage {target} for its disks is not here (storage_map.{storage})")
     for bridge in bridges_after(kind, chosen.config, desired.nics):
         if bridge not in place.bridges:
             problems.append(f"bridge or VNet {bridge} is not here (networks)")
     return [f"{label_of(chosen)}: {problem}" for problem in problems]
 
 
-def homes_of(chosen: ChosenArchive) -> set[str]:
+def source_storages_of(chosen: ChosenArchive) -> set[str]:
     """Return the former storages of the guest's disks."""
-    homes: set[str] = set()
+    storages: set[str] = set()
     for slot, drive in chosen.kind.disks_in(chosen.config).items():
-        home, colon, _volume = drive.get("file", "").partition(":")
+        storage, colon, _volume = drive.get("file", "").partition(":")
         if colon and not slot.startswith("unused"):
-            homes.add(home)
-    return homes
+            storages.add(storage)
+    return storages
 
 
 def starts(desired: DesiredFailover, chosen: ChosenArchive) -> bool:
@@ -137,7 +137,7 @@ def _restore_of(
         options["node"] = copies.node
     if desired.quotas:
         options["quotas"] = dict(desired.quotas)
-    used = homes_of(chosen)
+    used = source_storages_of(chosen)
     return read_restore(
         {
             "archive": chosen.archive.volume,

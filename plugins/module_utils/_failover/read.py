@@ -125,7 +125,7 @@ def _place(client: Client, cluster: ClusterState) -> SiteNames:
     bridges = KnownBridges(client)
     for name, node in cluster.nodes.items():
         if node.online:
-            bridges.learn(name)
+            bridges.try_read(name)
     known = [names for names in bridges.by_node.values() if names is not None]
     return SiteNames(storages, frozenset().union(*known))
 

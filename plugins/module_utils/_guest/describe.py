@@ -137,24 +137,24 @@ def console_url(url: str, kind: Kind, vmid: int, name: str, node: str) -> str | 
 
 def conditions(actual: Actual | None, plan: Plan, *, applied: bool) -> list[dict[str, Any]]:
     """Return Ready, VMCreated, ResourcesAllocated and NetworkConfigured, with status and reason."""
-    settled = applied or not plan.changed
+    is_applied = applied or not plan.changed
     if actual is None:
-        gone = "Removed" if settled else "Planned"
+        gone = "Removed" if is_applied else "Planned"
         return [_condition(name, False, gone) for name in _CONDITIONS]
     creates = any(step.action in ("create", "clone") for step in plan.steps)
-    exists = settled or not creates
+    exists = is_applied or not creates
     nics = [key for key in plan.pending if key.startswith("net")]
     other = [key for key in plan.pending if not key.startswith("net")]
     return [
-        _ready(actual, plan, settled=settled),
+        _ready(actual, plan, is_applied=is_applied),
         _condition("VMCreated", exists, "Exists" if exists else "Planned"),
-        _in_sync("ResourcesAllocated", other, settled=settled),
-        _in_sync("NetworkConfigured", nics, settled=settled),
+        _in_sync("ResourcesAllocated", other, is_applied=is_applied),
+        _in_sync("NetworkConfigured", nics, is_applied=is_applied),
     ]
 
 
-def _ready(actual: Actual, plan: Plan, *, settled: bool) -> dict[str, Any]:
-    if not settled:
+def _ready(actual: Actual, plan: Plan, *, is_applied: bool) -> dict[str, Any]:
+    if not is_applied:
         return _condition("Ready", False, "Planned")
     if actual.status == "running" and not plan.pending:
         return _condition("Ready", True, "Running")
@@ -162,11 +162,11 @@ def _ready(actual: Actual, plan: Plan, *, settled: bool) -> dict[str, Any]:
     return _condition("Ready", False, reason)
 
 
-def _in_sync(name: str, pending: list[str], *, settled: bool) -> dict[str, Any]:
+def _in_sync(name: str, pending: list[str], *, is_applied: bool) -> dict[str, Any]:
     """Return a condition that holds if no option is pending and the plan is settled."""
     if pending:
         return _condition(name, False, "NeedsReboot")
-    return _condition(name, settled, "InSync" if settled else "Planned")
+    return _condition(name, is_applied, "InSync" if is_applied else "Planned")
 
 
 def conditions_of_failure(error: FleetError) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.restoring import find_restored, require_restored, suspects, with_doubtful
+from .._cluster.restoring import find_restored, require_restored, suspects, with_bare_queried
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes, with_names
 from .._cluster.tenant import owns, parse_tags, tenant_tag
 from .._cluster.unread import require_readable
@@ -97,7 +97,7 @@ def _find_suspects(
     """
     owner = tenant_tag(params["tenant"], prefix) if params.get("tenant") else None
     if params.get("name") is None and (owner or params.get("tags")):
-        cluster = with_doubtful(client, cluster, owner, prefix)
+        cluster = with_bare_queried(client, cluster, owner, prefix)
     return suspects(cluster, owner, prefix)
 
 

@@ -47,7 +47,7 @@ class Marker:
         return self.run is not None
 
     @property
-    def settled(self) -> Marker:
+    def completed(self) -> Marker:
         """The marker of a guest that is complete."""
         return Marker(origin=self.origin, image=self.image)
 

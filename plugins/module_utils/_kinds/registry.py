@@ -40,10 +40,10 @@ class ListKind:
     """One list of module vms.
 
     `option` is the option with the list, `specs` are the options of its items. `read` returns the
-    parsed options of an item. `as_it_is` returns the desired guest without the defaults of a new
-    guest, because its values come from its source. `with_facts` returns the context with facts from
-    the connection. `require_names` raises FleetError for options that the server's version of PVE
-    does not have.
+    parsed options of an item. `without_defaults` returns the desired guest without the defaults of
+    a new guest, because its values come from its source. `with_facts` returns the context with
+    facts from the connection. `require_names` raises FleetError for options that the server's
+    version of PVE does not have.
     """
 
     option: str
@@ -54,7 +54,7 @@ class ListKind:
     read: Callable[[Mapping[str, Any]], Any]
     without_empty_texts: Callable[[Mapping[str, Any]], dict[str, Any]]
     context: Callable[..., RunContext[Any]]
-    as_it_is: Callable[[Any], Any]
+    without_defaults: Callable[[Any], Any]
     with_facts: Callable[[Any], Any]
     require_names: Callable[[Client, Any], object]
 
@@ -67,12 +67,12 @@ def _require_vm_names(client: Client, desired: Any) -> object:
     return require_names(desired, release_for_names(client, desired))
 
 
-def _vm_as_it_is(desired: DesiredVm) -> DesiredVm:
+def _vm_without_defaults(desired: DesiredVm) -> DesiredVm:
     # if the option is not set, a copy keeps the agent setting of its source
     return desired.with_hardware(default_agent=False)
 
 
-def _container_as_it_is(desired: DesiredContainer) -> DesiredContainer:
+def _container_without_defaults(desired: DesiredContainer) -> DesiredContainer:
     return desired
 
 
@@ -93,7 +93,7 @@ VMS = ListKind(
     read=read_vm_options,
     without_empty_texts=vm_values.without_empty_texts,
     context=VmContext,
-    as_it_is=_vm_as_it_is,
+    without_defaults=_vm_without_defaults,
     with_facts=with_vm_facts,
     require_names=_require_vm_names,
 )
@@ -106,7 +106,7 @@ CONTAINERS = ListKind(
     read=read_container_options,
     without_empty_texts=container_values.without_empty_texts,
     context=ContainerContext,
-    as_it_is=_container_as_it_is,
+    without_defaults=_container_without_defaults,
     with_facts=_container_with_connection,
     require_names=_accept_names,
 )

@@ -46,7 +46,7 @@ class PowerOptions:
         """The tags of the tenants."""
         return [tenant_tag(tenant, self.wanted.tenant_prefix) for tenant in sorted(self.tenants)]
 
-    def means(self, row: VmRow) -> bool:
+    def selects(self, row: VmRow) -> bool:
         """Return whether a guest belongs to one of the tenants, and is not excluded."""
         if row.template or tenant_in(row, self.wanted.tenant_prefix) not in self.tenants:
             return False

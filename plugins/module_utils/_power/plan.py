@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.lookup import require_known_tenant
-from .._cluster.restoring import find_restored, suspects, with_doubtful
+from .._cluster.restoring import find_restored, suspects, with_bare_queried
 from .._cluster.state import ClusterState, VmRow
 from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.model import Actual
@@ -85,7 +85,7 @@ def plan_estate(
     planner = FleetPlanner(client, False, LISTS)
     for tag in options.tags:
         require_known_tenant(planner.cluster, tag, options.wanted.tenant_prefix)
-    rows = sorted(filter(options.means, planner.cluster.guests), key=lambda row: row.vmid)
+    rows = sorted(filter(options.selects, planner.cluster.guests), key=lambda row: row.vmid)
     items = [
         guest_item(row, index, options.wanted, _state(options)) for index, row in enumerate(rows)
     ]
@@ -111,7 +111,7 @@ def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> l
     prefix = options.wanted.tenant_prefix
     found: dict[int, VmRow] = {}
     for tag in options.tags:
-        refreshed = with_doubtful(client, cluster, tag, prefix)
+        refreshed = with_bare_queried(client, cluster, tag, prefix)
         found |= {row.vmid: row for row in suspects(refreshed, tag, prefix)}
     return [found[vmid] for vmid in sorted(found)]
 

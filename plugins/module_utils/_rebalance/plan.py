@@ -55,7 +55,7 @@ class RebalancePlan:
     before: NodeBalance
     after: NodeBalance
     moves: list[GuestDecision] = field(default_factory=list)
-    stays: list[GuestDecision] = field(default_factory=list)
+    staying: list[GuestDecision] = field(default_factory=list)
     size: int = 0
 
 
@@ -89,7 +89,7 @@ def plan_rebalance(
         if decision is None:
             free[row.vmid] = row
         else:
-            planning.found.stays.append(decision)
+            planning.found.staying.append(decision)
     _plan_moves(planning, free)
     return planning.found
 
@@ -127,7 +127,7 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
         decision = _plan_one(planning, row, found.after.memory.keys() - set(proposal.nodes))
         size, reason = _cost_of(decision, planning)
         if reason:
-            found.stays.append(GuestDecision(row, STAY, reason))
+            found.staying.append(GuestDecision(row, STAY, reason))
             if decision.planned is not None:
                 planning.round_.planner.withdraw(decision.planned)
             continue

@@ -124,7 +124,7 @@ def _result(
                 for node, share in sorted(before.shares.items())
             ],
             "moves": [row_of(one) for one in found.moves],
-            "stays": [row_of(one) for one in found.stays],
+            "stays": [row_of(one) for one in found.staying],
             "size": found.size,
             "seconds": round(estimate(found.moves, wanted.parallel)),
         },
@@ -146,5 +146,5 @@ def _lines(found: RebalancePlan, after: NodeBalance) -> list[str]:
         f"score {found.before.score:.1f} before, {after.score:.1f} after {moves} "
         f"of {readable_size(found.size)}"
     )
-    stays = [f"{one.label} stays: {one.why}" for one in found.stays]
-    return [head, *map(line_of, found.moves), *stays]
+    staying = [f"{one.label} stays: {one.why}" for one in found.staying]
+    return [head, *map(line_of, found.moves), *staying]

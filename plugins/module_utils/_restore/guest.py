@@ -28,7 +28,7 @@ def read_guest(desired: DesiredRestore, chosen: ChosenArchive, name: str) -> Any
     of = list_of(chosen.kind.type)
     options = of.read(_params(of.specs.whole, desired, chosen, name))
     disks = with_storages(desired, of.kind, chosen.config, options.desired.hardware.disks)
-    guest = of.as_it_is(options.desired.with_guest(source=_source(desired, chosen)))
+    guest = of.without_defaults(options.desired.with_guest(source=_source(desired, chosen)))
     return replace(options, desired=guest.with_hardware(disks=tuple(disks)))
 
 
@@ -63,27 +63,27 @@ def with_storages(
     ValidationFailed if the map has a storage that the archive does not use.
     """
     disks = {disk.slot: disk for disk in given}
-    homes: set[str] = set()
+    storages: set[str] = set()
     for slot, drive in kind.disks_in(config).items():
-        home, colon, _volume = drive.get("file", "").partition(":")
+        storage, colon, _volume = drive.get("file", "").partition(":")
         if not colon or slot.startswith("unused"):
             continue
-        homes.add(home)
-        target = desired.storage_map.get(home) or desired.storage
-        target = target or (home if kind.has_rootfs else None)
+        storages.add(storage)
+        target = desired.storage_map.get(storage) or desired.storage
+        target = target or (storage if kind.has_rootfs else None)
         disk = disks.get(slot, Disk(slot))
         if target and disk.storage is None and disk.state == "present":
             disks[slot] = replace(disk, storage=target)
-    _require_used(desired.storage_map, homes)
+    _require_used(desired.storage_map, storages)
     return list(disks.values())
 
 
-def _require_used(storage_map: Mapping[str, str], homes: Collection[str]) -> None:
-    unused = sorted(storage_map.keys() - set(homes))
+def _require_used(storage_map: Mapping[str, str], storages: Collection[str]) -> None:
+    unused = sorted(storage_map.keys() - set(storages))
     if unused:
         raise ValidationFailed(
             attempted=f"storage_map.{unused[0]} was refused",
-            answer=f"no disk in the archive is on it; they are on {', '.join(sorted(homes))}",
+            answer=f"no disk in the archive is on it; they are on {', '.join(sorted(storages))}",
             next_step="Correct the name, or leave it out",
             reason="storage_map",
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
-from .._cluster.restoring import require_restored, suspects, with_doubtful
+from .._cluster.restoring import require_restored, suspects, with_bare_queried
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._cluster.unread import require_readable
@@ -137,7 +137,7 @@ def restored_rows(client: Client, cluster: ClusterState, owner: OwnerScope) -> l
     """Return the VMs that may belong to a selection, but have no tags because they seem to be under
     restore; one request for each node with such a VM.
     """
-    cluster = with_doubtful(client, cluster, owner.tag, owner.prefix)
+    cluster = with_bare_queried(client, cluster, owner.tag, owner.prefix)
     return suspects(cluster, owner.tag, owner.prefix)
 
 

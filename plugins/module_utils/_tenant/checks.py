@@ -142,7 +142,7 @@ def _all_bridges(client: Client, facts: TenantFacts) -> set[str]:
     bridges = KnownBridges(client)
     for name, node in sorted(facts.cluster.nodes.items()):
         if node.online:
-            bridges.learn(name)
+            bridges.try_read(name)
     found: set[str] = set()
     for names in bridges.by_node.values():
         found.update(names or ())

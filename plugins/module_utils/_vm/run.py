@@ -18,7 +18,7 @@ from .._core.result import Result
 from .._guest.context import RunContext
 from .._guest.flow.apply import run_guest
 from .._guest.flow.flow import GuestPlan, require_choice, with_connection
-from .._guest.flow.gather import at_home
+from .._guest.flow.gather import keep_or_choose_node
 from .._guest.flow.intent import DecidedPlan, must_leave
 from .._guest.flow.placed import PlacedGuest
 from .._guest.model import Actual
@@ -124,7 +124,7 @@ class VmFlow(IsolatingFlow[VmContext]):
         desired = with_newer_image(reads, context.desired, actual, cluster)
         intent = intent_of(desired, actual, context.snippet_now, cluster)
         needs = needs_of(desired, intent.after, intent.change, vmid=actual.vmid)
-        return at_home(reads, intent, needs, cluster)
+        return keep_or_choose_node(reads, intent, needs, cluster)
 
     def decide(self, reads: VmReads, intent: VmIntent, cluster: ClusterState) -> DecidedPlan:
         connection = reads.client.connection

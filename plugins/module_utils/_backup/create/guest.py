@@ -35,12 +35,13 @@ _CLOCKS = 10
 
 @dataclass(frozen=True)
 class GuestBackupPlan:
-    """The plan for a guest. `takes` is true if the guest is backed up. `known` are the volumes of
-    its VMID on the storage. `marks` are the marks of its archives there, including the new one.
+    """The plan for a guest. `is_backed_up` is false if its backup is skipped. `known` are the
+    volumes of its VMID on the storage. `marks` are the marks of its archives there, including the
+    new one.
     """
 
     row: VmRow
-    takes: bool
+    is_backed_up: bool
     known: frozenset[str]
     marks: tuple[MarkedArchive, ...] = ()
 
@@ -51,7 +52,7 @@ class GuestBackupPlan:
     def summaries(self, storage: str) -> list[str]:
         """Return the steps in words."""
         steps: list[str] = []
-        if self.takes:
+        if self.is_backed_up:
             steps.append(f"Back up {label_of(self.row)} to storage {storage}")
         return [*steps, *(f"Remove archive {one.volume}" for one in self.removals)]
 
@@ -108,7 +109,7 @@ def find_full(
     row, storage = plan.row, context.desired.storage
     own = [one for one in archives if one.vmid == row.vmid and one.type == row.type]
     count = sum(not one.protected for one in own)
-    if not plan.takes or not 0 < context.maximum <= count:
+    if not plan.is_backed_up or not 0 < context.maximum <= count:
         return None
     return ConfigurationError(
         attempted=f"Could not back up {label_of(row)}",
@@ -200,7 +201,7 @@ def execute(context: BackupContext, plan: GuestBackupPlan) -> BackupOutcome:
     outcome = BackupOutcome(label_of(plan.row), plan.row, plan)
     try:
         row = _current(context, plan.row)
-        if plan.takes:
+        if plan.is_backed_up:
             row = _take_where_it_is(context, row, plan, outcome)
         _prune(context, row, plan, outcome)
     except FleetError as error:

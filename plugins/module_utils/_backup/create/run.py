@@ -230,7 +230,7 @@ def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> d
         "tenant": None,
         "failed": one.error is not None,
         "changed": bool(one.done) or (check_mode and bool(steps)),
-        "backed_up": plan.takes if check_mode and plan is not None else archive is not None,
+        "backed_up": plan.is_backed_up if check_mode and plan is not None else archive is not None,
         "volume": archive.volume if archive is not None else None,
         "size": archive.size if archive is not None else None,
         "duration": one.duration,

@@ -271,7 +271,7 @@ def decide(
     plan = replace(plan, warnings=warnings)
     require_template_wanted(desired.guest, actual, plan)
     unverified = _unverified_options(actual.label, intent.change, facts.release)
-    return DecidedPlan(plan, intent.takes(room), unverified=unverified)
+    return DecidedPlan(plan, intent.capacity_on_node(room), unverified=unverified)
 
 
 def privileged_notes(intent: ContainerIntent) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ def _whole_record(record: HolderNotes, container: Actual, size: str) -> HolderNo
         record,
         size=size,
         target=_free_slot(container.target),
-        before=container.marker.settled,
+        before=container.marker.completed,
         ostype=container.target.get("ostype", ""),
         rootfs=container.target["rootfs"],
     )

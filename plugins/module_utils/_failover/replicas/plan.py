@@ -30,7 +30,7 @@ from ..._restore.choose import ChosenArchive
 from ..._vm.kind import VM
 from ..choose import ChosenGuests, choose, tags_of
 from ..desired import DesiredFailover
-from ..guest import RecoveredGuest, homes_of, in_start_order, starts
+from ..guest import RecoveredGuest, in_start_order, source_storages_of, starts
 from ..mapping import bridges_after
 from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
@@ -180,7 +180,7 @@ class _ReplicaPlanning:
         kind, figures = chosen.kind, chosen.kind.figures_of(chosen.config)
         memory = figures.memory if incoming.starts else 0
         needs = PlacementNeeds(
-            storages=dict.fromkeys(homes_of(chosen), kind.content),
+            storages=dict.fromkeys(source_storages_of(chosen), kind.content),
             only=frozenset((target,)),
             memory=figures.memory,
             cores=figures.cores,
@@ -189,7 +189,7 @@ class _ReplicaPlanning:
             bridges=frozenset(bridges_after(kind, chosen.config, self.desired.nics)),
             vmid=guest.vmid,
         )
-        self.bridges.learn(target)
+        self.bridges.try_read(target)
         cluster = self.view.of(kind.type).now()
         choose_node(cluster, needs, bridges=self.bridges.by_node)
         row = cluster.guest(guest.vmid)

@@ -17,14 +17,14 @@ def decide(links: Sequence[EvaluatedRule], packet: Packet) -> PacketVerdict:
 
     The verdict is UNKNOWN if an earlier rule may match and would decide differently.
     """
-    doubtful: list[EvaluatedRule] = []
+    uncertain: list[EvaluatedRule] = []
     for link in links:
         answer = is_match(link, packet)
         if answer is None:
-            doubtful.append(link)
+            uncertain.append(link)
         if not answer:
             continue
-        for one in doubtful:
+        for one in uncertain:
             if one.rule.accepts != link.rule.accepts:
                 return PacketVerdict(UNKNOWN, one)
         return PacketVerdict(ACCEPT if link.rule.accepts else DROP, link)

@@ -187,11 +187,11 @@ class ConfigUpdate:
         wanted = self.desired.guest.description
         if wanted is None:
             wanted = notes
-        settled = self.desired.guest.replacement or marker.settled
-        is_same = wanted == notes and settled == marker.settled
+        completed = self.desired.guest.replacement or marker.completed
+        is_same = wanted == notes and completed == marker.completed
         if is_same and not marker.building:
             return
-        text = join_notes(wanted, settled)
+        text = join_notes(wanted, completed)
         self.set_or_delete("description", text)
 
 

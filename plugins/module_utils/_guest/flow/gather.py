@@ -21,7 +21,7 @@ from .reads import GuestReads
 AnyFacts = TypeVar("AnyFacts", bound=GuestFacts)
 
 
-def at_home(
+def keep_or_choose_node(
     reads: GuestReads, intent: AnyIntent, needs: PlacementNeeds, cluster: ClusterState
 ) -> AnyIntent:
     """Return the intent with the node of an existing guest; unchanged if no choice is needed.

@@ -118,7 +118,7 @@ class GuestIntent(Generic[AnyDesired]):
         shared = {name: room[name] for name in room.keys() & cluster.shared_storages}
         return added(shared, moved_bytes(kind, self.after, cluster.shared_storages))
 
-    def takes(self, room: Mapping[str, int]) -> Capacity:
+    def capacity_on_node(self, room: Mapping[str, int]) -> Capacity:
         """Return the room that the guest needs on its node beyond its room in the listing."""
         return Capacity(self.node, self._memory if self.needs_memory else 0, room)
 

@@ -26,7 +26,7 @@ from .placed import (
     placed_again,
     require_node_exists,
     rules_of,
-    stays,
+    still_fits,
 )
 from .reads import GuestReads
 
@@ -110,6 +110,6 @@ def _choose_again(
     """Return the node of a new guest from a newer cluster state: the same node if it still fits."""
     content = placed.desired.guest.kind.content
     cluster = with_allocations(reads.client, cluster, placed.needs.room, content)
-    if stays(placed, cluster):
+    if still_fits(placed, cluster):
         return placed.choice
     return choose_place(reads, placed.blueprint, placed.needs, cluster)

@@ -252,7 +252,7 @@ def require_node_exists(placed: PlacedGuest[Any], cluster: ClusterState) -> None
         require_node(cluster, placed.node)
 
 
-def stays(placed: PlacedGuest[Any], cluster: ClusterState) -> bool:
+def still_fits(placed: PlacedGuest[Any], cluster: ClusterState) -> bool:
     """Return whether the guest still fits on its node in a newer cluster state."""
     desired = placed.desired.guest
     if desired.node:

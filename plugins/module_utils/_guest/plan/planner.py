@@ -111,7 +111,7 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         update: AnyUpdate,
         steps: Collection[Step],
         before: dict[str, Any],
-        then: dict[str, Any],
+        new_values: dict[str, Any],
     ) -> None:
         """Add values that the configuration does not show, before and after the change."""
 
@@ -250,33 +250,33 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         actual = update.actual
         keys = None if building else update.change.keys
         before = self.kind.formatted(actual.target, keys)
-        then = self.kind.formatted(update.after, keys)
-        self.add_hidden_values(update, steps, before, then)
-        _add_place(update, before, then)
+        new_values = self.kind.formatted(update.after, keys)
+        self.add_hidden_values(update, steps, before, new_values)
+        _add_place(update, before, new_values)
         conversions = [step for step in steps if step.action == "template"]
         converted = [str(step.data["disk"]) for step in conversions if "disk" in step.data]
         if converted:
             before["unconverted_disks"] = converted
-            then["unconverted_disks"] = []
+            new_values["unconverted_disks"] = []
         if "isolate" in [step.action for step in steps]:
             before["isolated"] = False
-            then["isolated"] = True
+            new_values["isolated"] = True
         restarts = power.is_restart(steps)
         resets = "reset" in [step.action for step in steps]
         if restarts or resets:
             before["restarted"] = False
-            then["restarted"] = True
+            new_values["restarted"] = True
         status = power.status_after(update.desired.guest, actual)
         if restarts:
             status = "running"
         if building or status != actual.status:
             before["status"] = actual.status
-            then["status"] = status
+            new_values["status"] = status
         if building:
             before = {}
         if restarts or status in power.OFF:
             waiting = ()
-        return Plan(tuple(steps), before, then, pending=tuple(waiting))
+        return Plan(tuple(steps), before, new_values, pending=tuple(waiting))
 
     def differences(
         self, desired: AnyDesired, actual: Actual
@@ -290,14 +290,14 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         after = self.applied(change, actual.target)
         update = self.update_type(desired, actual, change, after, actual.running)
         before = self.kind.formatted(actual.target, change.keys)
-        then = self.kind.formatted(after, change.keys)
-        self.add_hidden_values(update, (), before, then)
-        _add_place(update, before, then)
+        new_values = self.kind.formatted(after, change.keys)
+        self.add_hidden_values(update, (), before, new_values)
+        _add_place(update, before, new_values)
         status = power.status_after(desired.guest, actual)
         if status != actual.status:
             before["status"] = actual.status
-            then["status"] = status
-        return before, then
+            new_values["status"] = status
+        return before, new_values
 
     def _waiting(self, update: AnyUpdate) -> list[str]:
         """Return all keys that wait for a stop after the update, also from earlier changes."""
@@ -344,12 +344,14 @@ def _beside(written: list[Step], disk_steps: list[Step], *, running: bool) -> li
     return [*disk_steps[:-1], last_disk, *written]
 
 
-def _add_place(update: PlannedUpdate[Any], before: dict[str, Any], then: dict[str, Any]) -> None:
+def _add_place(
+    update: PlannedUpdate[Any], before: dict[str, Any], new_values: dict[str, Any]
+) -> None:
     """Add node and pool to the values before and after an update, if they change."""
     desired = update.desired.guest
     if update.moves:
         before["node"] = update.actual.node
-        then["node"] = desired.node
+        new_values["node"] = desired.node
     if changes_pool(desired, update.actual):
         before["pool"] = update.actual.pool
-        then["pool"] = desired.pool or None
+        new_values["pool"] = desired.pool or None

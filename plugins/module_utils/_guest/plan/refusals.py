@@ -90,13 +90,13 @@ def require_one_tenant(desired: Guest, actual: Actual, after: Mapping[str, str])
     """Raise Conflict if a guest would have the tags of several tenants after a change."""
     prefix = desired.tenant_prefix
     before = tenants_of(parse_tags(actual.target.get("tags")), prefix)
-    then = tenants_of(parse_tags(after.get("tags")), prefix)
-    added = set(then) - set(before)
-    if len(then) < 2 or not added:
+    tenants_after = tenants_of(parse_tags(after.get("tags")), prefix)
+    added = set(tenants_after) - set(before)
+    if len(tenants_after) < 2 or not added:
         return
     raise Conflict(
         attempted=f"{actual.label} was not changed",
-        answer=f"it would have the tags of several tenants: {', '.join(then)}",
+        answer=f"it would have the tags of several tenants: {', '.join(tenants_after)}",
         next_step="Remove the tag of the tenant that it leaves first",
         reason="several tenants",
     )

@@ -42,7 +42,7 @@ def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     and a cloud-init drive whose slot is in use.
     """
     _notes, marker = split_notes(target.get("description"))
-    is_replaced = marker.settled == desired.guest.replacement
+    is_replaced = marker.completed == desired.guest.replacement
     update = _DriveUpdate(desired=desired, existing=drives(target), is_replaced=is_replaced)
     update.change_all(desired.hardware.disks, target)
     update.add_cloud_init_drive()

@@ -19,7 +19,7 @@ from ..model import DesiredVm, Snippet
 from ..plan.facts import DiskImage, SeenSnippet
 from ..plan.origin import IMAGES
 from ..plan.refusals.disks import volumes_used
-from ..plan.refusals.options import doubtful_options, unknown_names
+from ..plan.refusals.options import uncertain_options, unknown_names
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -30,7 +30,7 @@ class VmReads(GuestReads):
 
     def release_for(self, options: Mapping[str, str]) -> Release | None:
         """Return the version of PVE if versions differ about the options, else None."""
-        return self.client.release() if doubtful_options(options) else None
+        return self.client.release() if uncertain_options(options) else None
 
     def images(self, desired: DesiredVm, node: str) -> dict[str, DiskImage]:
         """Return the ISOs and images that disks use, as a node has them, by volume.

@@ -108,10 +108,10 @@ def _new_drives(config: Mapping[str, str], storage: str | None) -> dict[str, str
         return drives_on(storage, config)
     created: dict[str, str] = {}
     for slot, drive in drives(config).items():
-        home = storage_of(drive)
-        if home and is_disk(drive):
+        source_storage = storage_of(drive)
+        if source_storage and is_disk(drive):
             _volume, _comma, options = config[slot].partition(",")
-            created[slot] = f"{home}:new,{options}"
+            created[slot] = f"{source_storage}:new,{options}"
     return created
 
 
@@ -131,13 +131,13 @@ def restore_storage(desired: DesiredVm, archived: Mapping[str, str]) -> str | No
     sizes: dict[str, int] = {}
     differs = False
     for slot, drive in drives(archived).items():
-        home = storage_of(drive)
+        source_storage = storage_of(drive)
         is_restored = is_disk(drive) or is_cloud_init(drive)
-        if home is None or not is_restored or drive.get("backup") == "0":
+        if source_storage is None or not is_restored or drive.get("backup") == "0":
             continue
         target = wanted.get(slot)
-        differs = differs or target not in (None, home)
-        target = target or home
+        differs = differs or target not in (None, source_storage)
+        target = target or source_storage
         if is_disk(drive):
             sizes[target] = sizes.get(target, 0) + (read_size(drive.get("size")) or 0)
     if not differs:

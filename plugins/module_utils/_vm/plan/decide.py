@@ -248,7 +248,7 @@ def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> 
     )
     plan = _plan(intent, facts, sizes)
     require_template_wanted(desired.guest, actual, plan)
-    return DecidedPlan(plan, intent.takes(room), sizes)
+    return DecidedPlan(plan, intent.capacity_on_node(room), sizes)
 
 
 def _plan(intent: VmIntent, facts: VmFacts, sizes: Mapping[str, int]) -> Plan:

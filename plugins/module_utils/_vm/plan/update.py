@@ -108,13 +108,13 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
         update: PlannedVmUpdate,
         steps: Collection[Step],
         before: dict[str, Any],
-        then: dict[str, Any],
+        new_values: dict[str, Any],
     ) -> None:
         if update.change.secret:
-            then["cipassword"] = "(changed)"
+            new_values["cipassword"] = "(changed)"
         if steps and is_stale(update.actual):
             before["cloud_init_drive"] = "outdated"
-            then["cloud_init_drive"] = "current"
+            new_values["cloud_init_drive"] = "current"
 
     def waits(self, key: str, update: PlannedVmUpdate) -> bool:
         return _waits(key, update)

@@ -61,7 +61,7 @@ def test_a_version_survives_the_tag_and_the_marker(version: str) -> None:
     marker = Marker(origin=9000, image=ImageVersion("golden", version), run="a1", stale=True)
     notes, found = split_notes(join_notes("By hand", marker))
     assert (notes, found) == ("By hand", marker)
-    assert found.settled == Marker(origin=9000, image=ImageVersion("golden", version))
+    assert found.completed == Marker(origin=9000, image=ImageVersion("golden", version))
 
 
 @pytest.mark.parametrize("tags", [[], ["image"], ["version-"], ["version-.x"], ["versions-1"]])

@@ -33,33 +33,33 @@ from ...config.changes import ConfigChange
 from ...model import DesiredVm
 
 
-def doubtful_options(options: Mapping[str, str]) -> dict[str, str]:
+def uncertain_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that only some versions of PVE accept; usually there are none."""
-    doubtful: dict[str, str] = {}
+    uncertain: dict[str, str] = {}
     for key in disputed(options):
         text = options[key]
         if unknown_option(key, text):
             continue
-        doubtful[key] = text
-    return doubtful
+        uncertain[key] = text
+    return uncertain
 
 
 def require_version(label: str, options: Mapping[str, str], release: Release | None) -> None:
     """Raise NotSupported for options that the server's version of PVE does not accept, although
     another version does.
 
-    `release` is None if no option is in doubt, see `doubtful_options`.
+    `release` is None if no option is in doubt, see `uncertain_options`.
     """
     if release is None:
         return
-    doubtful = doubtful_options(options)
-    refused = find_refusals(doubtful, release)
+    uncertain = uncertain_options(options)
+    refused = find_refusals(uncertain, release)
     if not refused:
         return
     version = (release[0], release[1])
     causes: list[str] = []
     for key, why in sorted(refused.items()):
-        takers = _takers(key, doubtful[key], version)
+        takers = _takers(key, uncertain[key], version)
         causes.append(f"{key} ({why}; {takers})")
     raise_for_version(label, refused, causes, _number(version))
 
