@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import ConfigurationError
-from .._core.shown import formatted
+from .._core.formatting import formatted
 from .endpoint import Endpoint, parse_endpoint
 
 # Option -> names in the environment; the first variable that is set and not empty counts.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.state import ClusterState, StorageRow, VmRow
 from .._cluster.storages.contents import read_contents
 from .._core.errors import ConfigurationError
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .._protection.privileges import Privileges
 from .archive import Archive, archive_of
 

@@ -12,8 +12,8 @@ from operator import attrgetter
 
 from .._core.arguments.options import did_you_mean
 from .._core.errors import Conflict, ForeignTenant, NotFound
+from .._core.formatting import first_of
 from .._core.quantities import whole_number
-from .._core.shown import first_of
 from .state import ClusterState, VmRow
 from .storages.images import version_of
 from .tenant import is_of_others, owns, tenants_of

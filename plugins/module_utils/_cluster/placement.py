@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from .._core.errors import ConfigurationError, FleetError, NodeUnhealthy, QuotaExceeded
+from .._core.formatting import by_reason, counted, first_of
 from .._core.quantities import readable_sizes
-from .._core.shown import by_reason, counted, first_of
 from .rules import PlacementRules, VmSelector
 from .state import ClusterState, NodeRow, VmRow
 from .storages.allocation import ALWAYS, THICK

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import BeingRestored, FleetError, RestoreFailed
+from .._core.formatting import first_of
 from .._core.poll import poll
-from .._core.shown import first_of
 from .state import ClusterState, VmRow, query_nodes, read_config
 from .tenant import tenants_of
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._core.errors import NodeUnhealthy
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .state import ClusterState, VmRow
 
 

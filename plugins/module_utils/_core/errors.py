@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .shown import as_sentence
+from .formatting import as_sentence
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 
 from .errors import ValidationFailed
-from .shown import formatted
+from .formatting import formatted
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 

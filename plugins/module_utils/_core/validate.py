@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .errors import ValidationFailed
+from .formatting import formatted
 from .quantities import whole_number
-from .shown import formatted
 
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
 _DNS_NAME = re.compile(rf"^(?:{_LABEL}\.)*{_LABEL}$")

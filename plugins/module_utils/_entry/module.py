@@ -23,8 +23,8 @@ from .._api.settings import ConnectionSettings, misplaced_secrets, resolve, unch
 from .._cluster.tenant import require_named_owners
 from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
+from .._core.formatting import as_sentence
 from .._core.result import Result
-from .._core.shown import as_sentence
 from .._spec.generated.connection import connection_spec
 from .required_tenant import require_tenant
 from .sites_file import read_sites_file

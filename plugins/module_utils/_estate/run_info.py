@@ -18,8 +18,8 @@ from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import tenant_tag, tenants_of
 from .._core import validate
 from .._core.errors import AuthenticationError, FleetError, NotSupported, ValidationFailed
+from .._core.formatting import counted
 from .._core.result import Result
-from .._core.shown import counted
 from .._guest.export.exporter import ClusterContext
 from .._guest.live.creation import is_being_created
 from .._guest.model import Actual

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .._core.shown import printable
+from .._core.formatting import printable
 from .._core.times import iso
 from .kinds import KEYS
 

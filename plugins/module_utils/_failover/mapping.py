@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .._core import validate
+from .._core.formatting import formatted
 from .._core.propstring import parse
-from .._core.shown import formatted
 from .._guest.kind import Kind
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -20,8 +20,8 @@ from .._backup.job.maintain import (
     preview_jobs,
     rows_of,
 )
+from .._core.formatting import counted
 from .._core.result import Result
-from .._core.shown import counted
 from .execute import VmOutcome
 from .plan import PlannedGuest
 

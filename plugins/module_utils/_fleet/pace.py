@@ -16,8 +16,8 @@ from .._api.protocols import Progress
 from .._cluster.rules import VmSelector
 from .._cluster.state import VmRow
 from .._core.errors import Conflict, FleetError
+from .._core.formatting import counted
 from .._core.parallel import Resource
-from .._core.shown import counted
 from .._guest.model import Actual
 from .._kinds.words import TYPES
 from .._resource.plan import Plan

@@ -17,8 +17,8 @@ from .._api.caching import CachingReader
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, query_nodes
 from .._cluster.tenant import is_of_others, tenants_of
 from .._core.errors import Conflict, FleetError, NotFound
+from .._core.formatting import counted, first_of
 from .._core.parallel import side_by_side
-from .._core.shown import counted, first_of
 from .._guest.context import RunContext
 from .._guest.flow.flow import GuestPlan
 from .._guest.flow.placed import NumberedGuest

@@ -13,8 +13,8 @@ from typing import Any
 
 from .._core.errors import FleetError
 from .._core.failures.several import FailedGuest, failure_of
+from .._core.formatting import counted
 from .._core.result import Result
-from .._core.shown import counted
 from .._guest.describe import WAITS_FOR_STOP, conditions_of_failure
 from .._guest.plan.origin import find_older_image
 from .._kinds.registry import LISTS, ListKind

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.errors import FleetError
 from .._core.failures.several import FailedGuest, by_cause
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .._guest.plan.origin import origins
 from .._kinds.registry import list_of_key
 

@@ -15,7 +15,7 @@ from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import is_of_others, tenants_of
 from .._cluster.unread import require_readable
 from .._core.errors import NodeUnhealthy
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .model import Guest
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from .._cluster.drill.copies import TAG, is_marked
 from .._cluster.tenant import PREFIX, parse_tags, tenant_of, tenant_tag
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .._guest.addresses import is_own
 from .._kinds.words import GUESTS, VIRTUAL_MACHINE
 from .kinds import NODE, kind_of, listed_name, vmid_name

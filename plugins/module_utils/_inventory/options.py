@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .._cluster.tenant import PREFIX, blank_owner, is_blank
 from .._core.errors import ConfigurationError
-from .._core.shown import formatted
+from .._core.formatting import formatted
 from .._guest.addresses import FAMILIES, AddressRule, parse_subnets
 from .._kinds.words import GUESTS
 from .compatible import COMMUNITY_PROXMOX

@@ -18,7 +18,7 @@ from .._api.settings import ENVIRONMENT, ReadFile
 from .._cluster.restoring import seems_bare
 from .._cluster.state import cluster_state_of
 from .._core.errors import AuthenticationError, ConfigurationError, FleetError, PermissionDenied
-from .._core.shown import counted
+from .._core.formatting import counted
 from .._kinds.words import VIRTUAL_MACHINE, VM
 from .cache_policy import EarlierSync, reusable
 from .details import fetch_details

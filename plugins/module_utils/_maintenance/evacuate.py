@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from .._cluster.placement import require_node
 from .._cluster.state import fetch_cluster_state
 from .._core.errors import FleetError
+from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.result import Result
-from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._node.record import EVACUATED, EVACUATING, PENDING, RETURNING, NodeRecord
 from .execute import MaintenanceOutcomes, await_ha, execute, set_noout

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
 from .._core.errors import FleetError, NodeUnhealthy, PermissionDenied
+from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.result import Result
-from .._core.shown import counted
 from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.live.read import is_elsewhere
 from .._guest.start_order import start_order

@@ -15,7 +15,7 @@ from .._api.caching import CachingReader
 from .._cluster.rules import read_rules
 from .._cluster.state import ClusterState, VmRow, query_nodes
 from .._core.errors import FleetError, NotSupported
-from .._core.shown import by_reason
+from .._core.formatting import by_reason
 from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._ha.sids import sid_of
 from .._kinds.registry import LISTS

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from .._cluster.state import VmRow
 from .._core.errors import Conflict, FleetError, NodeUnhealthy, TaskTimeout
 from .._core.failures.several import FailedGuest, failure_of_several
+from .._core.formatting import counted
 from .._core.result import Result
-from .._core.shown import counted
 from .._kinds.registry import list_of
 from .._node.record import NodeRecord
 from .model import HA, MIGRATE, RESTART, START, STAY, STOP, GuestDecision, MaintenanceOptions

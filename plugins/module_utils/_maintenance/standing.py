@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cluster.state import ClusterState
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .._node.record import PENDING, NodeRecord
 from .ha_places import faulty
 from .model import HaManagerState, MaintenanceOptions

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import FleetError
+from .._core.formatting import counted
 from .._core.result import Result
-from .._core.shown import counted
 from .._guest.start_order import LAST
 from .._kinds.registry import list_of
 from .._maintenance.guests import fingerprint

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.arguments.options import parse_options
-from .._core.shown import first_of
+from .._core.formatting import first_of
 from .._fleet.items import VmItem, read_estate
 from .._fleet.secrets import fleet_secrets
 from .._spec.fleet import fleet_spec, with_defaults

@@ -14,10 +14,10 @@ from .._cluster.rules import read_rules, with_site
 from .._cluster.state import fetch_cluster_state
 from .._core import validate
 from .._core.errors import FleetError
+from .._core.formatting import counted
 from .._core.poll import poll
 from .._core.quantities import GIB, parse_size, readable_size
 from .._core.result import Result
-from .._core.shown import counted
 from .._kinds.words import TYPES
 from .._maintenance.execute import MaintenanceOutcomes, execute
 from .._maintenance.model import MaintenanceOptions

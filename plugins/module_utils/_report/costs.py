@@ -14,8 +14,8 @@ from typing import Any
 from unicodedata import category
 
 from .._core import validate
+from .._core.formatting import printable
 from .._core.quantities import GIB
-from .._core.shown import printable
 from .model import Prices, Row
 
 _CENT = Decimal("0.01")

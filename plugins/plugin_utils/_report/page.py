@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from ...module_utils._core.shown import printable
-from .shown import FILTERS
+from ...module_utils._core.formatting import printable
+from .formatting import FILTERS
 from .view import spark, view_of
 
 _TEMPLATES = Path(__file__).resolve().parent

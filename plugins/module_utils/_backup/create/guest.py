@@ -16,7 +16,7 @@ from ..._api.upid import is_upid
 from ..._cluster.state import ClusterState, VmRow, refreshed
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import ConfigurationError, Conflict, FleetError, UnknownVm
-from ..._core.shown import counted
+from ..._core.formatting import counted
 from ..._snapshot.read import running_task
 from ..archive import Archive, archive_of, by_guest
 from ..read import CONTENT

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..._cluster.state import ClusterState
 from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied, with_done
-from ..._core.shown import counted
+from ..._core.formatting import counted
 from ..._protection.privileges import Privileges
 from ..._resource.change import DesiredResource
 from ..._resource.decide import after, build_plan, compare

@@ -12,7 +12,7 @@ from typing import Any
 from ..._cluster.state import ClusterState, cluster_state_of
 from ..._container.kind import CONTAINER
 from ..._core.errors import ConfigurationError, ValidationFailed
-from ..._core.shown import first_of
+from ..._core.formatting import first_of
 from ..._resource.change import DesiredResource, ResourceChange
 from ..._resource.protocols import Api
 from ..._vm.kind import VM

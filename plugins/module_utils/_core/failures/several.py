@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import FleetError, TaskFailed, category_class
-from ..shown import counted, first_of
+from ..formatting import counted, first_of
 
 # The message has at most this many causes, each with this many characters and VMs.
 _CAUSES = 5

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..._core.errors import ConfigurationError, Conflict, FleetError
-from ..._core.shown import first_of
+from ..._core.formatting import first_of
 from .model import Interfaces, NetworkOptions, NodeInterfaces, Settings
 from .own_path import HARMLESS, addresses_of, networks_of
 from .pending import touched_by

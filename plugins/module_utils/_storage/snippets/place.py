@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from ..._core.shown import first_of
+from ..._core.formatting import first_of
 
 SET_DIRECTORY = (
     "Set snippet_directory to where the snippets of that storage are mounted on the machine where"

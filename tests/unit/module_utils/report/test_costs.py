@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
-from ansible_collections.pve.fleet.plugins.module_utils._core.shown import printable
+from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable
 from ansible_collections.pve.fleet.plugins.module_utils._report.costs import (
     cell,
     costs_of,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.quota import QuotaFigures
-from ansible_collections.pve.fleet.plugins.module_utils._core.shown import printable
+from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable
 from ansible_collections.pve.fleet.plugins.module_utils._report.document import document_of
 from ansible_collections.pve.fleet.plugins.module_utils._report.history import (
     HistoryEntry,

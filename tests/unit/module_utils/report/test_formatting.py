@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.pve.fleet.plugins.plugin_utils._report import shown
+from ansible_collections.pve.fleet.plugins.plugin_utils._report import formatting
 from ansible_collections.pve.fleet.plugins.plugin_utils._report.view import spark
 
 GIB = 1 << 30
@@ -27,7 +27,7 @@ GIB = 1 << 30
     ids=str,
 )
 def test_sizes(value: int | None, text: str) -> None:
-    assert shown.size(value).replace("\u00a0", " ") == text
+    assert formatting.size(value).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize(
@@ -36,28 +36,33 @@ def test_sizes(value: int | None, text: str) -> None:
     ids=str,
 )
 def test_shares(used: int | None, total: int | None, percent: int | None) -> None:
-    assert shown.share(used, total) == percent
+    assert formatting.share(used, total) == percent
 
 
 def test_changes() -> None:
-    assert [shown.change(value) for value in (None, 0, 1, -1200)] == ["", "", "+1", "\u22121,200"]
-    assert shown.change_size(-GIB).replace("\u00a0", " ") == "\u22121 GiB"
-    assert shown.change_size(GIB).replace("\u00a0", " ") == "+1 GiB"
+    assert [formatting.change(value) for value in (None, 0, 1, -1200)] == [
+        "",
+        "",
+        "+1",
+        "\u22121,200",
+    ]
+    assert formatting.change_size(-GIB).replace("\u00a0", " ") == "\u22121 GiB"
+    assert formatting.change_size(GIB).replace("\u00a0", " ") == "+1 GiB"
 
 
 def test_times() -> None:
     now = "2026-11-22T10:00:00Z"
-    assert shown.moment(now) == "22 November 2026, 10:00 UTC"
-    assert shown.day("no time") == "unknown"
+    assert formatting.moment(now) == "22 November 2026, 10:00 UTC"
+    assert formatting.day("no time") == "unknown"
     times = ("2026-11-22T09:59:30Z", "2026-11-22T09:00:00Z", "2026-11-10T09:00:00Z", None)
-    texts = [shown.ago(time, now).replace("\u00a0", " ") for time in times]
+    texts = [formatting.ago(time, now).replace("\u00a0", " ") for time in times]
     assert texts == ["less than a minute ago", "1 hour ago", "12 days ago", "unknown"]
 
 
 def test_values_of_options() -> None:
-    assert shown.value(None) == "not set"
-    assert shown.value("a b") == "a b"
-    assert shown.value({"b": 1, "a": True}) == '{"a": true, "b": 1}'
+    assert formatting.value(None) == "not set"
+    assert formatting.value("a b") == "a b"
+    assert formatting.value({"b": 1, "a": True}) == '{"a": true, "b": 1}'
 
 
 def test_the_line_of_a_figure() -> None:
