@@ -151,7 +151,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._lines: dict[str, int] = {}
         self._shares: dict[str, float] = {}
-        self._looked: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def __call__(self, upid: str, seconds: float, status: str) -> None:
         """Show a line if one is due. `seconds` is the waiting time for the task so far."""
@@ -182,9 +182,9 @@ class Watcher:
 
         The log is read every `LOG_EVERY` seconds.
         """
-        last = self._looked.get(task.text, -LOG_EVERY)
+        last = self._logged.get(task.text, -LOG_EVERY)
         if now - last >= LOG_EVERY:
-            self._looked[task.text] = now
+            self._logged[task.text] = now
             for text in self._new_lines(task):
                 share = percent(text)
                 if share is not None:

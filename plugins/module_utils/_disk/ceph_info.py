@@ -51,7 +51,9 @@ def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
     pools = sorted(rows(answers["pool"], {}), key=lambda row: str(row["pool_name"]))
     return {
         "health": health.get("status") or "unknown",
-        "checks": [_check(name, one) for name, one in sorted((health.get("checks") or {}).items())],
+        "checks": [
+            _describe_check(name, one) for name, one in sorted((health.get("checks") or {}).items())
+        ],
         "flags": flags_in(answers["osd"]),
         "monitors": describe_daemons(MON, answers["mon"]),
         "managers": describe_daemons(MGR, answers["mgr"]),
@@ -61,7 +63,7 @@ def state_of(answers: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(name: str, check: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_check(name: str, check: Mapping[str, Any]) -> dict[str, Any]:
     message = (check.get("summary") or {}).get("message")
     return {"name": name, "severity": check.get("severity"), "message": message}
 

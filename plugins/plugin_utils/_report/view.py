@@ -133,6 +133,6 @@ def _of_cluster(drift: Row | None, names: Mapping[str, str]) -> list[dict[str, A
         label = f"{row['section']} {row['name']}".rstrip()
         if len(names) > 1:
             label = f"{label} ({names.get(row['site'], row['site'])})"
-        shown = _DRIFT_CLASS.get(row["status"], "plain")
-        found.append({**row, "label": label, "class": shown, "anchor": ""})
+        css_class = _DRIFT_CLASS.get(row["status"], "plain")
+        found.append({**row, "label": label, "class": css_class, "anchor": ""})
     return found

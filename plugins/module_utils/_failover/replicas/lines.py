@@ -59,11 +59,11 @@ def read_replicas(params: Mapping[str, Any]) -> LostNodes | None:
     """
     lost, listed = params.get("lost_nodes") or (), params.get("replicas") or {}
     if not lost:
-        _refuse(params, ("configurations", "replicas"), "it needs lost_nodes")
+        _require_unset(params, ("configurations", "replicas"), "it needs lost_nodes")
         if not params.get("storages"):
             raise _refused("storages", "neither storages nor lost_nodes are set")
         return None
-    _refuse(params, OF_ARCHIVES, "it does not apply to replicas of lost_nodes")
+    _require_unset(params, OF_ARCHIVES, "it does not apply to replicas of lost_nodes")
     if params.get("keep_macs") is False:
         raise _refused("keep_macs", "guests of replicas keep their MAC addresses")
     if not listed:
@@ -76,7 +76,7 @@ def read_replicas(params: Mapping[str, Any]) -> LostNodes | None:
     return LostNodes(frozenset(map(str, lost)), tuple(configs), newest)
 
 
-def _refuse(params: Mapping[str, Any], options: Iterable[str], why: str) -> None:
+def _require_unset(params: Mapping[str, Any], options: Iterable[str], why: str) -> None:
     """Raise ValidationFailed if one of these options is set."""
     for option in options:
         if params.get(option):

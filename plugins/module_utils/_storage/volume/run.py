@@ -116,11 +116,11 @@ class StoredVolume(Resource[Result]):
         self.found = find_volume(client, volume.file)
         self.plan = plan_volume(volume, self.found)
         if self.plan.changed:
-            self._check(cluster)
+            self._require_possible(cluster)
 
-    def _check(self, cluster: ClusterState) -> None:
-        """Refuse before the first write to remove a used volume, to copy a volume that PVE cannot
-        copy, or to write a volume without space for it.
+    def _require_possible(self, cluster: ClusterState) -> None:
+        """Raise FleetError for the removal of a used volume, a copy that PVE cannot make, or a
+        volume without space for it; called before the first write.
         """
         step, file = self.plan.steps[0], self.volume.file
         if step.action == DELETE and not self.volume.force:
