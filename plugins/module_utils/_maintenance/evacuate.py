@@ -51,7 +51,7 @@ class _EvacuationRun(MaintenanceOutcomes):
     """One run on a node: its decisions and its finished steps."""
 
     client: Client
-    wanted: MaintenanceOptions
+    options: MaintenanceOptions
     facts: MaintenanceFacts
     record: NodeRecord | None
     decisions: dict[int, GuestDecision] = field(default_factory=dict)
@@ -67,43 +67,43 @@ class _EvacuationRun(MaintenanceOutcomes):
         return self.record.phase if self.record is not None else PENDING
 
 
-def run_evacuation(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
+def run_evacuation(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Evacuate a node, or only record its guests; check mode plans both."""
-    _await_node(client, wanted, check_mode)
-    facts = read_facts(client, wanted.node)
-    work = _EvacuationRun(client, wanted, facts, facts.records.get(wanted.node))
+    _await_node(client, options, check_mode)
+    facts = read_facts(client, options.node)
+    work = _EvacuationRun(client, options, facts, facts.records.get(options.node))
     if work.phase == RETURNING:
-        return result_of(MaintenanceProgress(wanted, RETURNING))
+        return result_of(MaintenanceProgress(options, RETURNING))
     if not check_mode:
         _await_own_tasks(work)
-    evacuation = plan_evacuation(client, wanted, facts.ha, work.known)
+    evacuation = plan_evacuation(client, options, facts.ha, work.known)
     plan = _plan_of(work, evacuation)
     if plan:
         _require_ready(work, evacuation)
-    _require_movable(wanted, evacuation)
+    _require_movable(options, evacuation)
     if check_mode or not plan:
         return result_of(_progress(work, evacuation, work.phase, plan))
-    if wanted.state == RECORDED:
+    if options.state == RECORDED:
         _record(work, evacuation)
         return result_of(_progress(work, evacuation, EVACUATING, plan))
     return _execute(work, evacuation, plan)
 
 
-def _await_node(client: Client, wanted: MaintenanceOptions, check_mode: bool) -> None:
+def _await_node(client: Client, options: MaintenanceOptions, check_mode: bool) -> None:
     """Wait for a node that reboots: its record can be read once it is back. Raises FleetError."""
     cluster = fetch_cluster_state(client, TYPES)
-    row = cluster.nodes.get(wanted.node)
+    row = cluster.nodes.get(options.node)
     if row is not None and not row.online and not check_mode:
-        for _remaining in poll(client.clock, wanted.wait_timeout, longest=5.0):
-            if read_members(client)[1].get(wanted.node, True):
+        for _remaining in poll(client.clock, options.wait_timeout, longest=5.0):
+            if read_members(client)[1].get(options.node, True):
                 break
         cluster = fetch_cluster_state(client.direct(), TYPES)
-    require_node(cluster, wanted.node)
+    require_node(cluster, options.node)
 
 
 def _await_own_tasks(work: _EvacuationRun) -> None:
-    client, node = work.client, work.wanted.node
-    for _remaining in poll(client.clock, work.wanted.task_timeout, longest=5.0):
+    client, node = work.client, work.options.node
+    for _remaining in poll(client.clock, work.options.task_timeout, longest=5.0):
         if not own_tasks(work.facts.tasks, work.record):
             break
         work.facts = replace(work.facts, tasks=read_active(client, node))
@@ -111,30 +111,30 @@ def _await_own_tasks(work: _EvacuationRun) -> None:
 
 def _require_ready(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Raise NodeUnhealthy if the cluster cannot lose the node now."""
-    wanted = work.wanted
-    blockers = find_blockers(work.facts, wanted.node, wanted.extra_votes)
-    blockers += find_balancing(work.facts.ha, wanted.ha_maintenance)
-    blockers += find_busy(work.facts, wanted.node, evacuation.cluster, work.record)
+    options = work.options
+    blockers = find_blockers(work.facts, options.node, options.extra_votes)
+    blockers += find_balancing(work.facts.ha, options.ha_maintenance)
+    blockers += find_busy(work.facts, options.node, evacuation.cluster, work.record)
     blockers += _late(work, evacuation)
     if blockers:
-        attempted = f"Node {wanted.node} was not evacuated"
+        attempted = f"Node {options.node} was not evacuated"
         raise blocked(attempted, blockers, "cannot lose the node")
 
 
-def _require_movable(wanted: MaintenanceOptions, evacuation: Evacuation) -> None:
+def _require_movable(options: MaintenanceOptions, evacuation: Evacuation) -> None:
     """Raise Conflict, before any write, if a guest cannot leave and the policy is fail."""
     staying = evacuation.with_action(STAY)
-    if staying and wanted.unmovable == FAIL:
-        raise stuck(wanted.node, staying, moved=False)
+    if staying and options.unmovable == FAIL:
+        raise stuck(options.node, staying, moved=False)
 
 
 def _late(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
     """Return the reasons why the moves do not fit into the windows of the task, if any."""
-    wanted = work.wanted
+    options = work.options
     if not evacuation.with_action(*_LEAVING):
         return []
-    seconds = remaining(wanted.windows, datetime.fromtimestamp(work.client.clock.time()))
-    return find_late(wanted.windows, seconds, estimate(evacuation.decisions, wanted.parallel))
+    seconds = remaining(options.windows, datetime.fromtimestamp(work.client.clock.time()))
+    return find_late(options.windows, seconds, estimate(evacuation.decisions, options.parallel))
 
 
 def _plan_of(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
@@ -144,7 +144,7 @@ def _plan_of(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
         steps.append(_recording(work))
     if _sets_noout(work):
         steps.append("Set the flag noout of Ceph")
-    if work.wanted.state == RECORDED:
+    if work.options.state == RECORDED:
         return steps
     for one in (*evacuation.with_action(*MOVES), *evacuation.with_action(STOP)):
         steps += one.summaries
@@ -155,7 +155,7 @@ def _plan_of(work: _EvacuationRun, evacuation: Evacuation) -> list[str]:
 
 
 def _recording(work: _EvacuationRun) -> str:
-    return f"Record the guests of node {work.wanted.node} in its notes"
+    return f"Record the guests of node {work.options.node} in its notes"
 
 
 def _waiting(decision: GuestDecision) -> str:
@@ -163,7 +163,7 @@ def _waiting(decision: GuestDecision) -> str:
 
 
 def _ending(work: _EvacuationRun) -> str:
-    return f"Record that node {work.wanted.node} is evacuated"
+    return f"Record that node {work.options.node} is evacuated"
 
 
 def _needs_record(work: _EvacuationRun, evacuation: Evacuation) -> bool:
@@ -177,15 +177,15 @@ def _needs_record(work: _EvacuationRun, evacuation: Evacuation) -> bool:
 
 def _sets_noout(work: _EvacuationRun) -> bool:
     ceph = work.facts.ceph
-    return work.wanted.ceph_noout and ceph is not None and "noout" not in ceph.flags
+    return work.options.ceph_noout and ceph is not None and "noout" not in ceph.flags
 
 
 def _record(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Write the guests that leave into the record before the first one leaves."""
-    client, wanted = work.client, work.wanted
+    client, options = work.client, work.options
     sets_noout = _sets_noout(work)
     if _needs_record(work, evacuation) or sets_noout:
-        state = read_node(client, wanted.node, evacuation.cluster)
+        state = read_node(client, options.node, evacuation.cluster)
         marks = {one.row.vmid: _mark(one) for one in evacuation.with_action(*_LEAVING)}
         fresh = NodeRecord(
             EVACUATING,
@@ -199,7 +199,7 @@ def _record(work: _EvacuationRun, evacuation: Evacuation) -> None:
             state.booted,
         )
         work.record = keep_record(
-            client, wanted.node, lambda one: merged(one, fresh, marks), _recording(work)
+            client, options.node, lambda one: merged(one, fresh, marks), _recording(work)
         )
         work.done.append(_recording(work))
     if sets_noout and work.facts.ceph is not None:
@@ -217,20 +217,20 @@ def _mark(decision: GuestDecision) -> str:
 
 def _execute(work: _EvacuationRun, evacuation: Evacuation, plan: list[str]) -> Result:
     """Move guests until none of the rest can leave; others may arrive in between."""
-    client, wanted = work.client, work.wanted
+    client, options = work.client, work.options
     for _round in range(_ROUNDS):
         _record(work, evacuation)
         work.decisions |= {one.row.vmid: one for one in evacuation.decisions}
         _move(work, evacuation)
-        if work.failed and wanted.unmovable == FAIL:
+        if work.failed and options.unmovable == FAIL:
             break
-        evacuation = plan_evacuation(client, wanted, work.facts.ha, work.known)
+        evacuation = plan_evacuation(client, options, work.facts.ha, work.known)
         if not _remaining_guests(evacuation):
             break
     failure = _failure(work, evacuation)
     if failure is not None:
         return result_of(_progress(work, evacuation, EVACUATING, plan), failure)
-    keep_record(client, wanted.node, _evacuated, _ending(work))
+    keep_record(client, options.node, _evacuated, _ending(work))
     work.done.append(_ending(work))
     return result_of(_progress(work, evacuation, EVACUATED, plan))
 
@@ -243,13 +243,13 @@ def _remaining_guests(evacuation: Evacuation) -> list[GuestDecision]:
 
 def _failure(work: _EvacuationRun, evacuation: Evacuation) -> FleetError | None:
     """Return the error about the guests that should have left, or None."""
-    node = work.wanted.node
-    if work.failed and work.wanted.unmovable == FAIL:
+    node = work.options.node
+    if work.failed and work.options.unmovable == FAIL:
         attempted = f"{counted(len(work.failed), 'guest')} could not leave node {node}"
         return failed(attempted, work.failed, work.decisions.values())
     reason = "it came back, or another client has moved it to the node"
     found = [replace(one, action=STAY, why=reason) for one in _remaining_guests(evacuation)]
-    if work.wanted.unmovable == FAIL:
+    if work.options.unmovable == FAIL:
         found += evacuation.with_action(STAY)
     return stuck(node, found, moved=True) if found else None
 
@@ -260,14 +260,14 @@ def _evacuated(before: NodeRecord | None) -> NodeRecord | None:
 
 def _move(work: _EvacuationRun, evacuation: Evacuation) -> None:
     """Move guests, shut down guests that cannot leave, then wait for the HA manager."""
-    client, wanted = work.client, work.wanted
-    for outcome in execute(client, wanted, evacuation.with_action(*MOVES)):
+    client, options = work.client, work.options
+    for outcome in execute(client, options, evacuation.with_action(*MOVES)):
         work.note(outcome)
-    for outcome in execute(client, wanted, evacuation.with_action(STOP)):
+    for outcome in execute(client, options, evacuation.with_action(STOP)):
         work.note(outcome)
     moved_by_ha = {one.row.vmid: one for one in evacuation.with_action(HA)}
-    for vmid in await_ha(client, wanted, set(moved_by_ha)):
-        work.failed[vmid] = not_moved(moved_by_ha.pop(vmid), wanted.task_timeout)
+    for vmid in await_ha(client, options, set(moved_by_ha)):
+        work.failed[vmid] = not_moved(moved_by_ha.pop(vmid), options.task_timeout)
     work.done += map(_waiting, moved_by_ha.values())
 
 
@@ -276,7 +276,7 @@ def _progress(
 ) -> MaintenanceProgress:
     decisions = {one.row.vmid: one for one in evacuation.decisions} | work.decisions
     return MaintenanceProgress(
-        work.wanted,
+        work.options,
         phase,
         tuple(decisions.values()),
         len(evacuation.resting),

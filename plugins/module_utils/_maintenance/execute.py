@@ -42,25 +42,25 @@ class MaintenanceOutcomes:
 
 
 def execute(
-    client: Client, wanted: MaintenanceOptions, decisions: Collection[GuestDecision]
+    client: Client, options: MaintenanceOptions, decisions: Collection[GuestDecision]
 ) -> list[VmOutcome]:
     """Carry out the plans of these decisions side by side, within the limit of the task."""
     plans = [one.planned for one in decisions if one.planned is not None]
     if not plans:
         return []
     reservations = Reservations(client, fetch_cluster_state(client.direct(), TYPES))
-    number = wanted.parallel
+    number = options.parallel
     limits = ConcurrencyLimits(all=number, node=0, storage=0, template=0, read_ahead=number)
     executor = Executor(client, reservations, limits, client.clock.monotonic())
     return executor.execute(plans)
 
 
-def await_ha(client: Client, wanted: MaintenanceOptions, vmids: set[int]) -> set[int]:
+def await_ha(client: Client, options: MaintenanceOptions, vmids: set[int]) -> set[int]:
     """Return the guests that the HA manager has not moved from the node in time."""
     waiting = set(vmids)
     if not waiting:
         return waiting
-    for _remaining in poll(client.clock, wanted.task_timeout, longest=5.0):
+    for _remaining in poll(client.clock, options.task_timeout, longest=5.0):
         try:
             cluster = fetch_cluster_state(client.direct(), TYPES)
         except FleetError as error:
@@ -68,22 +68,22 @@ def await_ha(client: Client, wanted: MaintenanceOptions, vmids: set[int]) -> set
                 raise
             continue
         waiting &= {
-            row.vmid for row in cluster.guests if row.node == wanted.node or row.lock == "migrate"
+            row.vmid for row in cluster.guests if row.node == options.node or row.lock == "migrate"
         }
         if not waiting:
             break
     return waiting
 
 
-def set_noout(client: Client, wanted: bool) -> None:
+def set_noout(client: Client, options: bool) -> None:
     """Set or clear the flag noout, with which Ceph does not mark OSDs of an offline node out."""
-    word = "set" if wanted else "clear"
+    word = "set" if options else "clear"
     client.write(
         "PUT",
         *("cluster", "ceph", "flags", "noout"),
-        data={"value": 1 if wanted else 0},
+        data={"value": 1 if options else 0},
         attempted=f"Could not {word} the flag noout of Ceph",
-        confirm=lambda: True if _has_noout(client) is wanted else None,
+        confirm=lambda: True if _has_noout(client) is options else None,
     )
 
 

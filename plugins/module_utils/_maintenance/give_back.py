@@ -46,32 +46,32 @@ class _ReturnRun(MaintenanceOutcomes):
     """One run on a node, with its finished steps."""
 
     client: Client
-    wanted: MaintenanceOptions
+    options: MaintenanceOptions
 
 
-def run_return(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
+def run_return(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Wait until the node is complete, then move its guests back; check mode does not wait."""
-    record = _record_of_complete(wanted, client, 0 if check_mode else wanted.wait_timeout)
+    record = _record_of_complete(options, client, 0 if check_mode else options.wait_timeout)
     if record is None or record.phase == PENDING:
-        return result_of(MaintenanceProgress(wanted, "none"))
-    if wanted.state == COMPLETE:
-        return result_of(MaintenanceProgress(wanted, record.phase))
-    decisions, warnings = _decide(wanted, client, record)
-    plan = _plan_of(wanted, record, decisions)
-    progress = MaintenanceProgress(wanted, record.phase, decisions, 0, plan, (), warnings)
+        return result_of(MaintenanceProgress(options, "none"))
+    if options.state == COMPLETE:
+        return result_of(MaintenanceProgress(options, record.phase))
+    decisions, warnings = _decide(options, client, record)
+    plan = _plan_of(options, record, decisions)
+    progress = MaintenanceProgress(options, record.phase, decisions, 0, plan, (), warnings)
     if check_mode:
         return result_of(progress)
-    return _execute(_ReturnRun(client, wanted, warnings=list(warnings)), record, progress)
+    return _execute(_ReturnRun(client, options, warnings=list(warnings)), record, progress)
 
 
-def run_next(wanted: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
+def run_next(options: MaintenanceOptions, client: Client, check_mode: bool) -> Result:
     """Record the node as the next one, unless its maintenance has started. Raises FleetError."""
-    record_change = _next_record(client, wanted.node)
+    record_change = _next_record(client, options.node)
     plan = tuple(record_change.plan.summaries)
     record = apply_plan(record_change, check_mode)
     done = () if check_mode else plan
     return result_of(
-        MaintenanceProgress(wanted, record.phase if record else "none", plan=plan, done=done)
+        MaintenanceProgress(options, record.phase if record else "none", plan=plan, done=done)
     )
 
 
@@ -81,7 +81,7 @@ def _next_record(client: Client, node: str) -> NodeRecordResource:
 
 
 def _record_of_complete(
-    wanted: MaintenanceOptions, client: Client, timeout: float
+    options: MaintenanceOptions, client: Client, timeout: float
 ) -> NodeRecord | None:
     """Wait until the node is complete, and return its record.
 
@@ -90,7 +90,7 @@ def _record_of_complete(
     missing: list[str] = []
     for _remaining in poll(client.clock, timeout, longest=5.0):
         try:
-            record, missing = _read_record(wanted, client)
+            record, missing = _read_record(options, client)
         except PermissionDenied:
             raise
         except FleetError as error:
@@ -99,7 +99,7 @@ def _record_of_complete(
         if not missing:
             return record
     raise NodeUnhealthy(
-        attempted=f"Node {wanted.node} is not complete after {timeout:g} s",
+        attempted=f"Node {options.node} is not complete after {timeout:g} s",
         answer="; ".join(missing),
         next_step="Its guests stay where they are. Repair this and run again: it continues here",
         reason="node not complete",
@@ -107,35 +107,37 @@ def _record_of_complete(
     )
 
 
-def _read_record(wanted: MaintenanceOptions, client: Client) -> tuple[NodeRecord | None, list[str]]:
+def _read_record(
+    options: MaintenanceOptions, client: Client
+) -> tuple[NodeRecord | None, list[str]]:
     """Return the record of the node, and the missing parts of the node."""
     quorate, members = read_members(client)
     if not quorate:
         return None, ["the cluster has no quorum"]
-    if not members.get(wanted.node):
+    if not members.get(options.node):
         return None, ["it is offline"]
-    record = read_record(client, wanted.node)
+    record = read_record(client, options.node)
     if record is None or record.phase == PENDING:
         return record, []
     cluster = fetch_cluster_state(client.direct(), TYPES)
-    row = cluster.nodes.get(wanted.node)
+    row = cluster.nodes.get(options.node)
     if row is None or not row.online:
         return record, ["the cluster lists it as offline"]
-    missing = find_missing(record, read_node(client, wanted.node, cluster), wanted)
-    if wanted.state != COMPLETE and read_ha(client).nodes.get(wanted.node) == "maintenance":
+    missing = find_missing(record, read_node(client, options.node, cluster), options)
+    if options.state != COMPLETE and read_ha(client).nodes.get(options.node) == "maintenance":
         missing.append("the HA manager has it in maintenance mode")
     return record, missing
 
 
 def _decide(
-    wanted: MaintenanceOptions, client: Client, record: NodeRecord
+    options: MaintenanceOptions, client: Client, record: NodeRecord
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     """Return the decision about each guest of the record, in start order, and warnings.
 
     If the HA manager moves a guest in between, all guests are planned again.
     """
     for _number in range(_PLANS):
-        decisions, warnings = _decide_once(wanted, client, record)
+        decisions, warnings = _decide_once(options, client, record)
         if not any(map(_has_moved, decisions)):
             break
     return decisions, warnings
@@ -149,14 +151,14 @@ def _has_moved(decision: GuestDecision) -> bool:
 
 
 def _decide_once(
-    wanted: MaintenanceOptions, client: Client, record: NodeRecord
+    options: MaintenanceOptions, client: Client, record: NodeRecord
 ) -> tuple[tuple[GuestDecision, ...], tuple[str, ...]]:
     cluster = fetch_cluster_state(client.direct(), TYPES)
     rows = [row for row in cluster.guests if row.vmid in record.guests]
     gone = sorted(record.guests.keys() - {row.vmid for row in rows})
     warnings = [f"Guest {vmid} was removed during the maintenance" for vmid in gone]
     items = [
-        returning_item(row, index, wanted, starts=row.vmid in record.stopped)
+        returning_item(row, index, options, starts=row.vmid in record.stopped)
         for index, row in enumerate(rows)
     ]
     plans: Mapping[int | None, PlannedGuest] = {
@@ -168,7 +170,7 @@ def _decide_once(
         if _is_other(record.guests[row.vmid], planned):
             warnings.append(f"VMID {row.vmid} belongs to another guest now, which stays")
             continue
-        decision = _decision(row, planned, cluster, wanted)
+        decision = _decision(row, planned, cluster, options)
         if decision is not None:
             found.append((_order(decision), decision))
     found.sort(key=lambda one: (one[0], one[1].row.vmid))
@@ -188,7 +190,7 @@ def _order(decision: GuestDecision) -> int:
 
 
 def _decision(
-    row: VmRow, planned: PlannedGuest, cluster: ClusterState, wanted: MaintenanceOptions
+    row: VmRow, planned: PlannedGuest, cluster: ClusterState, options: MaintenanceOptions
 ) -> GuestDecision | None:
     """Return the decision about a guest, or None if it is on the node already."""
     actual, vm_plan = planned.actual, planned.vm_plan
@@ -197,51 +199,51 @@ def _decision(
         return GuestDecision(row, STAY, reason, planned=planned)
     if not vm_plan.plan.changed:
         return None
-    if actual.node == wanted.node:
-        return GuestDecision(row, START, "it was shut down", wanted.node, 0.0, planned)
+    if actual.node == options.node:
+        return GuestDecision(row, START, "it was shut down", options.node, 0.0, planned)
     is_restart = runs(row) and not actual.kind.saves_memory
-    seconds = seconds_of(actual, cluster, wanted.rate)
+    seconds = seconds_of(actual, cluster, options.rate)
     action = RESTART if is_restart else MIGRATE
-    return GuestDecision(row, action, "it was there before", wanted.node, seconds, planned)
+    return GuestDecision(row, action, "it was there before", options.node, seconds, planned)
 
 
 def _plan_of(
-    wanted: MaintenanceOptions, record: NodeRecord, decisions: Sequence[GuestDecision]
+    options: MaintenanceOptions, record: NodeRecord, decisions: Sequence[GuestDecision]
 ) -> tuple[str, ...]:
     """Return the steps in words."""
     steps: list[str] = []
     if record.phase != RETURNING:
-        steps.append(_beginning(wanted))
+        steps.append(_beginning(options))
     if record.noout:
         steps.append("Clear the flag noout of Ceph")
     for one in decisions:
         steps += one.summaries
-    if wanted.next_node:
-        steps.append(_handing_over(wanted.next_node))
-    return (*steps, _ending(wanted))
+    if options.next_node:
+        steps.append(_handing_over(options.next_node))
+    return (*steps, _ending(options))
 
 
-def _beginning(wanted: MaintenanceOptions) -> str:
-    return f"Record that the guests of node {wanted.node} return"
+def _beginning(options: MaintenanceOptions) -> str:
+    return f"Record that the guests of node {options.node} return"
 
 
 def _handing_over(node: str) -> str:
     return f"Record that node {node} is the next one"
 
 
-def _ending(wanted: MaintenanceOptions) -> str:
-    return f"Remove the record of the maintenance of node {wanted.node}"
+def _ending(options: MaintenanceOptions) -> str:
+    return f"Remove the record of the maintenance of node {options.node}"
 
 
 def _execute(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress) -> Result:
     """Move the guests back; guests with the same place in the start order move together."""
-    client, wanted = work.client, work.wanted
+    client, options = work.client, work.options
     if record.phase != RETURNING:
-        keep_record(client, wanted.node, _returning, _beginning(wanted))
-        work.done.append(_beginning(wanted))
+        keep_record(client, options.node, _returning, _beginning(options))
+        work.done.append(_beginning(options))
     if record.noout:
         set_noout(client, False)
-        keep_record(client, wanted.node, _without_noout, "Record that noout is cleared")
+        keep_record(client, options.node, _without_noout, "Record that noout is cleared")
         work.done.append("Clear the flag noout of Ceph")
     for wave in waves(progress.decisions):
         _return_wave(work, wave)
@@ -249,7 +251,7 @@ def _execute(work: _ReturnRun, record: NodeRecord, progress: MaintenanceProgress
             break
     progress = replace(progress, phase=RETURNING, warnings=tuple(work.warnings))
     if work.failed:
-        attempted = f"{counted(len(work.failed), 'guest')} could not return to node {wanted.node}"
+        attempted = f"{counted(len(work.failed), 'guest')} could not return to node {options.node}"
         failure = failed(attempted, work.failed, progress.decisions)
         return result_of(replace(progress, done=tuple(work.done)), failure)
     _finish(work)
@@ -262,7 +264,7 @@ def _return_wave(work: _ReturnRun, wave: Sequence[GuestDecision]) -> None:
         if one.action == STAY and one.planned is not None and one.planned.error is not None:
             work.failed[one.row.vmid] = one.planned.error
     moving = [one for one in wave if one.action != STAY]
-    for outcome in execute(work.client, work.wanted, moving):
+    for outcome in execute(work.client, work.options, moving):
         work.note(outcome)
 
 
@@ -289,9 +291,9 @@ def waves(decisions: Sequence[GuestDecision]) -> list[list[GuestDecision]]:
 
 def _finish(work: _ReturnRun) -> None:
     """Record the next node first, then remove the record: one of them always exists."""
-    client, wanted = work.client, work.wanted
-    if wanted.next_node:
-        apply_plan(_next_record(client, wanted.next_node), False)
-        work.done.append(_handing_over(wanted.next_node))
-    keep_record(client, wanted.node, lambda _before: None, _ending(wanted))
-    work.done.append(_ending(wanted))
+    client, options = work.client, work.options
+    if options.next_node:
+        apply_plan(_next_record(client, options.next_node), False)
+        work.done.append(_handing_over(options.next_node))
+    keep_record(client, options.node, lambda _before: None, _ending(options))
+    work.done.append(_ending(options))

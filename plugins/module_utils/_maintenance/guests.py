@@ -37,7 +37,7 @@ def tenant_in(row: VmRow, prefix: str) -> str | None:
 def leaving_item(
     row: VmRow,
     index: int,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     rules: PlacementRules,
     excluded: Collection[str],
 ) -> VmItem:
@@ -45,42 +45,42 @@ def leaving_item(
 
     The placement keeps guests of one tenant that match the same selector apart or together.
     """
-    placement = dict(wanted.placement)
-    placement["exclude"] = sorted({*rules.exclude, *excluded, wanted.node})
+    placement = dict(options.placement)
+    placement["exclude"] = sorted({*rules.exclude, *excluded, options.node})
     placement["anti_affinity"] = _matching(rules.anti_affinity, row)
     placement["affinity"] = _matching(rules.affinity, row)
-    return guest_item(row, index, wanted, {"rebalance": True, "placement": placement})
+    return guest_item(row, index, options, {"rebalance": True, "placement": placement})
 
 
 def _matching(selectors: Collection[VmSelector], row: VmRow) -> list[str]:
     return [one.text for one in selectors if one.fits(row)]
 
 
-def returning_item(row: VmRow, index: int, wanted: MaintenanceOptions, *, starts: bool) -> VmItem:
+def returning_item(row: VmRow, index: int, options: MaintenanceOptions, *, starts: bool) -> VmItem:
     """Return the item that moves a guest back to the node, and starts it if it was shut down."""
     state = "started" if starts else "present"
-    return guest_item(row, index, wanted, {"node": wanted.node, "state": state})
+    return guest_item(row, index, options, {"node": options.node, "state": state})
 
 
-def stopping_item(row: VmRow, index: int, wanted: MaintenanceOptions) -> VmItem:
+def stopping_item(row: VmRow, index: int, options: MaintenanceOptions) -> VmItem:
     """Return the item that shuts a guest down."""
-    return guest_item(row, index, wanted, {"state": "stopped"})
+    return guest_item(row, index, options, {"state": "stopped"})
 
 
 def guest_item(
-    row: VmRow, index: int, wanted: MaintenanceOptions, own: Mapping[str, Any]
+    row: VmRow, index: int, options: MaintenanceOptions, own: Mapping[str, Any]
 ) -> VmItem:
     """Return the item of a guest: its tenant, the time limits of the task, and these options."""
     kind = list_of(row.type)
-    options = {
+    item = {
         "vmid": row.vmid,
-        "tenant": tenant_in(row, wanted.tenant_prefix),
-        "tenant_prefix": wanted.tenant_prefix,
-        "task_timeout": wanted.task_timeout,
-        "shutdown_timeout": wanted.shutdown_timeout,
+        "tenant": tenant_in(row, options.tenant_prefix),
+        "tenant_prefix": options.tenant_prefix,
+        "task_timeout": options.task_timeout,
+        "shutdown_timeout": options.shutdown_timeout,
         **own,
     }
-    return VmItem(index, kind.read(with_defaults(kind.specs.whole, options)), kind)
+    return VmItem(index, kind.read(with_defaults(kind.specs.whole, item)), kind)
 
 
 def fingerprint(actual: Actual) -> str:

@@ -21,7 +21,7 @@ _MIB = 1024 * 1024
 _LONGEST = 7 * 24 * 3600
 
 
-def read_wanted(params: Mapping[str, Any]) -> MaintenanceOptions:
+def read_options(params: Mapping[str, Any]) -> MaintenanceOptions:
     """Return the options. Raises ValidationFailed."""
     next_node = params.get("next_node")
     return replace(

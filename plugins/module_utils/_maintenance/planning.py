@@ -67,7 +67,7 @@ class Evacuation:
 
 
 def plan_evacuation(
-    client: Client, wanted: MaintenanceOptions, ha: HaManagerState, known: Mapping[int, str]
+    client: Client, options: MaintenanceOptions, ha: HaManagerState, known: Mapping[int, str]
 ) -> Evacuation:
     """Return the decision about each guest of the node. Nothing is written.
 
@@ -75,22 +75,22 @@ def plan_evacuation(
     """
     reader = CachingReader(client.direct())  # the planner asks for the same lists again
     planner = FleetPlanner(reader, False, LISTS)
-    cluster = query_nodes(reader, planner.cluster, [wanted.node], full=True)
-    rows = guests_on(cluster, wanted.node)
-    moving = [row for row in rows if wanted.move_stopped or runs(row)]
+    cluster = query_nodes(reader, planner.cluster, [options.node], full=True)
+    rows = guests_on(cluster, options.node)
+    moving = [row for row in rows if options.move_stopped or runs(row)]
     resting = [row for row in rows if row not in moving]
     round_ = MaintenancePlanning(planner, cluster)
     now = datetime.fromtimestamp(client.clock.time())
     free: list[VmRow] = []
     for row in moving:
-        decision = decide_early(row, wanted, ha, known, now)
+        decision = decide_early(row, options, ha, known, now)
         if decision is None:
             free.append(row)
         else:
             round_.decisions[row.vmid] = decision
-    _plan_free(round_, wanted, ha, free)
-    if wanted.unmovable == SHUTDOWN:
-        _plan_stops(round_, wanted)
+    _plan_free(round_, options, ha, free)
+    if options.unmovable == SHUTDOWN:
+        _plan_stops(round_, options)
     decisions = [round_.decisions[row.vmid] for row in moving]
     return Evacuation(cluster, tuple(decisions), tuple(resting))
 
@@ -102,7 +102,7 @@ def runs(row: VmRow) -> bool:
 
 def decide_early(
     row: VmRow,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     ha: HaManagerState,
     known: Mapping[int, str],
     now: datetime,
@@ -111,27 +111,27 @@ def decide_early(
     if row.vmid in known:
         return GuestDecision(row, STAY, known[row.vmid])
     is_managed = ha.services.get(sid_of(row), "ignored") != "ignored"
-    if is_managed and wanted.ha_maintenance:
+    if is_managed and options.ha_maintenance:
         return GuestDecision(row, HA, "the HA manager moves it in its maintenance mode")
     reasons = (
-        _why_no_restart(row, wanted),
-        _why_not_now(row, wanted, now),
-        why_kept(ha, sid_of(row), wanted.node) if is_managed else None,
+        _why_no_restart(row, options),
+        _why_not_now(row, options, now),
+        why_kept(ha, sid_of(row), options.node) if is_managed else None,
     )
     reason = next(filter(None, reasons), None)
     return GuestDecision(row, STAY, reason) if reason else None
 
 
-def _why_no_restart(row: VmRow, wanted: MaintenanceOptions) -> str | None:
+def _why_no_restart(row: VmRow, options: MaintenanceOptions) -> str | None:
     is_live = kind_of_row(row).saves_memory or not runs(row)
-    if is_live or wanted.restart_containers:
+    if is_live or options.restart_containers:
         return None
     return "a running container moves by a restart only, which restart_containers allows"
 
 
-def _why_not_now(row: VmRow, wanted: MaintenanceOptions, now: datetime) -> str | None:
-    tenant = tenant_in(row, wanted.tenant_prefix)
-    windows = wanted.tenant_windows.get(tenant or "", ())
+def _why_not_now(row: VmRow, options: MaintenanceOptions, now: datetime) -> str | None:
+    tenant = tenant_in(row, options.tenant_prefix)
+    windows = options.tenant_windows.get(tenant or "", ())
     if remaining(windows, now) != 0:
         return None
     agreed = ", ".join(windows)
@@ -140,7 +140,7 @@ def _why_not_now(row: VmRow, wanted: MaintenanceOptions, now: datetime) -> str |
 
 def _plan_free(
     round_: MaintenancePlanning,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     ha: HaManagerState,
     rows: Sequence[VmRow],
 ) -> None:
@@ -148,26 +148,30 @@ def _plan_free(
     the guests of HA groups one by one.
     """
     single = [row for row in rows if sid_of(row) not in ha.together]
-    choose(round_, wanted, ha, single)
+    choose(round_, options, ha, single)
     for row in rows:
         if row not in single:
-            choose(round_, wanted, ha, [row])
+            choose(round_, options, ha, [row])
 
 
 def choose(
     round_: MaintenancePlanning,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     ha: HaManagerState,
     rows: Sequence[VmRow],
 ) -> None:
     """Decide about these guests, at first with all nodes, then without nodes that PVE refuses."""
-    rules = read_rules(wanted.placement)
+    rules = read_rules(options.placement)
     refused: dict[int, dict[str, str]] = {row.vmid: {} for row in rows}
     waiting = list(rows)
     while waiting:
         items = [
             leaving_item(
-                row, index, wanted, rules, {*_excluded(round_, ha, row, wanted), *refused[row.vmid]}
+                row,
+                index,
+                options,
+                rules,
+                {*_excluded(round_, ha, row, options), *refused[row.vmid]},
             )
             for index, row in enumerate(waiting)
         ]
@@ -180,17 +184,17 @@ def choose(
                 refused[row.vmid][node] = planned.error.answer if planned.error else ""
                 again.append(row)
                 continue
-            _take(round_, wanted, ha, row, planned, refused[row.vmid])
+            _take(round_, options, ha, row, planned, refused[row.vmid])
         waiting = again
 
 
 def _excluded(
-    round_: MaintenancePlanning, ha: HaManagerState, row: VmRow, wanted: MaintenanceOptions
+    round_: MaintenancePlanning, ha: HaManagerState, row: VmRow, options: MaintenanceOptions
 ) -> set[str]:
     """Return the nodes that the rules of the HA manager exclude for a guest."""
     sid = sid_of(row)
     nodes = set(round_.cluster.nodes)
-    found = excluded(ha, sid, wanted.node, nodes)
+    found = excluded(ha, sid, options.node, nodes)
     target = round_.targets.get(ha.together.get(sid, frozenset()))
     if target:
         found |= nodes - {target}
@@ -206,7 +210,7 @@ def _refused_node(error: FleetError | None) -> str:
 
 def _take(
     round_: MaintenancePlanning,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     ha: HaManagerState,
     row: VmRow,
     planned: PlannedGuest,
@@ -215,7 +219,7 @@ def _take(
     """Turn the plan of a guest into the decision about it."""
     vm_plan, actual = planned.vm_plan, planned.actual
     if vm_plan is None or actual is None:
-        reason = _reason(planned.error, refused.values(), wanted.node)
+        reason = _reason(planned.error, refused.values(), options.node)
         round_.decisions[row.vmid] = GuestDecision(row, STAY, reason)
         return
     if actual.marker.building:
@@ -229,7 +233,7 @@ def _take(
     if group:
         round_.targets.setdefault(group, target)
     is_restart = actual.running and not actual.kind.saves_memory
-    seconds = seconds_of(actual, round_.cluster, wanted.rate)
+    seconds = seconds_of(actual, round_.cluster, options.rate)
     action = RESTART if is_restart else MIGRATE
     round_.decisions[row.vmid] = GuestDecision(row, action, why, target, seconds, planned)
 
@@ -246,9 +250,9 @@ def _reason(error: FleetError | None, refused: Collection[str], node: str) -> st
     return by_reason(others) or error.answer or error.message
 
 
-def _plan_stops(round_: MaintenancePlanning, wanted: MaintenanceOptions) -> None:
+def _plan_stops(round_: MaintenancePlanning, options: MaintenanceOptions) -> None:
     stuck = [one for one in round_.decisions.values() if one.action == STAY and runs(one.row)]
-    items = [stopping_item(one.row, index, wanted) for index, one in enumerate(stuck)]
+    items = [stopping_item(one.row, index, options) for index, one in enumerate(stuck)]
     plans = {one.item.desired.guest.vmid: one for one in round_.planner.plan_again(items)}
     for one in stuck:
         planned = plans[one.row.vmid]

@@ -35,7 +35,7 @@ MOVES = (MIGRATE, RESTART)
 class MaintenanceProgress:
     """The decisions and finished steps of a task on its node."""
 
-    wanted: MaintenanceOptions
+    options: MaintenanceOptions
     phase: str
     decisions: tuple[GuestDecision, ...] = ()
     resting: int = 0
@@ -74,11 +74,11 @@ def estimate(decisions: Iterable[GuestDecision], parallel: int) -> float:
 
 def result_of(progress: MaintenanceProgress, failure: FleetError | None = None) -> Result:
     """Return the result of a task; `failure` is the error if it did only a part of its work."""
-    wanted, decisions = progress.wanted, progress.decisions
-    seconds = estimate(decisions, wanted.parallel)
+    options, decisions = progress.options, progress.decisions
+    seconds = estimate(decisions, options.parallel)
     values: dict[str, Any] = {
         "evacuation": {
-            "node": wanted.node,
+            "node": options.node,
             "phase": progress.phase,
             "guests": [row_of(one) for one in decisions],
             "resting": progress.resting,
@@ -89,13 +89,13 @@ def result_of(progress: MaintenanceProgress, failure: FleetError | None = None) 
         "done": list(progress.done),
     }
     changed = bool(progress.plan if failure is None else progress.done)
-    diff = diff_of(wanted.node, decisions) if changed else {"before": {}, "after": {}}
+    diff = diff_of(options.node, decisions) if changed else {"before": {}, "after": {}}
     return Result(changed, values, diff, progress.warnings, failure)
 
 
 def _lines(progress: MaintenanceProgress, seconds: float) -> list[str]:
     moving = [one for one in progress.decisions if one.action in MOVES]
-    head = f"node {progress.wanted.node}: {progress.phase}"
+    head = f"node {progress.options.node}: {progress.phase}"
     if moving:
         head += f", {counted(len(moving), 'guest')} in about {duration(seconds)}"
     if progress.resting:

@@ -14,7 +14,7 @@ from .._core.times import iso
 from .evacuate import run_evacuation
 from .give_back import run_next, run_return
 from .model import COMPLETE, NEXT, RETURNED
-from .options import read_wanted
+from .options import read_options
 from .read import read_members, read_records
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Evacuate a node, or return its guests; check mode writes nothing. Raises FleetError."""
-    wanted = read_wanted(params)
-    if wanted.state == NEXT:
-        return run_next(wanted, client, check_mode)
-    if wanted.state in (COMPLETE, RETURNED):
-        return run_return(wanted, client, check_mode)
-    return run_evacuation(wanted, client, check_mode)
+    options = read_options(params)
+    if options.state == NEXT:
+        return run_next(options, client, check_mode)
+    if options.state in (COMPLETE, RETURNED):
+        return run_return(options, client, check_mode)
+    return run_evacuation(options, client, check_mode)
 
 
 def run_info(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:

@@ -148,14 +148,14 @@ def find_busy(
     return found
 
 
-def find_missing(record: NodeRecord, state: NodeState, wanted: MaintenanceOptions) -> list[str]:
+def find_missing(record: NodeRecord, state: NodeState, options: MaintenanceOptions) -> list[str]:
     """Return the parts that a node has lost since its maintenance began, each in a sentence."""
-    version = wanted.version
+    version = options.version
     storages = sorted(set(record.storages) - set(state.storages))
     services = sorted(set(record.services) - set(state.services))
     found = [f"storage {name} is not available" for name in storages]
     found += [f"service {name} does not run" for name in services]
-    if wanted.rebooted and state.booted <= record.booted + _BOOT_TOLERANCE:
+    if options.rebooted and state.booted <= record.booted + _BOOT_TOLERANCE:
         found.append("it has not rebooted since it was evacuated")
     if version and state.version != version:
         found.append(f"it has version {state.version}, and {version} is expected")

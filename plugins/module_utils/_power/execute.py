@@ -74,7 +74,7 @@ def _switch_single(
 ) -> dict[int, FleetError]:
     """Start or stop guests with a request for each, and return the errors."""
     decisions = [GuestDecision(turn.row, START, "", planned=turn.planned) for turn in tier]
-    return _errors_of(execute(client, options.wanted, decisions))
+    return _errors_of(execute(client, options.limits, decisions))
 
 
 def _errors_of(outcomes: Iterable[VmOutcome]) -> dict[int, FleetError]:
@@ -97,12 +97,12 @@ def _send_bulk(client: Client, options: PowerOptions, turns: Sequence[OrderedGue
     """
     data: dict[str, object] = {
         "vms": [str(turn.row.vmid) for turn in turns],
-        "max-workers": options.wanted.parallel,
+        "max-workers": options.limits.parallel,
     }
-    action, timeout = "start", options.wanted.task_timeout
+    action, timeout = "start", options.limits.task_timeout
     if not options.starts:
         action = "shutdown"
-        data["timeout"] = options.wanted.shutdown_timeout
+        data["timeout"] = options.limits.shutdown_timeout
         data["force-stop"] = options.unresponsive == FORCE
         timeout = longest_shutdown(turns, options)
     try:
@@ -127,8 +127,8 @@ def longest_shutdown(turns: Sequence[OrderedGuest], options: PowerOptions) -> in
     limits: list[int] = []
     for turn in turns:
         down = parse(str(turn.actual.target.get("startup") or ""), _STARTUP).get("down", "")
-        limits.append(int(down) if down.isdigit() else options.wanted.shutdown_timeout)
-    rounds = -(-len(turns) // options.wanted.parallel)
+        limits.append(int(down) if down.isdigit() else options.limits.shutdown_timeout)
+    rounds = -(-len(turns) // options.limits.parallel)
     return rounds * max(limits) + _GRACE
 
 
@@ -152,7 +152,7 @@ def _still_different(
 def _too_late(turn: OrderedGuest, options: PowerOptions) -> FleetError:
     return TaskTimeout(
         attempted=f"{turn.label} was not stopped",
-        answer=f"it did not shut down in {options.wanted.shutdown_timeout} s",
+        answer=f"it did not shut down in {options.limits.shutdown_timeout} s",
         next_step="Look at its console, set unresponsive to leave or force, and run again",
         reason="not stopped in time",
     )
@@ -165,7 +165,7 @@ def find_unhealthy(
     if options.wait_for == "none" or not tier:
         return {}
     items = [
-        guest_item(turn.row, index, options.wanted, _conditions(turn, options))
+        guest_item(turn.row, index, options.limits, _conditions(turn, options))
         for index, turn in enumerate(tier)
     ]
     plans = FleetPlanner(client, False, LISTS).plan(items)
@@ -173,7 +173,7 @@ def find_unhealthy(
         GuestDecision(turn.row, START, "", planned=planned)
         for turn, planned in zip(tier, sorted(plans, key=lambda one: one.item.index), strict=True)
     ]
-    return _errors_of(execute(client, options.wanted, decisions))
+    return _errors_of(execute(client, options.limits, decisions))
 
 
 def _conditions(turn: OrderedGuest, options: PowerOptions) -> dict[str, object]:

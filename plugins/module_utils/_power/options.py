@@ -23,13 +23,13 @@ _LONGEST = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """The options of a task. `wanted` contains the timeouts and the number of parallel tasks.
+    """The options of a task. `limits` contains the timeouts and the number of parallel tasks.
     `unresponsive` decides about guests that do not reach the state in time.
     """
 
     state: str
     tenants: frozenset[str]
-    wanted: MaintenanceOptions
+    limits: MaintenanceOptions
     exclude: frozenset[str]
     starts_all: bool
     unresponsive: str
@@ -44,11 +44,11 @@ class PowerOptions:
     @property
     def tags(self) -> list[str]:
         """The tags of the tenants."""
-        return [tenant_tag(tenant, self.wanted.tenant_prefix) for tenant in sorted(self.tenants)]
+        return [tenant_tag(tenant, self.limits.tenant_prefix) for tenant in sorted(self.tenants)]
 
     def selects(self, row: VmRow) -> bool:
         """Return whether a guest belongs to one of the tenants, and is not excluded."""
-        if row.template or tenant_in(row, self.wanted.tenant_prefix) not in self.tenants:
+        if row.template or tenant_in(row, self.limits.tenant_prefix) not in self.tenants:
             return False
         return self.exclude.isdisjoint((str(row.vmid), row.own_name.lower()))
 
@@ -59,7 +59,7 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
     if not tenants or "" in tenants:
         step = "Name each tenant whose guests are meant: those of others are never changed"
         raise validate.refused("tenants", params["tenants"], "names no tenant", step)
-    wanted = MaintenanceOptions(
+    limits = MaintenanceOptions(
         node="",
         state="",
         tenant_prefix=params["tenant_prefix"],
@@ -70,7 +70,7 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
     return PowerOptions(
         state=params["state"],
         tenants=tenants,
-        wanted=wanted,
+        limits=limits,
         exclude=frozenset(str(one).lower() for one in params.get("exclude") or ()),
         starts_all=params["selection"] == "all",
         unresponsive=params["unresponsive"],

@@ -84,10 +84,10 @@ def plan_estate(
     """
     planner = FleetPlanner(client, False, LISTS)
     for tag in options.tags:
-        require_known_tenant(planner.cluster, tag, options.wanted.tenant_prefix)
+        require_known_tenant(planner.cluster, tag, options.limits.tenant_prefix)
     rows = sorted(filter(options.selects, planner.cluster.guests), key=lambda row: row.vmid)
     items = [
-        guest_item(row, index, options.wanted, _state(options)) for index, row in enumerate(rows)
+        guest_item(row, index, options.limits, _state(options)) for index, row in enumerate(rows)
     ]
     plans = {one.item.desired.guest.vmid: one for one in planner.plan(items)}
     turns: list[OrderedGuest] = []
@@ -108,7 +108,7 @@ def plan_estate(
 
 def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> list[VmRow]:
     """Return the guests that a restore seems to be writing; they have no tags until it ends."""
-    prefix = options.wanted.tenant_prefix
+    prefix = options.limits.tenant_prefix
     found: dict[int, VmRow] = {}
     for tag in options.tags:
         refreshed = with_bare_queried(client, cluster, tag, prefix)

@@ -50,7 +50,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
         _quorate, members = read_members(client)
         online = sorted(node for node, is_online in members.items() if is_online)
         vmids = {turn.row.vmid for turn in estate.turns}
-        await_running_tasks(client, online, vmids, options.wanted.task_timeout)
+        await_running_tasks(client, online, vmids, options.limits.task_timeout)
         estate = plan_estate(client, options, recorded)
     _require_planned(estate, options)
     work = _PowerRun(estate)

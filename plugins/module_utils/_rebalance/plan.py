@@ -41,11 +41,11 @@ class RebalanceLimits:
     tenants: frozenset[str] = frozenset()
     placements: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def rules_of(self, row: VmRow, wanted: MaintenanceOptions) -> dict[str, Any]:
+    def rules_of(self, row: VmRow, options: MaintenanceOptions) -> dict[str, Any]:
         """Return the placement rules of a guest: its tenant's rules override the shared rules."""
-        tenant = tenant_in(row, wanted.tenant_prefix) or ""
+        tenant = tenant_in(row, options.tenant_prefix) or ""
         own = self.placements.get(tenant, {})
-        return {**wanted.placement, **{key: value for key, value in own.items() if value}}
+        return {**options.placement, **{key: value for key, value in own.items() if value}}
 
 
 @dataclass
@@ -64,26 +64,26 @@ class _Planning:
     """One plan of moves: its options and its state."""
 
     round_: MaintenancePlanning
-    wanted: MaintenanceOptions
+    options: MaintenanceOptions
     ha: HaManagerState
     limits: RebalanceLimits
     found: RebalancePlan
 
 
 def plan_rebalance(
-    client: Client, wanted: MaintenanceOptions, ha: HaManagerState, limits: RebalanceLimits
+    client: Client, options: MaintenanceOptions, ha: HaManagerState, limits: RebalanceLimits
 ) -> RebalancePlan:
     """Return the moves within the budget, the most useful one first. Nothing is written."""
     planner = FleetPlanner(client, False, LISTS)
     cluster = query_nodes(client.direct(), planner.cluster, planner.cluster.nodes, full=True)
-    balance = balance_of(cluster, with_site(read_rules(wanted.placement), client.connection))
+    balance = balance_of(cluster, with_site(read_rules(options.placement), client.connection))
     planning = _Planning(
-        MaintenancePlanning(planner, cluster), wanted, ha, limits, RebalancePlan(balance, balance)
+        MaintenancePlanning(planner, cluster), options, ha, limits, RebalancePlan(balance, balance)
     )
     now = datetime.fromtimestamp(client.clock.time())
     free: dict[int, VmRow] = {}
     for row in sorted(cluster.guests, key=lambda one: one.vmid):
-        if not _takes_part(row, wanted, limits):
+        if not _takes_part(row, options, limits):
             continue
         decision = _decide_early(row, planning, now)
         if decision is None:
@@ -94,11 +94,11 @@ def plan_rebalance(
     return planning.found
 
 
-def _takes_part(row: VmRow, wanted: MaintenanceOptions, limits: RebalanceLimits) -> bool:
-    is_candidate = wanted.move_stopped or runs(row)
+def _takes_part(row: VmRow, options: MaintenanceOptions, limits: RebalanceLimits) -> bool:
+    is_candidate = options.move_stopped or runs(row)
     if row.template or not is_candidate:
         return False
-    return not limits.tenants or tenant_in(row, wanted.tenant_prefix) in limits.tenants
+    return not limits.tenants or tenant_in(row, options.tenant_prefix) in limits.tenants
 
 
 def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> GuestDecision | None:
@@ -113,7 +113,7 @@ def _decide_early(row: VmRow, planning: _Planning, now: datetime) -> GuestDecisi
         reason = "a rule of the HA manager keeps it with other guests"
     if reason:
         return GuestDecision(row, STAY, reason)
-    return decide_early(row, replace(planning.wanted, node=row.node), planning.ha, {}, now)
+    return decide_early(row, replace(planning.options, node=row.node), planning.ha, {}, now)
 
 
 def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
@@ -138,12 +138,12 @@ def _plan_moves(planning: _Planning, free: dict[int, VmRow]) -> None:
 
 def _plan_one(planning: _Planning, row: VmRow, avoided: Collection[str]) -> GuestDecision:
     """Return the decision about one guest, which moves to none of the avoided nodes."""
-    rules = planning.limits.rules_of(row, planning.wanted)
+    rules = planning.limits.rules_of(row, planning.options)
     excluded = {*(rules.get("exclude") or ()), *avoided}
-    wanted = replace(
-        planning.wanted, node=row.node, placement={**rules, "exclude": sorted(excluded)}
+    options = replace(
+        planning.options, node=row.node, placement={**rules, "exclude": sorted(excluded)}
     )
-    choose(planning.round_, wanted, planning.ha, [row])
+    choose(planning.round_, options, planning.ha, [row])
     return planning.round_.decisions[row.vmid]
 
 

@@ -38,26 +38,26 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Move guests until the nodes are balanced or the budget is spent; check mode writes nothing.
     Raises FleetError.
     """
-    wanted = read_moves(params)
+    options = read_moves(params)
     limits = _read_limits(params)
     if not check_mode:
-        _await_moves(client, wanted.task_timeout)
+        _await_moves(client, options.task_timeout)
     facts = read_facts(client, "")
-    found = plan_rebalance(client, wanted, facts.ha, limits)
+    found = plan_rebalance(client, options, facts.ha, limits)
     if found.moves:
-        _require_in_order(facts, found, wanted, datetime.fromtimestamp(client.clock.time()))
+        _require_in_order(facts, found, options, datetime.fromtimestamp(client.clock.time()))
     if check_mode or not found.moves:
-        return _result(found, wanted, found.after, MaintenanceOutcomes())
-    return _execute(client, wanted, found)
+        return _result(found, options, found.after, MaintenanceOutcomes())
+    return _execute(client, options, found)
 
 
 def _require_in_order(
-    facts: MaintenanceFacts, found: RebalancePlan, wanted: MaintenanceOptions, now: datetime
+    facts: MaintenanceFacts, found: RebalancePlan, options: MaintenanceOptions, now: datetime
 ) -> None:
     """Raise an error if the cluster is not in order, or if the moves would take too long."""
-    seconds = remaining(wanted.windows, now)
-    needed = estimate(found.moves, wanted.parallel)
-    blockers = [*find_unrest(facts), *find_late(wanted.windows, seconds, needed)]
+    seconds = remaining(options.windows, now)
+    needed = estimate(found.moves, options.parallel)
+    blockers = [*find_unrest(facts), *find_late(options.windows, seconds, needed)]
     if blockers:
         raise blocked("No guest was moved", blockers, "cluster not in order")
 
@@ -86,24 +86,24 @@ def _await_moves(client: Client, timeout: float) -> None:
             return
 
 
-def _execute(client: Client, wanted: MaintenanceOptions, found: RebalancePlan) -> Result:
+def _execute(client: Client, options: MaintenanceOptions, found: RebalancePlan) -> Result:
     """Move the guests, and measure the balance afterwards."""
     moved = MaintenanceOutcomes()
-    for outcome in execute(client, wanted, found.moves):
+    for outcome in execute(client, options, found.moves):
         moved.note(outcome)
     failure = None
     if moved.failed:
         attempted = f"{counted(len(moved.failed), 'guest')} could not move"
         failure = failed(attempted, moved.failed, found.moves)
-    rules = with_site(read_rules(wanted.placement), client.connection)
+    rules = with_site(read_rules(options.placement), client.connection)
     with after_writes(moved.done):
         measured = balance_of(fetch_cluster_state(client.direct(), TYPES), rules)
-    return _result(found, wanted, measured, moved, failure)
+    return _result(found, options, measured, moved, failure)
 
 
 def _result(
     found: RebalancePlan,
-    wanted: MaintenanceOptions,
+    options: MaintenanceOptions,
     after: NodeBalance,
     moved: MaintenanceOutcomes,
     failure: FleetError | None = None,
@@ -126,7 +126,7 @@ def _result(
             "moves": [row_of(one) for one in found.moves],
             "stays": [row_of(one) for one in found.staying],
             "size": found.size,
-            "seconds": round(estimate(found.moves, wanted.parallel)),
+            "seconds": round(estimate(found.moves, options.parallel)),
         },
         "report": _lines(found, after),
         "plan": plan,

@@ -98,10 +98,10 @@ def test_an_ha_manager_in_trouble(state: str) -> None:
 def test_what_a_node_lacks() -> None:
     record = replace(RECORD, services=("pveproxy",))
     whole = NodeState(("pveproxy", "sshd"), ("ceph", "local"), "9.10.1")
-    wanted = MaintenanceOptions("pve2", "returned")
-    assert find_missing(record, whole, wanted) == []
-    assert find_missing(record, whole, replace(wanted, version="9.10.1")) == []
-    assert find_missing(record, NodeState((), (), "9.2.9"), wanted) == [
+    options = MaintenanceOptions("pve2", "returned")
+    assert find_missing(record, whole, options) == []
+    assert find_missing(record, whole, replace(options, version="9.10.1")) == []
+    assert find_missing(record, NodeState((), (), "9.2.9"), options) == [
         "storage ceph is not available",
         "service pveproxy does not run",
         "it has version 9.2.9, which is older than 9.2.11",
@@ -110,11 +110,11 @@ def test_what_a_node_lacks() -> None:
 
 def test_a_node_that_must_have_rebooted() -> None:
     record = replace(RECORD, booted=1000)
-    wanted = MaintenanceOptions("pve2", "complete", rebooted=True)
+    options = MaintenanceOptions("pve2", "complete", rebooted=True)
     for booted, found in ((1005, ["it has not rebooted since it was evacuated"]), (2000, [])):
         state = NodeState((), ("ceph",), "9.2.11", booted)
-        assert find_missing(record, state, wanted) == found
-        assert find_missing(record, state, replace(wanted, rebooted=False)) == []
+        assert find_missing(record, state, options) == found
+        assert find_missing(record, state, replace(options, rebooted=False)) == []
 
 
 def rules(**rule: Any) -> HaManagerState:
