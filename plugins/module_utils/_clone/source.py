@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def kind_of_source(
-    client: Client, wanted: Guest, cluster: ClusterState
+    client: Client, desired: Guest, cluster: ClusterState
 ) -> tuple[ListKind, ClusterState]:
     """Return the kind of the source, and the cluster state that was searched.
 
@@ -39,34 +39,34 @@ def kind_of_source(
     priority over other guests. A source that does not exist counts as a VM. Raises Conflict if a
     guest of each kind has the name.
     """
-    source = wanted.source or GuestSource()
+    source = desired.source or GuestSource()
     if source.vmid is not None:
         row = cluster.guest(source.vmid)
         return (list_of(row.type) if row is not None else VMS), cluster
-    rows = _rows_of_name(wanted, cluster)
+    rows = _rows_of_name(desired, cluster)
     if not rows:
         cluster = with_other_names(client, with_names(client, cluster), _nodes_of_others(cluster))
-        rows = _rows_of_name(wanted, cluster)
-    return _kind_of_rows(wanted, rows), cluster
+        rows = _rows_of_name(desired, cluster)
+    return _kind_of_rows(desired, rows), cluster
 
 
 def _nodes_of_others(cluster: ClusterState) -> Iterable[str]:
     return {row.node for row in cluster.others.values()}
 
 
-def _rows_of_name(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
+def _rows_of_name(desired: Guest, cluster: ClusterState) -> list[VmRow]:
     """Return the guest of each kind that the name refers to (pure)."""
     found: list[VmRow] = []
     for one in LISTS:
-        row = named(wanted, cluster.of_type(one.kind.type))
+        row = named(desired, cluster.of_type(one.kind.type))
         if row is not None:
             found.append(row)
     return found
 
 
-def _kind_of_rows(wanted: Guest, rows: Sequence[VmRow]) -> ListKind:
+def _kind_of_rows(desired: Guest, rows: Sequence[VmRow]) -> ListKind:
     """Return the kind of the guest that a name refers to (pure). Raises Conflict."""
-    own = [row for row in rows if _may_clone(wanted, row)] or rows
+    own = [row for row in rows if _may_clone(desired, row)] or rows
     meant = [row for row in own if row.template] or own
     if len(meant) < 2:
         return list_of(meant[0].type) if meant else VMS
@@ -78,41 +78,43 @@ def _kind_of_rows(wanted: Guest, rows: Sequence[VmRow]) -> ListKind:
     )
 
 
-def _may_clone(wanted: Guest, row: VmRow) -> bool:
+def _may_clone(desired: Guest, row: VmRow) -> bool:
     try:
         require_own_source(
-            row, row.tags, wanted.tenant_tag, wanted.tenant_prefix, wanted.shared_sources
+            row, row.tags, desired.tenant_tag, desired.tenant_prefix, desired.shared_sources
         )
     except Conflict:
         return False
     return True
 
 
-def source_number(client: Client, wanted: Guest, cluster: ClusterState) -> tuple[int, ClusterState]:
+def source_number(
+    client: Client, desired: Guest, cluster: ClusterState
+) -> tuple[int, ClusterState]:
     """Return the VMID of the source, and the cluster state that was searched.
 
     A name refers to the only template of that name, or else to the only guest. Raises NotFound if
     there is none, and Conflict if the name is ambiguous.
     """
-    source = wanted.source or GuestSource()
+    source = desired.source or GuestSource()
     if source.vmid is not None:
         return source.vmid, cluster
-    row = named(wanted, cluster)
+    row = named(desired, cluster)
     if row is None:
         cluster = with_names(client, cluster)
-        row = named(wanted, cluster)
-    return _require_found(row, wanted, cluster).vmid, cluster
+        row = named(desired, cluster)
+    return _require_found(row, desired, cluster).vmid, cluster
 
 
-def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> VmRow:
+def _require_found(row: VmRow | None, desired: Guest, cluster: ClusterState) -> VmRow:
     """Return the row of the source. Raises NotFound with the names of the templates (pure)."""
     if row is not None:
         return row
-    source = wanted.source or GuestSource()
+    source = desired.source or GuestSource()
     names: list[str] = []
     for one in LISTS:
         of_kind = cluster.of_type(one.kind.type)
-        names += templates_for(of_kind, wanted.tenant_tag, wanted.tenant_prefix)
+        names += templates_for(of_kind, desired.tenant_tag, desired.tenant_prefix)
     raise NotFound(
         attempted=f"Source '{source.name}' could not be cloned",
         answer=(
@@ -125,36 +127,36 @@ def _require_found(row: VmRow | None, wanted: Guest, cluster: ClusterState) -> V
     )
 
 
-def copies(wanted: Guest, cluster: ClusterState) -> list[VmRow]:
+def copies(desired: Guest, cluster: ClusterState) -> list[VmRow]:
     """Return the templates of the source's name and version; any of them is suitable (pure).
 
     Raises NotFound for a version that no template has.
     """
-    source = wanted.source
+    source = desired.source
     if source is None or not source.name:
         return []
     return with_version(templates_named(cluster, source.name), source.version, source.name)
 
 
-def depends_on_node(wanted: Guest, cluster: ClusterState) -> bool:
+def depends_on_node(desired: Guest, cluster: ClusterState) -> bool:
     """Return whether the template depends on the node: there are copies or an image (pure)."""
-    found = copies(wanted, cluster)
+    found = copies(desired, cluster)
     return len(found) > 1 or any(image_of(row).version for row in found)
 
 
-def is_copy(marker: Marker, wanted: Guest, cluster: ClusterState) -> bool:
+def is_copy(marker: Marker, desired: Guest, cluster: ClusterState) -> bool:
     """Return whether a guest was cloned from a current or earlier template of the source (pure)."""
-    source = wanted.source
+    source = desired.source
     if marker.image is not None and source is not None and source.name == marker.image.name:
         return source.version in (None, marker.image.version)
-    return marker.origin in {row.vmid for row in copies(wanted, cluster)}
+    return marker.origin in {row.vmid for row in copies(desired, cluster)}
 
 
-def named(wanted: Guest, cluster: ClusterState) -> VmRow | None:
+def named(desired: Guest, cluster: ClusterState) -> VmRow | None:
     """Return the guest that the source's name refers to, or None (pure). Raises Conflict."""
-    name = wanted.source.name if wanted.source else None
-    tag = None if name in wanted.shared_sources else wanted.tenant_tag
+    name = desired.source.name if desired.source else None
+    tag = None if name in desired.shared_sources else desired.tenant_tag
     found = find_template(cluster, name=name)
     return found or find_vm(
-        cluster, vmid=None, name=name, tenant_tag=tag, prefix=wanted.tenant_prefix
+        cluster, vmid=None, name=name, tenant_tag=tag, prefix=desired.tenant_prefix
     )

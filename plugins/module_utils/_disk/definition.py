@@ -31,50 +31,50 @@ _NEW: dict[str, dict[str, Any]] = {
 }
 
 
-def place_of(wanted: DesiredStorage) -> dict[str, str]:
+def place_of(desired: DesiredStorage) -> dict[str, str]:
     """Return the options of a storage that identify its pool, volume group or directory."""
     places = {
-        ZFS: {"type": "zfspool", "pool": wanted.name},
-        LVM: {"type": "lvm", "vgname": wanted.name},
-        THIN: {"type": "lvmthin", "vgname": wanted.volume_group, "thinpool": wanted.name},
-        DIRECTORY: {"type": "dir", "path": f"{MOUNTS}{wanted.name}"},
+        ZFS: {"type": "zfspool", "pool": desired.name},
+        LVM: {"type": "lvm", "vgname": desired.name},
+        THIN: {"type": "lvmthin", "vgname": desired.volume_group, "thinpool": desired.name},
+        DIRECTORY: {"type": "dir", "path": f"{MOUNTS}{desired.name}"},
     }
-    return places[wanted.type]
+    return places[desired.type]
 
 
-def desired_definition(wanted: DesiredStorage, known: Values | None) -> DesiredResource:
+def desired_definition(desired: DesiredStorage, known: Values | None) -> DesiredResource:
     """Return the desired definition of the storage; `known` is its present definition, or None.
 
     Only adds the node to an existing definition. Raises Conflict if that has another place.
     """
-    options: dict[str, Any] = {"name": wanted.name, **place_of(wanted)}
+    options: dict[str, Any] = {"name": desired.name, **place_of(desired)}
     if known is None:
-        return read_desired(STORAGE, {**options, **_NEW[wanted.type], "nodes": [wanted.node]})
-    require_place(wanted, known)
+        return read_desired(STORAGE, {**options, **_NEW[desired.type], "nodes": [desired.node]})
+    require_place(desired, known)
     if known["nodes"]:
-        options["nodes"] = sorted({*known["nodes"], wanted.node})
+        options["nodes"] = sorted({*known["nodes"], desired.node})
     return read_desired(STORAGE, options)
 
 
-def require_place(wanted: DesiredStorage, known: Values) -> None:
+def require_place(desired: DesiredStorage, known: Values) -> None:
     """Raise Conflict for a definition with another pool, volume group or directory."""
-    for option, value in place_of(wanted).items():
+    for option, value in place_of(desired).items():
         if known[option] != value:
-            raise _exists(wanted, f"with {option} {known[option]}")
+            raise _exists(desired, f"with {option} {known[option]}")
 
 
-def require_new(wanted: DesiredStorage, known: Values | None) -> None:
+def require_new(desired: DesiredStorage, known: Values | None) -> None:
     """Raise Conflict if a storage of this name exists and the node cannot be added to it."""
     if known is None:
         return
-    require_place(wanted, known)
-    if not known["nodes"] or wanted.node in known["nodes"]:
-        raise _exists(wanted, f"on node {wanted.node}")
+    require_place(desired, known)
+    if not known["nodes"] or desired.node in known["nodes"]:
+        raise _exists(desired, f"on node {desired.node}")
 
 
-def _exists(wanted: DesiredStorage, how: str) -> FleetError:
-    return wanted.refused(
-        f"storage {wanted.name} exists {how}",
+def _exists(desired: DesiredStorage, how: str) -> FleetError:
+    return desired.refused(
+        f"storage {desired.name} exists {how}",
         "Set add_storage=false, or use another name",
         "storage exists",
     )

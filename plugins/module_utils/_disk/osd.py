@@ -59,7 +59,7 @@ class OsdState:
     osds: Mapping[int, Row]
 
 
-def read_wanted(params: Mapping[str, Any]) -> DesiredOsd:
+def read_desired(params: Mapping[str, Any]) -> DesiredOsd:
     """Return the desired state. Raises ValidationFailed."""
     if (params.get("dev") is None) == (params.get("osdid") is None):
         raise ValidationFailed(
@@ -110,120 +110,122 @@ def _leaves(item: Row, levels: int) -> Iterator[dict[str, Any]]:
         yield from _leaves(child, levels - 1)
 
 
-def find_osd(wanted: DesiredOsd, state: OsdState) -> int | None:
+def find_osd(desired: DesiredOsd, state: OsdState) -> int | None:
     """Return the number of the OSD, None if it does not exist.
 
     Raises NotFound for a disk that the node does not have, and Conflict for an OSD of another node
     and for a disk with several OSDs.
     """
-    if wanted.osdid is None:
-        return _osd_on_disk(wanted, state)
-    row = state.osds.get(wanted.osdid)
+    if desired.osdid is None:
+        return _osd_on_disk(desired, state)
+    row = state.osds.get(desired.osdid)
     if row is None:
         return None
-    if row["node"] != wanted.node:
+    if row["node"] != desired.node:
         raise _conflict(
-            wanted, f"it belongs to node {row['node'] or 'unknown'}", "Set node", "other node"
+            desired, f"it belongs to node {row['node'] or 'unknown'}", "Set node", "other node"
         )
-    return wanted.osdid
+    return desired.osdid
 
 
-def _osd_on_disk(wanted: DesiredOsd, state: OsdState) -> int | None:
-    disk = find_disk(state.disks, wanted.dev, wanted.node, _attempted(wanted))
+def _osd_on_disk(desired: DesiredOsd, state: OsdState) -> int | None:
+    disk = find_disk(state.disks, desired.dev, desired.node, _attempted(desired))
     osds = disk["osds"]
     if len(osds) > 1:
         listed = ", ".join(map(str, osds))
-        raise _conflict(wanted, f"the disk has OSDs {listed}", "Set osdid instead", "several OSDs")
+        raise _conflict(desired, f"the disk has OSDs {listed}", "Set osdid instead", "several OSDs")
     return osds[0] if osds else None
 
 
-def _attempted(wanted: DesiredOsd) -> str:
-    return f"{wanted.label} was not {'changed' if wanted.present else 'deleted'}"
+def _attempted(desired: DesiredOsd) -> str:
+    return f"{desired.label} was not {'changed' if desired.present else 'deleted'}"
 
 
-def _conflict(wanted: DesiredOsd, answer: str, next_step: str, reason: str) -> Conflict:
-    return Conflict(attempted=_attempted(wanted), answer=answer, next_step=next_step, reason=reason)
+def _conflict(desired: DesiredOsd, answer: str, next_step: str, reason: str) -> Conflict:
+    return Conflict(
+        attempted=_attempted(desired), answer=answer, next_step=next_step, reason=reason
+    )
 
 
-def plan_osd(wanted: DesiredOsd, state: OsdState) -> Plan:
+def plan_osd(desired: DesiredOsd, state: OsdState) -> Plan:
     """Return the plan. Raises every refusal that does not need an answer of Ceph."""
-    osdid = find_osd(wanted, state)
-    if not wanted.present:
-        return _plan_absent(wanted, osdid, state)
+    osdid = find_osd(desired, state)
+    if not desired.present:
+        return _plan_absent(desired, osdid, state)
     if osdid is None:
-        return _plan_new(wanted, state)
+        return _plan_new(desired, state)
     row = state.osds.get(osdid)
     if row is None:
         raise OsdUnplaced(
-            attempted=_attempted(wanted),
+            attempted=_attempted(desired),
             answer=f"OSD {osdid} is not in the CRUSH map",
             next_step="Check the flag noup, and that the service of the OSD runs",
             reason="no CRUSH entry",
         )
-    require_class(wanted, row)
-    return _plan_change(wanted, osdid, row)
+    require_class(desired, row)
+    return _plan_change(desired, osdid, row)
 
 
-def require_class(wanted: DesiredOsd, row: Row) -> None:
+def require_class(desired: DesiredOsd, row: Row) -> None:
     """Raise Conflict if the OSD has another device class, which Proxmox VE cannot change."""
-    device_class = wanted.new.get("crush_device_class")
+    device_class = desired.new.get("crush_device_class")
     if device_class not in (None, row["crush_device_class"]):
         answer = f"its device class is {row['crush_device_class']}"
-        raise _conflict(wanted, answer, "Leave out crush_device_class", "crush_device_class")
+        raise _conflict(desired, answer, "Leave out crush_device_class", "crush_device_class")
 
 
-def _plan_change(wanted: DesiredOsd, osdid: int, row: Row) -> Plan:
-    place = ("nodes", wanted.node, "ceph")
-    name = f"OSD {osdid} of node {wanted.node}"
+def _plan_change(desired: DesiredOsd, osdid: int, row: Row) -> Plan:
+    place = ("nodes", desired.node, "ceph")
+    name = f"OSD {osdid} of node {desired.node}"
     steps: list[Step] = []
     after: dict[str, Any] = {}
-    if wanted.is_in not in (None, row["in"]):
-        after["in"] = wanted.is_in
-        word = IN if wanted.is_in else OUT
+    if desired.is_in not in (None, row["in"]):
+        after["in"] = desired.is_in
+        word = IN if desired.is_in else OUT
         path = (*place, "osd", str(osdid), word)
         steps.append(Step(word, f"Mark {name} {word}", "POST", path, is_task=False))
-    if wanted.running not in (None, row["running"]):
-        after["running"] = wanted.running
-        word = START if wanted.running else STOP
+    if desired.running not in (None, row["running"]):
+        after["running"] = desired.running
+        word = START if desired.running else STOP
         data = {"service": f"osd.{osdid}"}
         steps.append(Step(word, f"{word.capitalize()} {name}", "POST", (*place, word), data))
     return Plan(tuple(steps), {key: row[key] for key in after}, after)
 
 
-def _plan_new(wanted: DesiredOsd, state: OsdState) -> Plan:
+def _plan_new(desired: DesiredOsd, state: OsdState) -> Plan:
     """Return the plan that creates an OSD; further steps are planned after the creation."""
-    if not wanted.dev:
+    if not desired.dev:
         raise NotFound(
-            attempted=_attempted(wanted),
-            answer=f"there is no OSD {wanted.osdid}",
+            attempted=_attempted(desired),
+            answer=f"there is no OSD {desired.osdid}",
             next_step="Set dev to create an OSD on a disk",
             reason="unknown OSD",
         )
     devices: dict[str, str] = {}
-    for option, path in (("dev", wanted.dev), *_parts(wanted)):
-        disk = find_disk(state.disks, path, wanted.node, _attempted(wanted))
+    for option, path in (("dev", desired.dev), *_parts(desired)):
+        disk = find_disk(state.disks, path, desired.node, _attempted(desired))
         if disk["device"] in devices.values():
             raise validate.refused(option, path, "is used twice", "Set different disks")
-        require_free(wanted, option, disk)
+        require_free(desired, option, disk)
         devices[option] = disk["device"]
-    data = {**devices, **{_NEW[key]: wanted.new[key] for key in _NEW if key in wanted.new}}
-    if wanted.new.get("encrypted"):
+    data = {**devices, **{_NEW[key]: desired.new[key] for key in _NEW if key in desired.new}}
+    if desired.new.get("encrypted"):
         data["encrypted"] = 1
-    place = ("nodes", wanted.node, "ceph", "osd")
-    step = Step(CREATE, f"Create {wanted.label}", "POST", place, data, reread=True)
+    place = ("nodes", desired.node, "ceph", "osd")
+    step = Step(CREATE, f"Create {desired.label}", "POST", place, data, reread=True)
     after = {
-        "node": wanted.node,
-        "in": wanted.is_in is not False,
-        "running": wanted.running is not False,
+        "node": desired.node,
+        "in": desired.is_in is not False,
+        "running": desired.running is not False,
     }
     return Plan((step,), {}, after)
 
 
-def _parts(wanted: DesiredOsd) -> Iterable[tuple[str, str]]:
-    return [(name, wanted.new[name]) for name in _PARTS if name in wanted.new]
+def _parts(desired: DesiredOsd) -> Iterable[tuple[str, str]]:
+    return [(name, desired.new[name]) for name in _PARTS if name in desired.new]
 
 
-def require_free(wanted: DesiredOsd, option: str, disk: Row) -> None:
+def require_free(desired: DesiredOsd, option: str, disk: Row) -> None:
     """Raise Conflict for a disk that is in use (OSD.pm, test_disk_requirements).
 
     A database or a log can be on a disk that already has volume groups or a GPT.
@@ -232,7 +234,7 @@ def require_free(wanted: DesiredOsd, option: str, disk: Row) -> None:
     can_share = option != "dev" and (used == "LVM" or (used == "partitions" and disk["gpt"]))
     if used and not can_share:
         raise Conflict(
-            attempted=f"{wanted.label} was not created",
+            attempted=f"{desired.label} was not created",
             answer=f"{option} {disk['device']} is in use: {used}",
             next_step="Set a disk that disk_info shows as unused",
             reason="in use",
@@ -240,28 +242,28 @@ def require_free(wanted: DesiredOsd, option: str, disk: Row) -> None:
         )
 
 
-def _plan_absent(wanted: DesiredOsd, osdid: int | None, state: OsdState) -> Plan:
+def _plan_absent(desired: DesiredOsd, osdid: int | None, state: OsdState) -> Plan:
     row = None if osdid is None else state.osds.get(osdid)
     if row is None:
         return Plan()
     if row["in"] or row["running"]:
         found = "in" if row["in"] else "running"
         raise _conflict(
-            wanted,
+            desired,
             f"OSD {osdid} is still {found}",
             "Set in=false, wait until Ceph has moved its data, then set running=false",
             "not out and down",
         )
-    path = ("nodes", wanted.node, "ceph", "osd", str(osdid))
-    data = {"cleanup": 1} if wanted.cleanup else {}
-    step = Step(DESTROY, f"Delete OSD {osdid} of node {wanted.node}", "DELETE", path, data)
+    path = ("nodes", desired.node, "ceph", "osd", str(osdid))
+    data = {"cleanup": 1} if desired.cleanup else {}
+    step = Step(DESTROY, f"Delete OSD {osdid} of node {desired.node}", "DELETE", path, data)
     return Plan((step,), dict(row), {})
 
 
-def describe_osd(wanted: DesiredOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
+def describe_osd(desired: DesiredOsd, state: OsdState, plan: Plan) -> dict[str, Any] | None:
     """Return the OSD after the plan, or None if it does not exist then."""
-    if not wanted.present:
+    if not desired.present:
         return None
-    osdid = find_osd(wanted, state)
+    osdid = find_osd(desired, state)
     row = _BLANK if osdid is None else state.osds[osdid]
     return {**row, **plan.after}

@@ -86,7 +86,7 @@ class DesiredStorage:
         )
 
 
-def read_wanted(params: Mapping[str, Any]) -> DesiredStorage:
+def read_desired(params: Mapping[str, Any]) -> DesiredStorage:
     """Return the desired state. Raises ValidationFailed."""
     kind, name = params["type"], validate.storage(params["name"], "name")
     present = params["state"] == "present"
@@ -120,64 +120,66 @@ def _invalid(option: str, answer: str, next_step: str) -> ValidationFailed:
     )
 
 
-def plan_creation(wanted: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
+def plan_creation(desired: DesiredStorage, disks: Sequence[Row]) -> PlannedStep:
     """Return the plan that creates a disk storage on these disks. Raises Conflict."""
-    require_count(wanted, len(disks))
-    if wanted.volume_group != wanted.name:
+    require_count(desired, len(disks))
+    if desired.volume_group != desired.name:
         raise _invalid(
             "volume_group", "a new thin pool has a group of its own name", "Leave it out"
         )
     for disk in disks:
-        require_free(wanted, disk)
-    if wanted.type == ZFS:
-        require_equal(wanted, [int(disk["size"] or 0) for disk in disks])
+        require_free(desired, disk)
+    if desired.type == ZFS:
+        require_equal(desired, [int(disk["size"] or 0) for disk in disks])
     paths = [str(disk["path"]) for disk in disks]
-    data = {"name": wanted.name, **_data(wanted, paths)}
-    if wanted.add_storage:
+    data = {"name": desired.name, **_data(desired, paths)}
+    if desired.add_storage:
         data["add_storage"] = 1
-    path = ("nodes", wanted.node, "disks", wanted.type)
-    step = Step("create", f"Create {wanted.label}", "POST", path, data)
-    after = {**_foreseen(wanted), "disks": sorted(paths)}
+    path = ("nodes", desired.node, "disks", desired.type)
+    step = Step("create", f"Create {desired.label}", "POST", path, data)
+    after = {**_foreseen(desired), "disks": sorted(paths)}
     plan = Plan((step,), {}, {key: after[key] for key in ("name", "disks", "raidlevel")})
-    task = {"directory": "dircreate"}.get(wanted.type, f"{wanted.type}create")
-    return PlannedStep(plan, {"disk_storage": after}, WorkerTask(wanted.node, task, wanted.name))
+    task = {"directory": "dircreate"}.get(desired.type, f"{desired.type}create")
+    return PlannedStep(plan, {"disk_storage": after}, WorkerTask(desired.node, task, desired.name))
 
 
-def _data(wanted: DesiredStorage, paths: Sequence[str]) -> dict[str, Any]:
-    if wanted.type != ZFS:
-        filesystem = {key: wanted.options[key] for key in ("filesystem",) if key in wanted.options}
+def _data(desired: DesiredStorage, paths: Sequence[str]) -> dict[str, Any]:
+    if desired.type != ZFS:
+        filesystem = {
+            key: desired.options[key] for key in ("filesystem",) if key in desired.options
+        }
         return {"device": paths[0], **filesystem}
     keys = ("raidlevel", "ashift", "compression")
-    data = {key: wanted.options[key] for key in keys if key in wanted.options}
-    if wanted.options.get("draid"):
-        draid = {key: str(one) for key, one in wanted.options["draid"].items() if one is not None}
+    data = {key: desired.options[key] for key in keys if key in desired.options}
+    if desired.options.get("draid"):
+        draid = {key: str(one) for key, one in desired.options["draid"].items() if one is not None}
         data["draid-config"] = propstring.render(draid, _FORMAT)
     return {"devices": ",".join(paths), **data}
 
 
-def _foreseen(wanted: DesiredStorage) -> dict[str, Any]:
-    path = f"{MOUNTS}{wanted.name}"
-    row = {"name": wanted.name, "lv": wanted.name, "vg": wanted.volume_group, "path": path}
-    found = of_row(wanted.node, wanted.type, row)
-    if wanted.type == DIRECTORY:
-        found["filesystem"] = wanted.options.get("filesystem", "ext4")
-    return {**found, "raidlevel": wanted.options.get("raidlevel")}
+def _foreseen(desired: DesiredStorage) -> dict[str, Any]:
+    path = f"{MOUNTS}{desired.name}"
+    row = {"name": desired.name, "lv": desired.name, "vg": desired.volume_group, "path": path}
+    found = of_row(desired.node, desired.type, row)
+    if desired.type == DIRECTORY:
+        found["filesystem"] = desired.options.get("filesystem", "ext4")
+    return {**found, "raidlevel": desired.options.get("raidlevel")}
 
 
-def require_count(wanted: DesiredStorage, count: int) -> None:
+def require_count(desired: DesiredStorage, count: int) -> None:
     """Raise ValidationFailed for a number of disks that the type or the RAID level does not allow,
     and for options that contradict the RAID level (ZFS.pm, create).
     """
-    if wanted.type != ZFS:
+    if desired.type != ZFS:
         if count != 1:
-            raise _invalid("disks", f"type={wanted.type} needs one disk", "Name one disk")
+            raise _invalid("disks", f"type={desired.type} needs one disk", "Name one disk")
         return
-    level = wanted.options.get("raidlevel")
+    level = desired.options.get("raidlevel")
     if level is None:
         raise _invalid("raidlevel", "a new pool needs it", "Set raidlevel")
-    if wanted.options.get("draid") and not level.startswith("draid"):
+    if desired.options.get("draid") and not level.startswith("draid"):
         raise _invalid("draid", f"it is not for raidlevel={level}", "Leave out draid")
-    draid = [one or 0 for one in (wanted.options.get("draid") or {}).values()]
+    draid = [one or 0 for one in (desired.options.get("draid") or {}).values()]
     minimum = max(_MINIMUM[level], _MINIMUM[level] - 2 + sum(draid))
     if count < minimum:
         raise _invalid("disks", f"raidlevel={level} needs at least {minimum} disks", "Add disks")
@@ -187,141 +189,141 @@ def require_count(wanted: DesiredStorage, count: int) -> None:
         raise _invalid("disks", "raidlevel=raid10 needs an even number of disks", "Add a disk")
 
 
-def require_free(wanted: DesiredStorage, disk: Row) -> None:
+def require_free(desired: DesiredStorage, disk: Row) -> None:
     """Raise Conflict for a disk that is in use or too small."""
     if disk["used"]:
-        raise wanted.refused(
+        raise desired.refused(
             f"disk {disk['path']} is in use: {disk['used']}",
             "Name an unused disk, or wipe this one: pve.fleet.disk",
             "in use",
         )
-    needed = _SIZES.get(wanted.type, 0)
+    needed = _SIZES.get(desired.type, 0)
     if (disk["size"] or 0) < needed:
-        raise wanted.refused(
+        raise desired.refused(
             f"disk {disk['path']} has {disk['size']} bytes, and at least {needed} are needed",
             "Name a larger disk",
             "too small",
         )
 
 
-def require_equal(wanted: DesiredStorage, sizes: Sequence[int]) -> None:
+def require_equal(desired: DesiredStorage, sizes: Sequence[int]) -> None:
     """Raise Conflict for disks of different sizes in one vdev, which zpool refuses in the task."""
-    width = 2 if wanted.options.get("raidlevel") == "raid10" else len(sizes)
+    width = 2 if desired.options.get("raidlevel") == "raid10" else len(sizes)
     for place in range(0, len(sizes), width):
         vdev = sizes[place : place + width]
         if max(vdev) - min(vdev) > _FUZZ:
-            raise wanted.refused(
+            raise desired.refused(
                 f"the disks of one group have different sizes: {', '.join(map(str, vdev))}",
                 "Name disks of the same size",
                 "different sizes",
             )
 
 
-def plan_existing(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
+def plan_existing(desired: DesiredStorage, found: Row, disks: Sequence[Row]) -> PlannedStep:
     """Return the empty plan for an existing disk storage. Raises Conflict for a difference, which
     Proxmox VE cannot change.
     """
     for option in ("raidlevel", "filesystem"):
-        value = wanted.options.get(option)
+        value = desired.options.get(option)
         if value is not None and value != found[option]:
-            raise _fixed(wanted, option, found[option])
+            raise _fixed(desired, option, found[option])
     if disks:
-        _require_same_disks(wanted, found, disks)
+        _require_same_disks(desired, found, disks)
     return PlannedStep(Plan(), {"disk_storage": dict(found)})
 
 
-def _require_same_disks(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
+def _require_same_disks(desired: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
     if found["disks"] is None:  # Proxmox VE does not return the disk of a directory
         if found["filesystem"] not in [part["used"] for part in disks[0]["partitions"]]:
-            raise _fixed(wanted, "disks", "another disk")
+            raise _fixed(desired, "disks", "another disk")
     elif {str(disk["path"]) for disk in disks} != set(found["disks"]):
-        raise _fixed(wanted, "disks", ", ".join(found["disks"]))
+        raise _fixed(desired, "disks", ", ".join(found["disks"]))
 
 
-def _fixed(wanted: DesiredStorage, option: str, value: Any) -> FleetError:
-    return wanted.refused(
+def _fixed(desired: DesiredStorage, option: str, value: Any) -> FleetError:
+    return desired.refused(
         f"it exists with {option} {value}, and Proxmox VE cannot change that",
         f"Leave out {option}, or remove it first",
         option,
     )
 
 
-def plan_removal(wanted: DesiredStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
+def plan_removal(desired: DesiredStorage, found: Row, storages: Sequence[str]) -> PlannedStep:
     """Return the plan that removes a disk storage; `storages` are the definitions on it.
 
     Raises Conflict if definitions would remain.
     """
-    if storages and not wanted.cleanup_config:
-        raise wanted.refused(
+    if storages and not desired.cleanup_config:
+        raise desired.refused(
             f"storages are on it: {', '.join(storages)}",
             "Delete them first: pve.fleet.storage; or set cleanup_config=true",
             "in use",
             storages=list(storages),
         )
     data: dict[str, Any] = {}
-    ident = wanted.name
-    if wanted.type == THIN:
-        data["volume-group"] = wanted.volume_group
-        ident = f"{wanted.volume_group}-{wanted.name}"
+    ident = desired.name
+    if desired.type == THIN:
+        data["volume-group"] = desired.volume_group
+        ident = f"{desired.volume_group}-{desired.name}"
     for option in ("cleanup_config", "cleanup_disks"):
-        if getattr(wanted, option):
+        if getattr(desired, option):
             data[option.replace("_", "-")] = 1
-    path = ("nodes", wanted.node, "disks", wanted.type, wanted.name)
-    step = Step("remove", f"Remove {wanted.label}", "DELETE", path, data)
+    path = ("nodes", desired.node, "disks", desired.type, desired.name)
+    step = Step("remove", f"Remove {desired.label}", "DELETE", path, data)
     plan = Plan((step,), {key: found[key] for key in ("name", "disks", "raidlevel")}, {})
-    task = {"directory": "dirremove"}.get(wanted.type, f"{wanted.type}remove")
-    return PlannedStep(plan, {"disk_storage": None}, WorkerTask(wanted.node, task, ident))
+    task = {"directory": "dirremove"}.get(desired.type, f"{desired.type}remove")
+    return PlannedStep(plan, {"disk_storage": None}, WorkerTask(desired.node, task, ident))
 
 
-def require_only_use(wanted: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
+def require_only_use(desired: DesiredStorage, found: Row, disks: Sequence[Row]) -> None:
     """Raise Conflict if a disk of the storage has other uses, such as the disk of the system.
 
     The disks of a thin pool do not matter unless they are wiped.
     """
-    if wanted.type == THIN and not wanted.cleanup_disks:
+    if desired.type == THIN and not desired.cleanup_disks:
         return
-    own = _USED_AS.get(wanted.type, ())
+    own = _USED_AS.get(desired.type, ())
     for disk in disks:
         others = [part["used"] for part in disk["partitions"] if part["used"] not in (*own, None)]
         if disk["path"] in (found["disks"] or ()) and others:
-            raise wanted.refused(
+            raise desired.refused(
                 f"disk {disk['path']} has other uses: {', '.join(others)}",
                 "The node may boot from it; remove it in a shell of the node",
                 "in use",
             )
 
 
-def require_empty(wanted: DesiredStorage, volumes: int, used: int) -> None:
+def require_empty(desired: DesiredStorage, volumes: int, used: int) -> None:
     """Raise Conflict for logical volumes that PVE would remove, or that would stop it half way.
 
     A volume group is removed with its volumes. The disks of a thin pool are wiped after the pool is
     removed, unless the group still has other volumes (LVMThin.pm, delete).
     """
-    if wanted.type == THIN:
+    if desired.type == THIN:
         if used:
-            raise wanted.refused(f"{used} bytes of it are in use", "Remove its volumes", "in use")
-        volumes = volumes - 1 if wanted.cleanup_disks else 0
-    elif wanted.type != LVM:
+            raise desired.refused(f"{used} bytes of it are in use", "Remove its volumes", "in use")
+        volumes = volumes - 1 if desired.cleanup_disks else 0
+    elif desired.type != LVM:
         return
     if volumes > 0:
-        raise wanted.refused(
+        raise desired.refused(
             f"the volume group has {volumes} other logical volumes",
             "Remove them first: guests, thin pools (type=lvmthin) or OSDs",
             "in use",
         )
 
 
-def require_no_volumes(wanted: DesiredStorage, volumes: Sequence[str]) -> None:
+def require_no_volumes(desired: DesiredStorage, volumes: Sequence[str]) -> None:
     """Raise Conflict for volumes of guests that the login does not see."""
     if volumes:
-        raise wanted.refused(
+        raise desired.refused(
             "; ".join(volumes), "Remove these volumes first: pve.fleet.volume", "in use"
         )
 
 
-def require_no_group(wanted: DesiredStorage, groups: Sequence[Row]) -> None:
+def require_no_group(desired: DesiredStorage, groups: Sequence[Row]) -> None:
     """Raise Conflict if a volume group has the name of a new thin pool (LVMThin.pm, create)."""
-    if wanted.name in [group["name"] for group in groups]:
-        raise wanted.refused(
-            f"there is a volume group {wanted.name}", "Use another name", "volume group"
+    if desired.name in [group["name"] for group in groups]:
+        raise desired.refused(
+            f"there is a volume group {desired.name}", "Use another name", "volume group"
         )

@@ -45,26 +45,26 @@ class DesiredDisk:
 
 def run_disk(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Initialize or wipe a disk and return the outcome; check mode writes nothing."""
-    wanted = read_wanted(params)
-    if wanted.state == WIPED:
-        require_root(client.login, wanted.attempted)
-    return run_planned(client, wanted.label, partial(_read_plan, client, wanted), check_mode)
+    desired = read_desired(params)
+    if desired.state == WIPED:
+        require_root(client.login, desired.attempted)
+    return run_planned(client, desired.label, partial(_read_plan, client, desired), check_mode)
 
 
-def read_wanted(params: Mapping[str, Any]) -> DesiredDisk:
+def read_desired(params: Mapping[str, Any]) -> DesiredDisk:
     """Return the desired state (pure). Raises ValidationFailed for a wipe without a serial."""
-    wanted = DesiredDisk(
+    desired = DesiredDisk(
         validate.node(params["node"]), params["disk"], params["state"], params.get("confirm") or ""
     )
-    if wanted.state == WIPED and not wanted.serial:
+    if desired.state == WIPED and not desired.serial:
         raise ValidationFailed(
-            attempted=wanted.attempted,
+            attempted=desired.attempted,
             answer="a wipe destroys the data of the disk",
             next_step="Set confirm to the serial number of the disk; pve.fleet.disk_info has it",
             reason="confirm",
             dispatched=False,
         )
-    return wanted
+    return desired
 
 
 def run_disk_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -84,15 +84,15 @@ def describe_disk(disk: Row) -> dict[str, Any]:
     return {name: value for name, value in disk.items() if name != "osd_parts"}
 
 
-def _read_plan(client: Api, wanted: DesiredDisk) -> PlannedStep:
+def _read_plan(client: Api, desired: DesiredDisk) -> PlannedStep:
     """Return the plan for the present disk; one request, and more if the disk is wiped."""
-    disks = read_disks(client, wanted.node)
-    disk = find_disk(disks, wanted.path, wanted.node, wanted.attempted)
+    disks = read_disks(client, desired.node)
+    disk = find_disk(disks, desired.path, desired.node, desired.attempted)
     uses: Sequence[str] = ()
-    if wanted.state == WIPED and not is_wiped(disk):
+    if desired.state == WIPED and not is_wiped(disk):
         used = [str(part["used"]) for part in (disk, *disk["partitions"])]
-        uses = find_uses(disk, disks, read_groups(client, wanted.node, used))
-    return plan_disk(wanted, disk, uses)
+        uses = find_uses(disk, disks, read_groups(client, desired.node, used))
+    return plan_disk(desired, disk, uses)
 
 
 def is_wiped(disk: Row) -> bool:
@@ -100,13 +100,13 @@ def is_wiped(disk: Row) -> bool:
     return not disk["gpt"] and disk["used"] is None
 
 
-def plan_disk(wanted: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
+def plan_disk(desired: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedStep:
     """Return the plan of a disk; `uses` are its present uses (pure).
 
     Raises Conflict if the serial number is not the confirmed one, or if the disk is in use.
     """
-    require_serial(wanted, disk)
-    if wanted.state == WIPED:
+    require_serial(desired, disk)
+    if desired.state == WIPED:
         is_done, method, call, task = is_wiped(disk), "PUT", "wipedisk", "wipedisk"
         after = {**disk, "gpt": False, "used": None, "partitions": []}
     else:
@@ -115,14 +115,14 @@ def plan_disk(wanted: DesiredDisk, disk: Row, uses: Sequence[str]) -> PlannedSte
         uses = [disk["used"]] if disk["used"] else []
     if is_done:
         return PlannedStep(Plan(), {"disk": describe_disk(disk)})
-    require_unused(wanted, uses)
+    require_unused(desired, uses)
     # The call accepts only the name of the device (Disks.pm, parameter disk).
     device = str(disk["device"])
-    verb = "Wipe" if wanted.state == WIPED else "Initialize"
-    path = ("nodes", wanted.node, "disks", call)
-    step = Step(call, f"{verb} {wanted.label}", method, path, {"disk": device})
+    verb = "Wipe" if desired.state == WIPED else "Initialize"
+    path = ("nodes", desired.node, "disks", call)
+    step = Step(call, f"{verb} {desired.label}", method, path, {"disk": device})
     plan = Plan((step,), _compared(disk), _compared(after))
-    worker = WorkerTask(wanted.node, task, device.rpartition("/")[2])
+    worker = WorkerTask(desired.node, task, device.rpartition("/")[2])
     return PlannedStep(plan, {"disk": describe_disk(after)}, worker)
 
 
@@ -130,13 +130,13 @@ def _compared(disk: Row) -> dict[str, Any]:
     return {"gpt": disk["gpt"], "used": disk["used"]}
 
 
-def require_serial(wanted: DesiredDisk, disk: Row) -> None:
+def require_serial(desired: DesiredDisk, disk: Row) -> None:
     """Raise Conflict if the disk is not the confirmed one (pure)."""
-    if wanted.serial in ("", disk["serial"]):
+    if desired.serial in ("", disk["serial"]):
         return
     raise Conflict(
-        attempted=wanted.attempted,
-        answer=f"it has {_serial(disk)}, and confirm is {wanted.serial}",
+        attempted=desired.attempted,
+        answer=f"it has {_serial(disk)}, and confirm is {desired.serial}",
         next_step="Read disk_info: a device can have another name after each boot",
         reason="confirm",
     )
@@ -146,11 +146,11 @@ def _serial(disk: Row) -> str:
     return f"serial number {disk['serial']}" if disk["serial"] else "no serial number"
 
 
-def require_unused(wanted: DesiredDisk, uses: Sequence[str]) -> None:
+def require_unused(desired: DesiredDisk, uses: Sequence[str]) -> None:
     """Raise Conflict for a disk in use (pure)."""
     if uses:
         raise Conflict(
-            attempted=wanted.attempted,
+            attempted=desired.attempted,
             answer=f"it is in use: {', '.join(uses)}",
             next_step="Remove the use first: pve.fleet.disk_storage; or wipe leftover data",
             reason="in use",

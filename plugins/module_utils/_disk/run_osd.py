@@ -29,7 +29,7 @@ from .osd import (
     describe_osd,
     osds_of,
     plan_osd,
-    read_wanted,
+    read_desired,
 )
 from .read import read_disks
 
@@ -43,14 +43,14 @@ _SAFETY_ACTIONS = {DESTROY: "destroy", STOP: "stop"}
 
 def run_osd(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Bring an OSD to the desired state and return the outcome; check mode writes nothing."""
-    wanted = read_wanted(params)
-    task = OsdTask(client, wanted.label, partial(_read_plan, client, wanted))
+    desired = read_desired(params)
+    task = OsdTask(client, desired.label, partial(_read_plan, client, desired))
     task.timeout = _TIMEOUT
     for step in task.plan.steps:
         if step.action in (CREATE, DESTROY):
             require_root(client.login, attempted(step.summary))
-    if not wanted.force:
-        require_allowed(client, wanted.node, task.plan)
+    if not desired.force:
+        require_allowed(client, desired.node, task.plan)
     return apply_plan(task, check_mode)
 
 
@@ -63,16 +63,16 @@ def require_allowed(client: Api, node: str, plan: Plan) -> None:
             require_safe(answer, attempted(step.summary))
 
 
-def _read_plan(client: Api, wanted: DesiredOsd) -> PlannedStep:
+def _read_plan(client: Api, desired: DesiredOsd) -> PlannedStep:
     """Return the plan for the present OSD; one request, and another one if its disk is named."""
-    disks = read_disks(client, wanted.node) if wanted.dev else []
+    disks = read_disks(client, desired.node) if desired.dev else []
     tree = client.get(
-        *("nodes", wanted.node, "ceph", "osd"),
-        attempted=f"Could not read the OSDs of node {wanted.node}",
+        *("nodes", desired.node, "ceph", "osd"),
+        attempted=f"Could not read the OSDs of node {desired.node}",
     )
     state = OsdState(tuple(disks), osds_of(tree))
-    plan = plan_osd(wanted, state)
-    return PlannedStep(plan, {"ceph_osd": describe_osd(wanted, state, plan)})
+    plan = plan_osd(desired, state)
+    return PlannedStep(plan, {"ceph_osd": describe_osd(desired, state, plan)})
 
 
 class OsdTask(PlannedTask):

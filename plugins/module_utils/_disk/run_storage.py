@@ -30,7 +30,7 @@ from .plan_storage import (
     plan_creation,
     plan_existing,
     plan_removal,
-    read_wanted,
+    read_desired,
     require_empty,
     require_no_group,
     require_no_volumes,
@@ -44,69 +44,69 @@ _TIMEOUT = 1800  # seconds: a file system on a large disk takes minutes
 
 def run_disk_storage(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Create or remove a disk storage and return the outcome; check mode writes nothing."""
-    wanted = read_wanted(params)
-    read = partial(_read_plan, client, wanted)
-    return run_planned(client, wanted.label, read, check_mode, _TIMEOUT)
+    desired = read_desired(params)
+    read = partial(_read_plan, client, desired)
+    return run_planned(client, desired.label, read, check_mode, _TIMEOUT)
 
 
-def _read_plan(client: Api, wanted: DesiredStorage) -> PlannedStep:
-    rows = read_listing(client, wanted.node, wanted.type)
-    known = [(of_row(wanted.node, wanted.type, row), row) for row in rows]
-    place = (wanted.name, wanted.volume_group if wanted.type == THIN else None)
+def _read_plan(client: Api, desired: DesiredStorage) -> PlannedStep:
+    rows = read_listing(client, desired.node, desired.type)
+    known = [(of_row(desired.node, desired.type, row), row) for row in rows]
+    place = (desired.name, desired.volume_group if desired.type == THIN else None)
     match = [(one, row) for one, row in known if (one["name"], one["volume_group"]) == place]
-    if not match and not wanted.present:
+    if not match and not desired.present:
         return PlannedStep(Plan(), {"disk_storage": None})
-    disks = read_disks(client, wanted.node)
-    chosen = [_find(wanted, disks, path) for path in wanted.disks]
+    disks = read_disks(client, desired.node)
+    chosen = [_find(desired, disks, path) for path in desired.disks]
     if not match:
-        return _plan_new(client, wanted, chosen)
+        return _plan_new(client, desired, chosen)
     found, row = match[0]
-    tree = _tree_of(client, wanted, found, row)
-    if wanted.type != DIRECTORY:
+    tree = _tree_of(client, desired, found, row)
+    if desired.type != DIRECTORY:
         found = with_disks(found, tree, disks)
-    if wanted.present:
-        planned = plan_existing(wanted, found, chosen)
-        return _with_definition(client, wanted, planned) if wanted.add_storage else planned
-    require_only_use(wanted, found, disks)
-    require_empty(wanted, int(tree.get("lvcount") or 0), int(row.get("used") or 0))
-    return _plan_removal(client, wanted, found)
+    if desired.present:
+        planned = plan_existing(desired, found, chosen)
+        return _with_definition(client, desired, planned) if desired.add_storage else planned
+    require_only_use(desired, found, disks)
+    require_empty(desired, int(tree.get("lvcount") or 0), int(row.get("used") or 0))
+    return _plan_removal(client, desired, found)
 
 
-def _find(wanted: DesiredStorage, disks: Sequence[Row], path: str) -> Row:
-    return find_disk(disks, path, wanted.node, f"{wanted.label} was not created")
+def _find(desired: DesiredStorage, disks: Sequence[Row], path: str) -> Row:
+    return find_disk(disks, path, desired.node, f"{desired.label} was not created")
 
 
-def _plan_new(client: Api, wanted: DesiredStorage, chosen: Sequence[Row]) -> PlannedStep:
+def _plan_new(client: Api, desired: DesiredStorage, chosen: Sequence[Row]) -> PlannedStep:
     """Return the plan of a new disk storage.
 
     One request for a storage definition of its name with `add_storage`, and one for the volume
     groups if it is a thin pool.
     """
-    planned = plan_creation(wanted, chosen)
-    if wanted.add_storage:
-        require_new(wanted, read_resource(STORAGE, client, {"name": wanted.name}).values)
-    if wanted.type == THIN:
-        require_no_group(wanted, read_listing(client, wanted.node, LVM))
+    planned = plan_creation(desired, chosen)
+    if desired.add_storage:
+        require_new(desired, read_resource(STORAGE, client, {"name": desired.name}).values)
+    if desired.type == THIN:
+        require_no_group(desired, read_listing(client, desired.node, LVM))
     return planned
 
 
-def _with_definition(client: Api, wanted: DesiredStorage, planned: PlannedStep) -> PlannedStep:
+def _with_definition(client: Api, desired: DesiredStorage, planned: PlannedStep) -> PlannedStep:
     """Return the plan that defines a storage on an existing disk storage.
 
     One request, and one for the nodes if the definition or a part of it is missing.
     """
-    reading = read_resource(STORAGE, client, {"name": wanted.name})
-    desired = desired_definition(wanted, reading.values)
-    plan, _known = plan_resource(STORAGE, desired, client, reading)
+    reading = read_resource(STORAGE, client, {"name": desired.name})
+    definition = desired_definition(desired, reading.values)
+    plan, _known = plan_resource(STORAGE, definition, client, reading)
     return replace(planned, plan=plan)
 
 
-def _tree_of(client: Api, wanted: DesiredStorage, found: Row, row: Row) -> Row:
+def _tree_of(client: Api, desired: DesiredStorage, found: Row, row: Row) -> Row:
     """Return the tree of devices of a storage; one request for a ZFS pool or a thin pool."""
-    if wanted.type == ZFS:
-        return read_pool(client, wanted.node, wanted.name)
-    if wanted.type == THIN:
-        return _group_of(found, read_listing(client, wanted.node, LVM))
+    if desired.type == ZFS:
+        return read_pool(client, desired.node, desired.name)
+    if desired.type == THIN:
+        return _group_of(found, read_listing(client, desired.node, LVM))
     return row
 
 
@@ -114,14 +114,14 @@ def _group_of(thin: Row, groups: Sequence[Row]) -> Row:
     return next((row for row in groups if row["name"] == thin["volume_group"]), {})
 
 
-def _plan_removal(client: Api, wanted: DesiredStorage, found: Row) -> PlannedStep:
+def _plan_removal(client: Api, desired: DesiredStorage, found: Row) -> PlannedStep:
     """Return the plan of a removal; reads the users of each storage on the disk storage."""
     storages = storages_on(_definitions(client), found)
-    planned = plan_removal(wanted, found, storages)
+    planned = plan_removal(desired, found, storages)
     for storage in storages:
-        usage = read_usage(client, storage, wanted.node)
-        require_unused(storage, usage.users, f"{wanted.label} was not removed")
-        require_no_volumes(wanted, usage.warnings)
+        usage = read_usage(client, storage, desired.node)
+        require_unused(storage, usage.users, f"{desired.label} was not removed")
+        require_no_volumes(desired, usage.warnings)
     return planned
 
 

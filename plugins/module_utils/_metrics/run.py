@@ -48,7 +48,7 @@ def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Write the metrics of several sites to one file, as `run` does."""
-    wanted = read_wanted(params)
+    wanted = read_desired(params)
     path = require_path(params["path"])
     sites = _read_all(clients, wanted)
     names = {site.name for site in sites}
@@ -101,14 +101,14 @@ def run_info_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Return the metrics of several sites, as `run_info` does."""
-    wanted = read_wanted(params)
+    wanted = read_desired(params)
     sites = _read_all(clients, wanted)
     samples = samples_of(sites, wanted, _ACTIONS[False])
     values = {"metrics": data_of(samples), "text": text_of(samples), **_findings(sites)}
     return Result(False, values, warnings=_warnings(sites))
 
 
-def read_wanted(params: Mapping[str, Any]) -> MetricsOptions:
+def read_desired(params: Mapping[str, Any]) -> MetricsOptions:
     """Return the options, parsed. Raises ValidationFailed."""
     prefix = params.get("tenant_prefix") or PREFIX
     given = params.get("quotas") or {}

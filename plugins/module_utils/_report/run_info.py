@@ -57,7 +57,7 @@ def run_at_sites(
     params: Mapping[str, Any], clients: Sequence[SiteClient], check_mode: bool = False
 ) -> Result:
     """Do the same at several sites in parallel; `clients` pairs names of sites with a client."""
-    wanted = read_wanted(params)
+    wanted = read_desired(params)
     history = read_history(params.get("history"))
     estate = _estate_options(params)
     scope = None
@@ -134,7 +134,7 @@ def _blank() -> dict[str, Any]:
     return {name: option.get("default") for name, option in drift_info_spec().items()}
 
 
-def read_wanted(params: Mapping[str, Any]) -> ReportOptions:
+def read_desired(params: Mapping[str, Any]) -> ReportOptions:
     """Return the options of a task, parsed. Raises ValidationFailed."""
     placement = _placement(params.get("placement"))
     facts = {name: placement.get(name) for name in _OF_NODES}

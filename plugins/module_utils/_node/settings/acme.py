@@ -104,17 +104,17 @@ def _parsed(config: Mapping[str, Any], key: str, form: propstring.Format) -> dic
     return propstring.parse(text, form, what=key) if text else {}
 
 
-def with_acme(config: Mapping[str, Any], wanted: AcmeSettings | None) -> dict[str, Any]:
+def with_acme(config: Mapping[str, Any], desired: AcmeSettings | None) -> dict[str, Any]:
     """Return a node's configuration with these settings, unchanged if it already has them."""
-    if wanted is None or acme_of(config) == wanted:
+    if desired is None or acme_of(config) == desired:
         return dict(config)
     rest = {key: value for key, value in config.items() if key not in ("acme", *KEYS)}
-    return {**rest, **wanted.config()}
+    return {**rest, **desired.config()}
 
 
-def require_plugins(node: str, wanted: AcmeSettings, known: Collection[str]) -> None:
+def require_plugins(node: str, desired: AcmeSettings, known: Collection[str]) -> None:
     """Raise ConfigurationError for a plugin that does not exist."""
-    named = {plugin for plugin, _alias in wanted.domains.values()} - {STANDALONE}
+    named = {plugin for plugin, _alias in desired.domains.values()} - {STANDALONE}
     unknown = sorted(named.difference(known))
     if unknown:
         raise ConfigurationError(

@@ -63,7 +63,7 @@ class DesiredSettings:
         return bool(self.config) or any(one is not None for one in parts)
 
 
-def read_wanted(params: Mapping[str, Any]) -> DesiredSettings:
+def read_desired(params: Mapping[str, Any]) -> DesiredSettings:
     """Return the settings of a task. Raises ValidationFailed."""
     config: dict[str, str] = {}
     description, location = params.get("description"), params.get("location")

@@ -16,13 +16,13 @@ _NOT_CHANGED = "The settings of node {} were not changed"
 
 
 def location_after(
-    node: str, known: Mapping[str, str], wanted: Mapping[str, str]
+    node: str, known: Mapping[str, str], desired: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the location after a task; an empty text removes a key.
 
     Raises ValidationFailed for one coordinate without the other, or a name without coordinates.
     """
-    found = {key: text for key, text in {**known, **wanted}.items() if text}
+    found = {key: text for key, text in {**known, **desired}.items() if text}
     for sub_key in LOCATION.sub_keys:
         if sub_key.key in found and sub_key.needs not in found:
             raise ValidationFailed(

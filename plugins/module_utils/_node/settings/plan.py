@@ -117,19 +117,19 @@ def _entry(line: str) -> tuple[str, list[str]]:
         return "", []
 
 
-def with_hosts(text: str, wanted: Names) -> str:
+def with_hosts(text: str, desired: Names) -> str:
     """Return a hosts file with these names; other lines and comments are kept."""
     lines: list[str] = []
     written: set[str] = set()
     for line in text.rstrip("\n").split("\n"):
         address, names = _entry(line)
-        if address not in wanted:
+        if address not in desired:
             lines.append(line)
-        elif wanted[address] and address not in written:
+        elif desired[address] and address not in written:
             written.add(address)
-            is_same = hosts_in(text)[address] == wanted[address] == tuple(names)
-            lines.append(line if is_same else _line(address, wanted[address]))
-    for address, given in wanted.items():
+            is_same = hosts_in(text)[address] == desired[address] == tuple(names)
+            lines.append(line if is_same else _line(address, desired[address]))
+    for address, given in desired.items():
         if given and address not in written:
             lines.append(_line(address, given))
     return "\n".join(lines) + "\n"
@@ -139,29 +139,29 @@ def _line(address: str, names: tuple[str, ...]) -> str:
     return " ".join((address, *names))
 
 
-def plan_settings(wanted: DesiredSettings, actual: SettingsReading) -> tuple[Plan, NodeSettings]:
+def plan_settings(desired: DesiredSettings, actual: SettingsReading) -> tuple[Plan, NodeSettings]:
     """Return the plan of a task, and the settings after it. Raises ConfigurationError."""
     before = settings_of(actual)
     steps: list[Step] = []
     config, dns, hosts, zone = before.config, before.dns, before.hosts, before.timezone
     if config is not None and actual.config is not None:
-        config = _config_after(wanted, config)
+        config = _config_after(desired, config)
         if config != before.config:
-            steps.append(_config_step(wanted.node, before.config or {}, config, actual.config))
-    if dns is not None and wanted.dns is not None:
-        dns = {**dns, **wanted.dns}
+            steps.append(_config_step(desired.node, before.config or {}, config, actual.config))
+    if dns is not None and desired.dns is not None:
+        dns = {**dns, **desired.dns}
         if dns != before.dns:
-            steps.append(_dns_step(wanted.node, dns))
-    if actual.hosts is not None and wanted.hosts is not None:
+            steps.append(_dns_step(desired.node, dns))
+    if actual.hosts is not None and desired.hosts is not None:
         text = str(actual.hosts.get("data") or "")
-        hosts = hosts_in(with_hosts(text, wanted.hosts))
-        _require_own_name(wanted.node, before.hosts or {}, hosts)
+        hosts = hosts_in(with_hosts(text, desired.hosts))
+        _require_own_name(desired.node, before.hosts or {}, hosts)
         if hosts != before.hosts:
-            steps.append(_hosts_step(wanted, text, actual.hosts))
-    if wanted.timezone is not None and zone != wanted.timezone:
-        zone = wanted.timezone
-        summary = f"Change the time zone of node {wanted.node} to {zone}"
-        path = ("nodes", wanted.node, "time")
+            steps.append(_hosts_step(desired, text, actual.hosts))
+    if desired.timezone is not None and zone != desired.timezone:
+        zone = desired.timezone
+        summary = f"Change the time zone of node {desired.node} to {zone}"
+        path = ("nodes", desired.node, "time")
         steps.append(Step(TIME, summary, "PUT", path, {"timezone": zone}, is_task=False))
     after = NodeSettings(config, dns, hosts, zone)
     old, new = before.as_dict(), after.as_dict()
@@ -172,26 +172,28 @@ def plan_settings(wanted: DesiredSettings, actual: SettingsReading) -> tuple[Pla
     return plan, after
 
 
-def _config_after(wanted: DesiredSettings, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = with_acme(before, wanted.acme)
+def _config_after(desired: DesiredSettings, before: Mapping[str, Any]) -> dict[str, Any]:
+    after = with_acme(before, desired.acme)
     defaults = {"startall-onboot-delay": "0", "ballooning-target": "80", "description": ""}
-    for key, value in wanted.config.items():
+    for key, value in desired.config.items():
         if key == "description":
             value = _with_comment(value, before)
         if before.get(key, defaults[key]) != value:
             after[key] = value
-    if wanted.location is not None:
-        after["location"] = location_after(wanted.node, before.get("location", {}), wanted.location)
-    if wanted.wakeonlan is not None:
-        after["wakeonlan"] = _wakeonlan_after(wanted.node, wanted.wakeonlan, before)
+    if desired.location is not None:
+        after["location"] = location_after(
+            desired.node, before.get("location", {}), desired.location
+        )
+    if desired.wakeonlan is not None:
+        after["wakeonlan"] = _wakeonlan_after(desired.node, desired.wakeonlan, before)
     return {key: value for key, value in after.items() if value or key not in _STRINGS}
 
 
 def _wakeonlan_after(
-    node: str, wanted: Mapping[str, str], before: Mapping[str, Any]
+    node: str, desired: Mapping[str, str], before: Mapping[str, Any]
 ) -> dict[str, str]:
     values = dict(before.get("wakeonlan", {}))
-    for option, value in wanted.items():
+    for option, value in desired.items():
         key = option.replace("_", "-")
         values[key] = value
         if not value:
@@ -244,17 +246,17 @@ def _dns_step(node: str, dns: Mapping[str, Any]) -> Step:
     return Step(DNS, summary, "PUT", ("nodes", node, "dns"), data, is_task=False)
 
 
-def _hosts_step(wanted: DesiredSettings, text: str, read: Mapping[str, Any]) -> Step:
-    data = {"data": with_hosts(text, wanted.hosts or {})}
+def _hosts_step(desired: DesiredSettings, text: str, read: Mapping[str, Any]) -> Step:
+    data = {"data": with_hosts(text, desired.hosts or {})}
     if read.get("digest"):
         data["digest"] = str(read["digest"])
     addresses = ", ".join(
         address
-        for address, names in (wanted.hosts or {}).items()
+        for address, names in (desired.hosts or {}).items()
         if _is_changed(text, address, names)
     )
-    summary = f"Change the hosts of node {wanted.node}: {addresses}"
-    return Step(HOSTS, summary, "POST", ("nodes", wanted.node, "hosts"), data, is_task=False)
+    summary = f"Change the hosts of node {desired.node}: {addresses}"
+    return Step(HOSTS, summary, "POST", ("nodes", desired.node, "hosts"), data, is_task=False)
 
 
 def _is_changed(text: str, address: str, names: tuple[str, ...]) -> bool:

@@ -19,14 +19,14 @@ from ..._resource.protocols import Api
 from ..._resource.result import result_of
 from ..identity.acme_plugin import ACME_PLUGIN
 from .acme import STANDALONE, AcmeSettings, require_plugins
-from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, DesiredSettings, read_wanted
+from .desired import CONFIG, DNS, HOSTS, PARTS, TIME, DesiredSettings, read_desired
 from .location import require_version
 from .plan import NodeSettings, SettingsReading, plan_settings, settings_of
 
 
 def run(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
     """Apply the declared settings of a node; check mode writes nothing."""
-    return apply_plan(NodeSettingsResource(client, read_wanted(params)), check_mode)
+    return apply_plan(NodeSettingsResource(client, read_desired(params)), check_mode)
 
 
 def run_info(params: Mapping[str, Any], client: Api, check_mode: bool = False) -> Result:
@@ -58,18 +58,18 @@ class NodeSettingsResource(Resource[Result]):
 
     stale_errors = (DigestChanged,)
 
-    def __init__(self, client: Api, wanted: DesiredSettings) -> None:
+    def __init__(self, client: Api, desired: DesiredSettings) -> None:
         self.client = client
-        self.wanted = wanted
+        self.desired = desired
         self.plan, self.after = self._planned()
 
     def _planned(self) -> tuple[Plan, NodeSettings]:
-        if any((self.wanted.location or {}).values()):
-            require_version(self.wanted.node, self.client.version())
-        actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
-        plan, after = plan_settings(self.wanted, actual)
-        if self.wanted.acme is not None and plan.changed:
-            require_plugins(self.wanted.node, self.wanted.acme, self._plugins(self.wanted.acme))
+        if any((self.desired.location or {}).values()):
+            require_version(self.desired.node, self.client.version())
+        actual = read_actual(self.client, self.desired.node, self.desired.parts)
+        plan, after = plan_settings(self.desired, actual)
+        if self.desired.acme is not None and plan.changed:
+            require_plugins(self.desired.node, self.desired.acme, self._plugins(self.desired.acme))
         return plan, after
 
     def _plugins(self, acme: AcmeSettings) -> list[str]:
@@ -96,9 +96,9 @@ class NodeSettingsResource(Resource[Result]):
         return self._result(self.after)
 
     def report(self, execution: Execution) -> Result:
-        actual = read_actual(self.client, self.wanted.node, self.wanted.parts)
+        actual = read_actual(self.client, self.desired.node, self.desired.parts)
         return self._result(settings_of(actual), execution)
 
     def _result(self, settings: NodeSettings, execution: Execution | None = None) -> Result:
-        values = {"node": {"name": self.wanted.node, **settings.as_dict()}}
-        return result_of(self.plan, values, execution, header=f"node {self.wanted.node}")
+        values = {"node": {"name": self.desired.node, **settings.as_dict()}}
+        return result_of(self.plan, values, execution, header=f"node {self.desired.node}")
