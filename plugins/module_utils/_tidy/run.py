@@ -65,7 +65,7 @@ class OrphanedGuest:
 
 
 class AbandonedGuest(RemovedGuest[RunContext[Any]]):
-    """A guest that an interrupted run did not finish making, with the plan of its removal."""
+    """A guest that an interrupted run did not finish creating, with the plan of its removal."""
 
     def _reread(self, node: str, status: str | None = None) -> Actual:
         """Return the VM as read now. Raises Conflict if its VMID was reused or another run uses

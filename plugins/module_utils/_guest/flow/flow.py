@@ -143,14 +143,14 @@ class GuestFlow(Generic[AnyContext]):
         return []
 
     def put_file(self, client: Client, step: Step) -> None:
-        """Carry out a step that writes a file."""
+        """Execute a step that writes a file."""
 
     def isolated(self, context: AnyContext, actual: Actual | None) -> AnyContext:
         """Read the firewall of the guest; return the context with the isolation left to write."""
         return context
 
     def isolate(self, client: Client, step: Step) -> None:
-        """Carry out a step that writes the firewall of a guest."""
+        """Execute a step that writes the firewall of a guest."""
 
     def guest_report(self, context: AnyContext, actual: Actual) -> Mapping[str, Any]:
         """Return the report of the guest itself, after waiting for it if that is requested."""
