@@ -22,7 +22,7 @@ NO_ACCESS = "NoAccess"
 TOP_PATHS = frozenset(
     {"/", "/access", "/access/groups", "/mapping", "/nodes", "/pool", "/sdn", "/storage", "/vms"}
 )
-Entry = tuple[str, Grant]
+AclEntry = tuple[str, Grant]
 """A path and a grant on it."""
 
 Held = Mapping[str, bool]
@@ -41,7 +41,7 @@ class AccessControl:
 
     roles: Mapping[str, frozenset[str]]
     groups: frozenset[str]
-    entries: frozenset[Entry]
+    entries: frozenset[AclEntry]
     separated: bool = False
     pools: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ class AccessControl:
         return replace(self, roles={**self.roles, name: frozenset(privileges)})
 
     def with_entries(
-        self, adds: Collection[Entry] = (), removes: Collection[Entry] = ()
+        self, adds: Collection[AclEntry] = (), removes: Collection[AclEntry] = ()
     ) -> AccessControl:
         """Return a copy with entries added and removed. Each key has only one entry."""
         touched = keys_of([*adds, *removes])
@@ -69,7 +69,7 @@ class AccessControl:
         return replace(self, entries=self.entries - removes, pools=pools)
 
 
-def keys_of(entries: Iterable[Entry]) -> Keys:
+def keys_of(entries: Iterable[AclEntry]) -> Keys:
     """Return the key of each entry: path, kind, name and role."""
     return {(path, *grant[:3]) for path, grant in entries}
 

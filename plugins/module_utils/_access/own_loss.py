@@ -20,7 +20,7 @@ from .._core import times
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.own_loss import LOGIN, NOT_ACCEPTED, RIGHTS, OwnLoss
 from .._resource.protocols import Api
-from .effective import AccessControl, Entry, lost_privileges, privileges, read_privileges
+from .effective import AccessControl, AclEntry, lost_privileges, privileges, read_privileges
 from .grants import Grant, read_grant
 
 Values = Mapping[str, Any]
@@ -213,7 +213,7 @@ def _paths(members: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(vms.union(f"/storage/{name}" for name in members.get("storages", ())))
 
 
-def _read_entries(client: Api) -> list[Entry]:
+def _read_entries(client: Api) -> list[AclEntry]:
     rows = client.get("access", "acl", attempted="Could not read the rights")
     return [(str(row["path"]), read_grant(row)) for row in rows]
 
@@ -281,7 +281,7 @@ def access_control(
     caller: TaskLogin,
     row: Mapping[str, Any],
     roles: Iterable[Mapping[str, Any]],
-    entries: Iterable[Entry],
+    entries: Iterable[AclEntry],
 ) -> AccessControl:
     """Return the access control that decides the privileges of a login (pure).
 

@@ -12,11 +12,11 @@ from typing import Any
 from .._core.errors import Conflict
 from .._resource.protocols import Api
 
-Entry = Mapping[str, Any]
+AclRow = Mapping[str, Any]
 """One entry of the access control list, as PVE lists it."""
 
 
-def uses_of(client: Api, concerns: Callable[[Entry], bool]) -> list[str]:
+def uses_of(client: Api, concerns: Callable[[AclRow], bool]) -> list[str]:
     """Return the access control entries that `concerns` selects, as text for messages.
 
     The list contains only entries that the caller may see (pve-access-control: API2/ACL.pm,

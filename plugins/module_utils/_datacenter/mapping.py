@@ -33,38 +33,38 @@ _KEYS = {
 }
 _NEEDED = {"dir": {"path"}, "pci": {"path", "id"}, "usb": {"id"}}
 
-Entry = tuple[tuple[str, str], ...]
+MappingEntry = tuple[tuple[str, str], ...]
 """The keys and values of a device or directory of a node, the node first."""
 
 
-def _entry(values: Mapping[str, Any]) -> Entry:
+def _entry(values: Mapping[str, Any]) -> MappingEntry:
     given = {key: str(value) for key, value in values.items() if value not in (None, "")}
     return tuple(sorted(given.items(), key=lambda item: (item[0] != "node", item)))
 
 
-def read_entries(texts: Iterable[str] | None) -> frozenset[Entry]:
+def read_entries(texts: Iterable[str] | None) -> frozenset[MappingEntry]:
     """Return the entries of an answer."""
     back = {name: option for option, name in _WORDS.items()}
-    found: set[Entry] = set()
+    found: set[MappingEntry] = set()
     for text in texts or ():
         values = propstring.keyed_parts(str(text)) or {}
         found.add(_entry({back.get(key, key): value for key, value in values.items()}))
     return frozenset(found)
 
 
-def want_entries(items: Iterable[Mapping[str, Any]]) -> frozenset[Entry]:
+def want_entries(items: Iterable[Mapping[str, Any]]) -> frozenset[MappingEntry]:
     """Return the entries of the option."""
     return frozenset(_entry(item) for item in items)
 
 
-def _send(entries: Iterable[Entry]) -> list[str]:
+def _send(entries: Iterable[MappingEntry]) -> list[str]:
     return [
         ",".join(f"{_WORDS.get(key, key)}={value}" for key, value in entry)
         for entry in sorted(entries)
     ]
 
 
-def _sorted_entries(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def _sorted_entries(entries: Iterable[MappingEntry]) -> list[dict[str, Any]]:
     items = [dict(entry) for entry in sorted(entries)]
     return [
         {key: int(value) if key == "iommugroup" else value for key, value in entry.items()}

@@ -24,8 +24,8 @@ from .model import (
     FABRIC_SECTIONS,
     FABRICS,
     ZONES,
-    Entry,
     SdnContext,
+    SdnEntry,
     Sections,
 )
 from .plan import PROTOCOLS, unmanaged_fabrics
@@ -84,7 +84,7 @@ def _of_fabrics(running: Sections, after: Sections, around: SdnContext) -> Itera
     yield from _duplicate_values(after)
 
 
-def _zone(name: str, entry: Entry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
+def _zone(name: str, entry: SdnEntry, after: Sections, around: SdnContext) -> Iterator[FleetError]:
     """Yield an error for each node of a zone that is not in the zone's fabric.
 
     The VNets would be missing on it (pve-network: Zones/VxlanPlugin.pm and EvpnPlugin.pm,
@@ -107,7 +107,7 @@ def _zone(name: str, entry: Entry, after: Sections, around: SdnContext) -> Itera
 # -- fabrics -------------------------------------------------------------------------------------
 
 
-def _fabric(name: str, entry: Entry, running: Sections) -> Iterator[FleetError]:
+def _fabric(name: str, entry: SdnEntry, running: Sections) -> Iterator[FleetError]:
     label, protocol = f"Fabric '{name}' was refused", entry.get("protocol")
     before = running[FABRICS].get(name, {}).get("protocol")
     if not protocol:
@@ -131,7 +131,7 @@ def _fabric(name: str, entry: Entry, running: Sections) -> Iterator[FleetError]:
         yield refused(label, answer, "Set area")
 
 
-def _area_of(entry: Entry) -> int | None:
+def _area_of(entry: SdnEntry) -> int | None:
     """Return the area as a number: 1 and 0.0.0.1 are the same."""
     text = entry.get("area", "")
     if re.fullmatch("[0-9]{1,10}", text):
@@ -172,7 +172,7 @@ def _areas(after: Sections) -> Iterator[FleetError]:
 # -- nodes ---------------------------------------------------------------------------------------
 
 
-def _places(name: str, entry: Entry, around: SdnContext) -> Iterator[FleetError]:
+def _places(name: str, entry: SdnEntry, around: SdnContext) -> Iterator[FleetError]:
     label, node = f"Fabric node '{name}' was refused", entry["node_id"]
     if node not in around.nodes:
         known = ", ".join(sorted(around.nodes))
@@ -184,7 +184,7 @@ def _places(name: str, entry: Entry, around: SdnContext) -> Iterator[FleetError]
             yield refused(label, answer, "Create the interface first")
 
 
-def _node(name: str, entry: Entry, after: Sections) -> Iterator[FleetError]:
+def _node(name: str, entry: SdnEntry, after: Sections) -> Iterator[FleetError]:
     label, fabric = f"Fabric node '{name}' was refused", after[FABRICS].get(entry["fabric_id"])
     if fabric is None:
         yield refused(label, f"there is no fabric '{entry['fabric_id']}'", "Declare it in fabrics")
@@ -231,7 +231,7 @@ def _duplicate_values(after: Sections) -> Iterator[FleetError]:
                 yield refused(f"Fabric node '{name}' was refused", answer)
 
 
-def _taken(entry: Entry) -> list[tuple[str, str]]:
+def _taken(entry: SdnEntry) -> list[tuple[str, str]]:
     """Return the values that must be unique: addresses in a fabric, interfaces of a node."""
     found = [
         (f"fabric {entry['fabric_id']}", entry[key]) for key, _family in _FAMILIES if key in entry

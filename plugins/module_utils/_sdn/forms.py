@@ -33,7 +33,7 @@ from .model import (
     VNETS,
     ZONES,
     DesiredSdn,
-    Entry,
+    SdnEntry,
     Section,
     Sections,
 )
@@ -59,7 +59,7 @@ def refused(attempted: str, answer: str, step: str = "Nothing was changed") -> V
 
 def read_desired(params: Mapping[str, Any], running: Sections) -> DesiredSdn:
     """Return the objects that a task declares. Raises ValidationFailed."""
-    sections: dict[str, dict[str, Entry | None]] = {}
+    sections: dict[str, dict[str, SdnEntry | None]] = {}
     exact = frozenset(params.get("exact") or ())
     for kind in SECTIONS:
         rows = params.get(kind)
@@ -81,8 +81,8 @@ def _zones_of_vnets(params: Mapping[str, Any], running: Sections) -> dict[str, s
 
 def _section(
     kind: str, rows: Iterable[Mapping[str, Any]], zones: Mapping[str, str]
-) -> dict[str, Entry | None]:
-    found: dict[str, Entry | None] = {}
+) -> dict[str, SdnEntry | None]:
+    found: dict[str, SdnEntry | None] = {}
     for place, row in enumerate(rows):
         label = f"{kind}[{place}]"
         if kind == SUBNETS and row.get("state") == "absent" and row["vnet"] not in zones:
@@ -123,7 +123,7 @@ def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> 
     return f"{zones[row['vnet']]}-{network.network_address}-{network.prefixlen}"
 
 
-def _entry(kind: str, row: Mapping[str, Any], label: str) -> Entry:
+def _entry(kind: str, row: Mapping[str, Any], label: str) -> SdnEntry:
     entry: dict[str, str] = {}
     for option, (key, form) in FIELDS[kind].items():
         value = row.get(option)
@@ -220,7 +220,7 @@ def has_id(kind: str, row: Mapping[str, Any]) -> bool:
     return all(_with_ids(row).get(key) for key in keys)
 
 
-def entry_of_row(kind: str, row: Mapping[str, Any]) -> Entry:
+def entry_of_row(kind: str, row: Mapping[str, Any]) -> SdnEntry:
     """Return the properties of an object in an answer."""
     entry: dict[str, str] = {}
     for key, form in FIELDS[kind].values():
@@ -273,7 +273,7 @@ def is_in_force(rows: Iterable[Mapping[str, Any]], zones: Section) -> bool:
     return bool(online)
 
 
-def data_of(entry: Entry) -> dict[str, Any]:
+def data_of(entry: SdnEntry) -> dict[str, Any]:
     """Return the parameters of a request."""
     data: dict[str, Any] = dict(entry)
     for key in _LISTS_OF_KEYS & data.keys():
@@ -292,7 +292,7 @@ def view_of(sections: Sections) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _view(kind: str, name: str, entry: Entry) -> dict[str, Any]:
+def _view(kind: str, name: str, entry: SdnEntry) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name}
     if kind == SUBNETS:
         _zone, network, mask = name.split("-", 2)

@@ -21,9 +21,9 @@ FABRIC_SECTIONS = (FABRICS, FABRIC_NODES)
 TEXT, FLAG, LIST, NUMBER, RANGES = "text", "flag", "list", "number", "ranges"
 NETWORK, ADDRESS, INTERFACES = "network", "address", "interfaces"
 
-Entry: TypeAlias = "Mapping[str, str]"
+SdnEntry: TypeAlias = "Mapping[str, str]"
 """The properties of an object by their names in Proxmox VE, in canonical form."""
-Section: TypeAlias = "Mapping[str, Entry]"
+Section: TypeAlias = "Mapping[str, SdnEntry]"
 Sections: TypeAlias = "Mapping[str, Section]"
 
 NOUNS = {
@@ -146,7 +146,7 @@ class DesiredSdn:
     A property with an empty text is removed. In `exact` sections, unlisted objects are removed.
     """
 
-    sections: Mapping[str, Mapping[str, Entry | None]]
+    sections: Mapping[str, Mapping[str, SdnEntry | None]]
     exact: frozenset[str] = frozenset()
 
 

@@ -28,7 +28,7 @@ from .model import (
     VNETS,
     ZONES,
     DesiredSdn,
-    Entry,
+    SdnEntry,
     Sections,
 )
 
@@ -50,10 +50,10 @@ class ObjectStep(Step):
 
     kind: str = ""
     name: str = ""
-    result: Entry | None = None
+    result: SdnEntry | None = None
 
 
-def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, Entry]]:
+def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, SdnEntry]]:
     """Return the objects after the task."""
     after = {kind: _after(kind, section, desired, running) for kind, section in running.items()}
     if FABRICS in running:
@@ -66,14 +66,14 @@ def after_plan(running: Sections, desired: DesiredSdn) -> dict[str, dict[str, En
     return after
 
 
-def _has_fabric(node: Entry, sections: Sections) -> bool:
+def _has_fabric(node: SdnEntry, sections: Sections) -> bool:
     """Return whether the fabric of a node stays; a fabric is removed with its nodes."""
     return node.get("fabric_id") in sections[FABRICS]
 
 
 def _after(
-    kind: str, section: Mapping[str, Entry], desired: DesiredSdn, running: Sections
-) -> dict[str, Entry]:
+    kind: str, section: Mapping[str, SdnEntry], desired: DesiredSdn, running: Sections
+) -> dict[str, SdnEntry]:
     declared = desired.sections.get(kind)
     if declared is None:
         return dict(section)
@@ -183,7 +183,7 @@ def _writes(kind: str, running: Sections, after: Sections) -> Iterator[ObjectSte
             yield _update(kind, name, (origin, entry), more)
 
 
-def _protocol(kind: str, entry: Entry, after: Sections) -> dict[str, str]:
+def _protocol(kind: str, entry: SdnEntry, after: Sections) -> dict[str, str]:
     """Return the protocol, which is required to write a fabric or its nodes."""
     if kind not in FABRIC_SECTIONS:
         return {}
@@ -198,12 +198,12 @@ def _removals(kind: str, running: Sections, after: Sections) -> Iterator[ObjectS
             yield _removal(kind, name, entry)
 
 
-def _removal(kind: str, name: str, entry: Entry) -> ObjectStep:
+def _removal(kind: str, name: str, entry: SdnEntry) -> ObjectStep:
     summary = f"Remove {NOUNS[kind]} '{name}'"
     return _step(summary, "DELETE", _path(kind, name, entry), {}, (kind, name, None))
 
 
-def _base(kind: str, entry: Entry) -> tuple[str, ...]:
+def _base(kind: str, entry: SdnEntry) -> tuple[str, ...]:
     if kind == SUBNETS:
         return (*ROOT, VNETS, entry["vnet"], SUBNETS)
     if kind == FABRICS:
@@ -213,12 +213,12 @@ def _base(kind: str, entry: Entry) -> tuple[str, ...]:
     return (*ROOT, kind)
 
 
-def _path(kind: str, name: str, entry: Entry) -> tuple[str, ...]:
+def _path(kind: str, name: str, entry: SdnEntry) -> tuple[str, ...]:
     own = entry["node_id"] if kind == FABRIC_NODES else name
     return (*_base(kind, entry), own)
 
 
-def _creation(kind: str, name: str, entry: Entry, more: Mapping[str, str]) -> ObjectStep:
+def _creation(kind: str, name: str, entry: SdnEntry, more: Mapping[str, str]) -> ObjectStep:
     data = {KEYS[kind]: name, **data_of(entry), **more}
     if kind == SUBNETS:
         _zone, network, mask = name.split("-", 2)
@@ -232,7 +232,7 @@ def _creation(kind: str, name: str, entry: Entry, more: Mapping[str, str]) -> Ob
 
 
 def _update(
-    kind: str, name: str, states: tuple[Entry, Entry], more: Mapping[str, str]
+    kind: str, name: str, states: tuple[SdnEntry, SdnEntry], more: Mapping[str, str]
 ) -> ObjectStep:
     origin, entry = states
     changes = {key: value for key, value in entry.items() if origin.get(key) != value}
@@ -244,7 +244,7 @@ def _update(
     return _step(summary, "PUT", _path(kind, name, entry), data, (kind, name, entry))
 
 
-def _words(entry: Entry, gone: list[str] | None = None) -> str:
+def _words(entry: SdnEntry, gone: list[str] | None = None) -> str:
     words = [f"{key}={'***' if key in SECRETS else value}" for key, value in sorted(entry.items())]
     words += [f"remove {key}" for key in gone or ()]
     return f": {', '.join(words)}" if words else ""
@@ -255,7 +255,7 @@ def _step(
     method: str,
     path: tuple[str, ...],
     data: Mapping[str, Any],
-    subject: tuple[str, str, Entry | None],
+    subject: tuple[str, str, SdnEntry | None],
 ) -> ObjectStep:
     kind, name, result = subject
     step = Step(OBJECT, summary, method, path, data, is_task=False)

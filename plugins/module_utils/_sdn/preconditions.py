@@ -25,8 +25,8 @@ from .model import (
     SUBNETS,
     VNETS,
     ZONES,
-    Entry,
     SdnContext,
+    SdnEntry,
     Sections,
 )
 
@@ -110,7 +110,7 @@ def _used_zones(running: Sections, after: Sections) -> Iterator[FleetError]:
             yield _conflict(label, f"VNet '{used[zone]}' is in it", "Remove the VNet too")
 
 
-def _references(label: str, entry: Entry, after: Sections) -> Iterator[FleetError]:
+def _references(label: str, entry: SdnEntry, after: Sections) -> Iterator[FleetError]:
     for key, kind in _REFERENCES:
         name = entry.get(key)
         if name and kind in after and name not in after[kind]:
@@ -142,7 +142,7 @@ def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
                 yield refused(label, answer, "Set one of them, and an empty value for the other")
 
 
-def _places(label: str, entry: Entry, around: SdnContext) -> Iterator[FleetError]:
+def _places(label: str, entry: SdnEntry, around: SdnContext) -> Iterator[FleetError]:
     for key in ("nodes", "exitnodes"):
         for node in _listed(entry.get(key)):
             if node not in around.nodes:
@@ -270,7 +270,7 @@ def _overlaps(running: Sections, after: Sections) -> Iterator[FleetError]:
             yield refused(f"Subnet '{other}' was refused", f"it overlaps subnet '{one}'")
 
 
-def _addresses(label: str, name: str, entry: Entry) -> Iterator[FleetError]:
+def _addresses(label: str, name: str, entry: SdnEntry) -> Iterator[FleetError]:
     network = network_of(name)
     gateway = entry.get("gateway")
     if gateway and not _is_in(gateway, network):

@@ -25,8 +25,8 @@ from .model import (
     SUBNETS,
     VNETS,
     ZONES,
-    Entry,
     SdnContext,
+    SdnEntry,
     SdnReading,
     Section,
     Sections,
@@ -48,7 +48,7 @@ def read_sdn(client: Client, *, subnets: bool = False) -> SdnReading:
 
     Four requests (three before Proxmox VE 9), and with `subnets` one for each VNet.
     """
-    running: dict[str, Mapping[str, Entry]] = {}
+    running: dict[str, Mapping[str, SdnEntry]] = {}
     pending: list[str] = []
     for kind in (ZONES, VNETS, CONTROLLERS):
         rows = client.get(*ROOT, kind, params={"pending": 1}) or []
@@ -114,7 +114,7 @@ def read_outdated(client: Client, zones: Section, *, is_sure: bool) -> list[str]
     return [node for node, zones in zip(nodes, found, strict=True) if "pending" in zones.values()]
 
 
-def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, Entry], list[str]]:
+def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, SdnEntry], list[str]]:
     def read_one(vnet: str) -> list[Mapping[str, Any]]:
         return client.get(*ROOT, VNETS, vnet, SUBNETS, params={"pending": 1}) or []
 
@@ -122,7 +122,7 @@ def _read_subnets(client: Client, vnets: Iterable[str]) -> tuple[Mapping[str, En
     return running_of(SUBNETS, rows), pending_of(SUBNETS, rows)
 
 
-def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, Entry]:
+def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapping[str, SdnEntry]:
     """Return the configured objects of a section; for subnets, only of the VNet of `entry`."""
     if kind == SUBNETS:
         return section_of(kind, client.get(*ROOT, VNETS, entry["vnet"], SUBNETS))
@@ -131,7 +131,7 @@ def read_configured(client: Client, kind: str, entry: Mapping[str, str]) -> Mapp
     return section_of(kind, client.get(*ROOT, kind))
 
 
-def _changed(kind: str, running: Sections, after: Sections) -> list[Entry]:
+def _changed(kind: str, running: Sections, after: Sections) -> list[SdnEntry]:
     """Return the objects that are new or change (pure)."""
     before = running.get(kind, {})
     return [one for name, one in after.get(kind, {}).items() if before.get(name) != one]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._access.acl import ACL
+from .._access.effective import AclEntry
 from .._access.grants import Grant, read_grant
 from .._access.group import GROUP
 from .._access.role import ROLE
@@ -36,8 +37,6 @@ _READS_AT_ONCE = 8
 Row = Mapping[str, Any]
 Rights = Mapping[str, frozenset[Grant]]
 """The grants on each path of the access control list."""
-Entry = tuple[str, Grant]
-"""One right: a path and a grant on it."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _rows_by(key: str, rows: Iterable[Row] | None) -> dict[str, Row]:
     return {str(row[key]): row for row in rows or ()}
 
 
-def by_path(entries: Iterable[Entry]) -> Rights:
+def by_path(entries: Iterable[AclEntry]) -> Rights:
     """Return rights by path, in the order of the paths."""
     found: dict[str, set[Grant]] = {}
     for path, grant in sorted(entries):
@@ -144,9 +143,9 @@ def by_path(entries: Iterable[Entry]) -> Rights:
     return {path: frozenset(grants) for path, grants in found.items()}
 
 
-def entries_of(rights: Rights) -> list[Entry]:
+def entries_of(rights: Rights) -> list[AclEntry]:
     """Return single rights, sorted by path, then by subject and role."""
-    found: list[Entry] = []
+    found: list[AclEntry] = []
     for path, grants in rights.items():
         found += [(path, grant) for grant in grants]
     return sorted(found)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._access.effective import read_privileges
+from .._access.effective import AclEntry, read_privileges
 from .._cluster.quota import figures_by_vm, total
 from .._cluster.tenant import PREFIX, blank_owner, is_blank, tenants_of
 from .._core import times
 from .._core.marks import marked_tag
 from .._core.result import Result
-from .facts import Entry, TenantFacts, entries_of, read_facts
+from .facts import TenantFacts, entries_of, read_facts
 from .login.token_age import days_left
 from .model import creation_day
 from .rights import KINDS
@@ -103,7 +103,7 @@ def describe_tenant(tag: str, prefix: str, facts: TenantFacts, now: float) -> di
     }
 
 
-def _subjects(rights: Sequence[Entry], kind: str) -> set[str]:
+def _subjects(rights: Sequence[AclEntry], kind: str) -> set[str]:
     """Return the users, groups or tokens that have one of these rights."""
     return {grant.who for _path, grant in rights if grant.kind == kind}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .._access.acl import ACL
+from .._access.effective import AclEntry
 from .._access.grants import Grant
 from .._access.group import GROUP
 from .._access.role import ROLE
@@ -24,7 +25,6 @@ from .facts import (
     LISTED_GROUP,
     LISTED_ROLE,
     LISTED_USER,
-    Entry,
     Rights,
     TenantFacts,
     by_path,
@@ -128,7 +128,7 @@ def wanted_rights(tenant: Tenant, facts: TenantFacts, templates: Mapping[str, in
     """Return the rights of the tenant by path; `templates` are VMIDs by the option's text."""
     kind, who = tenant.subject
     wanted = wanted_privileges(tenant, facts)
-    found: list[Entry] = []
+    found: list[AclEntry] = []
     for suffix, paths in _paths(tenant, templates).items():
         role = tenant.roles[suffix]
         grant = Grant(kind, who, role, propagate=True)
@@ -149,7 +149,7 @@ def right_resources(
     return resources
 
 
-def surplus_entries(tenant: Tenant, facts: TenantFacts, wanted: Rights) -> list[Entry]:
+def surplus_entries(tenant: Tenant, facts: TenantFacts, wanted: Rights) -> list[AclEntry]:
     """Return the rights from the tenant's roles that are not wanted.
 
     Propagation is ignored: a subject has a role on a path only once.

@@ -12,13 +12,13 @@ from typing import Any
 
 from ..._core.errors import ConfigurationError, Conflict, ValidationFailed
 from ..._core.marks import marked_tag, with_mark, without_mark
-from ..._sdn.model import SUBNETS, VNETS, ZONES, Entry, Section, Sections
+from ..._sdn.model import SUBNETS, VNETS, ZONES, SdnEntry, Section, Sections
 from .model import TenantNetwork
 
 _ONE_SPACE = ("vxlan", "evpn")
 
 
-def vnets_of(tag: str, running: Sections) -> dict[str, Entry]:
+def vnets_of(tag: str, running: Sections) -> dict[str, SdnEntry]:
     """Return the VNets that were created for a tenant."""
     found = running[VNETS].items()
     return {name: entry for name, entry in found if marked_tag(entry.get("alias")) == tag}
@@ -30,7 +30,7 @@ def owners_of(vnets: Section) -> dict[str, str]:
     return {name: tag for name, tag in tags.items() if tag is not None}
 
 
-def name_of(entry: Entry) -> str:
+def name_of(entry: SdnEntry) -> str:
     """Return the network name of a VNet."""
     return without_mark(entry.get("alias"))
 
@@ -89,7 +89,7 @@ def _require_own(network: TenantNetwork, tag: str, running: Sections) -> None:
 
 
 def _vnet(
-    network: TenantNetwork, tag: str, running: Sections, taken: Mapping[str, Entry]
+    network: TenantNetwork, tag: str, running: Sections, taken: Mapping[str, SdnEntry]
 ) -> dict[str, Any]:
     zone = running[ZONES].get(network.zone)
     if zone is None:
@@ -107,7 +107,7 @@ def _vnet(
     return row
 
 
-def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, Entry]) -> int:
+def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, SdnEntry]) -> int:
     """Return the tag of the network, or the first free tag in its range."""
     present = running[VNETS].get(network.vnet, {})
     if network.tag is not None:
@@ -134,7 +134,7 @@ def _tag(network: TenantNetwork, running: Sections, taken: Mapping[str, Entry]) 
     )
 
 
-def tags_in_use(zone: str, running: Sections, vnets: Mapping[str, Entry]) -> set[int]:
+def tags_in_use(zone: str, running: Sections, vnets: Mapping[str, SdnEntry]) -> set[int]:
     """Return the tags that a new VNet of a zone cannot have.
 
     All VXLAN and EVPN zones share one range of tags with the VRFs of EVPN (pve-network:
