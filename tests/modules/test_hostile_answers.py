@@ -64,7 +64,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_api/tasks.py", "find_worker"): ("nodes/*/tasks",),
     ("module_utils/_backup/create/run.py", "_read_maximum"): (),  # without Datastore.Allocate only
     ("module_utils/_cluster/storages/allocation.py", "with_allocations"): ("storage",),
-    ("module_utils/_cluster/restoring.py", "_look_for_restore"): (
+    ("module_utils/_cluster/restoring.py", "_find_restore"): (
         "nodes/*/tasks",
         "access/permissions",
     ),
@@ -137,7 +137,7 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ): (),  # tests/modules/test_firewall_check.py
     ("module_utils/_firewall/read.py", "read_known"): ("nodes/*/network",),
     ("module_utils/_firewall/read.py", "read_one"): (),  # by no subject yet
-    ("module_utils/_firewall/resource.py", "look"): ("cluster/firewall/options",),
+    ("module_utils/_firewall/resource.py", "confirm"): ("cluster/firewall/options",),
     ("module_utils/_guest/flow/reads.py", "pools"): ("pools",),
     ("module_utils/_guest/live/steps.py", "await_config"): ("nodes/*/qemu/*/config",),
     ("module_utils/_guest/create/placement_race.py", "_owners_of"): ("nodes/*/qemu/*/config",),
