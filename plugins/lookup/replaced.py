@@ -70,7 +70,7 @@ class LookupModule(LookupBase):
             having = [(text, names) for text, names in given if term in names]
             for text, names in having:
                 if len(having) > 1 or _is_alone(text, names, beside):
-                    found.append(_shown(text, names))
+                    found.append(_formatted(text, names))
         return list(dict.fromkeys(found))
 
     def _names(self, text: str) -> set[str]:
@@ -88,7 +88,7 @@ def _is_alone(text: str, names: set[str], beside: set[str]) -> bool:
     return not text.startswith("@") and not names & beside
 
 
-def _shown(text: str, names: set[str]) -> str:
+def _formatted(text: str, names: set[str]) -> str:
     """Return an option -e for messages.
 
     Only a file is shown in full, because other values may be secret.

@@ -57,7 +57,7 @@ def apply_plan(guest_plan: GuestPlan[AnyContext]) -> Result:
     """Apply the plan and return the result; in check mode return the preview and write nothing."""
     context, plan, draft = guest_plan.context, guest_plan.plan, guest_plan.draft
     if draft is not None:
-        return preview(guest_plan) if context.check_mode else _make(guest_plan, draft)
+        return preview(guest_plan) if context.check_mode else _create(guest_plan, draft)
     if context.check_mode or not plan.changed or guest_plan.actual is None:
         return preview(guest_plan)
     if context.client.clock.monotonic() - guest_plan.read_at > FRESH:
@@ -133,7 +133,7 @@ def _again(guest_plan: GuestPlan[AnyContext], known: Actual) -> GuestPlan[AnyCon
     return guest_plan.flow.plan_found(context, current, fresh)
 
 
-def _make(guest_plan: GuestPlan[AnyContext], draft: NumberedGuest[Any]) -> Result:
+def _create(guest_plan: GuestPlan[AnyContext], draft: NumberedGuest[Any]) -> Result:
     flow, context = guest_plan.flow, guest_plan.context
     fresh = context.cluster_view.fresh(guest_plan.cluster)
     if fresh is not guest_plan.cluster:
