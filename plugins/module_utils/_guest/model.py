@@ -82,9 +82,8 @@ class Guest:
     rebalance: bool = False
     shared_sources: frozenset[str] = frozenset()  # names and VMIDs
     limits: Limits | None = None
-    isolation: GuestIsolation | None = (
-        None  # None if nothing separates it, or nothing is left to do
-    )
+    # None if nothing separates it, or nothing is left to do
+    isolation: GuestIsolation | None = None
     # guests that the same run removes; a quota does not count them
     leaving: frozenset[int] = frozenset()
     migrate: bool = True

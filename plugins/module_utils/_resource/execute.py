@@ -124,9 +124,8 @@ class Steps:
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         """Classify the failure of a step (pure)."""
-        return (
-            FailureVerdict.STALE if isinstance(error, self.stale_errors) else FailureVerdict.FAILED
-        )
+        is_stale = isinstance(error, self.stale_errors)
+        return FailureVerdict.STALE if is_stale else FailureVerdict.FAILED
 
     def tolerate(self, step: Step, error: FleetError) -> str:
         """Return the warning about a step that took effect in spite of an error (pure)."""

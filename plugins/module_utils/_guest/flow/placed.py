@@ -233,11 +233,8 @@ def require_room_for(
 
     A clone that moves to another node first needs room on the template's node.
     """
-    template, rules, shared = (
-        blueprint.template,
-        blueprint.desired.guest.rules,
-        cluster.shared_storages,
-    )
+    template, shared = blueprint.template, cluster.shared_storages
+    rules = blueprint.desired.guest.rules
     if template is not None and template.node != node:
         needs = blueprint.needs(sizes)
         local = {storage: size for storage, size in needs.room.items() if storage not in shared}
