@@ -44,17 +44,20 @@ options:
     elements: str
   selection:
     description:
-      - Guests that V(started) starts without a record. V(onboot) starts the guests with the option
-        C(onboot), as a node does when it boots. V(all) starts all guests.
+      - Guests that V(started) starts. V(recorded) starts the guests in O(record), and fails if
+        there is no such file.
+      - V(onboot) and V(all) are for a start without a record. V(onboot) starts the guests with the
+        option C(onboot), as a node does when it boots. V(all) starts all guests. If O(record)
+        exists, only the recorded guests start.
+      - The default is V(recorded) if O(record) is set, otherwise V(onboot).
     type: str
-    choices: [onboot, all]
-    default: onboot
+    choices: [recorded, onboot, all]
   record:
     description:
       - File on the controller in which V(stopped) records the guests to stop, before it stops the
-        first one. V(started) then starts only the recorded guests, and removes the file when all of
-        them run.
-      - The directory must exist. By default, nothing is recorded.
+        first one. V(started) then starts only the recorded guests, and empties the record when all
+        of them run.
+      - The path must be absolute, and its directory must exist. By default, nothing is recorded.
     type: path
   unresponsive:
     description:

@@ -100,8 +100,43 @@ def test_an_estate_stops_and_starts_in_tiers(lab: Lab, tmp_path: Path) -> None:
     assert tiers(started) == [(1, [401, 402]), (2, [403, 404]), (None, [405])]
     assert started["done"] == started["plan"]
     assert places(lab) == before
-    assert not Path(record).exists()
+    assert json.loads(Path(record).read_text()) == {"stopped": {}}
     assert not done(lab, "started", record=record)["changed"]
+
+
+def test_a_start_without_its_record_is_refused(lab: Lab, tmp_path: Path) -> None:
+    """Guests that were stopped on purpose must not start because a path is wrong."""
+    populate(lab)
+    done(lab, "stopped")
+    lab.simulator.reset_log()
+    record = str(tmp_path / "power.json")
+    for check in (True, False):
+        result = power(lab, "started", check=check, record=record)
+        assert result["error"]["reason"] == "no record"
+        assert f"The record {record} could not be used: there is no such file" in result["msg"]
+    result = power(lab, "started", selection="recorded")
+    assert "'recorded' needs a record" in result["msg"]
+    assert lab.simulator.writes() == []
+    found = power(lab, "started", check=True, record=record, selection="onboot")
+    assert tiers(found) == [(1, [401, 402]), (2, [403, 404])]
+
+
+def test_a_stop_that_changes_nothing_leaves_a_record(lab: Lab, tmp_path: Path) -> None:
+    """So that the start after it starts nothing, instead of missing the record."""
+    populate(lab)
+    done(lab, "stopped")
+    record = str(tmp_path / "power.json")
+    assert not done(lab, "stopped", record=record)["changed"]
+    assert not done(lab, "started", record=record)["changed"]
+
+
+def test_a_relative_path_of_a_record_is_refused(lab: Lab) -> None:
+    """The directory of a job is removed with the record; in AWX 24.6, with each job."""
+    populate(lab)
+    lab.simulator.reset_log()
+    result = power(lab, "stopped", record="power.json")
+    assert "'power.json' is a relative path" in result["msg"]
+    assert lab.simulator.writes() == []
 
 
 def test_without_a_record_those_start_that_start_with_their_node(lab: Lab) -> None:

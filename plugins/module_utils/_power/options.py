@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from .._maintenance.guests import tenant_in
 from .._maintenance.model import MaintenanceOptions
 
 STARTED, STOPPED = "started", "stopped"
+RECORDED, ONBOOT, ALL = "recorded", "onboot", "all"
 FAIL, LEAVE, FORCE = "fail", "leave", "force"
 _LONGEST = 7 * 24 * 3600
 
@@ -24,14 +26,15 @@ _LONGEST = 7 * 24 * 3600
 @dataclass(frozen=True)
 class PowerOptions:
     """The options of a task. `limits` contains the timeouts and the number of parallel tasks.
-    `unresponsive` decides about guests that do not reach the state in time.
+    `unresponsive` decides about guests that do not reach the state in time. `selection` is one of
+    RECORDED, ONBOOT and ALL.
     """
 
     state: str
     tenants: frozenset[str]
     limits: MaintenanceOptions
     exclude: frozenset[str]
-    starts_all: bool
+    selection: str
     unresponsive: str
     record: str
     wait_for: str
@@ -59,6 +62,7 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
     if not tenants or "" in tenants:
         step = "Name each tenant whose guests are meant: those of others are never changed"
         raise validate.refused("tenants", params["tenants"], "names no tenant", step)
+    record = _record(params)
     limits = MaintenanceOptions(
         node="",
         state="",
@@ -72,12 +76,30 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
         tenants=tenants,
         limits=limits,
         exclude=frozenset(str(one).lower() for one in params.get("exclude") or ()),
-        starts_all=params["selection"] == "all",
+        selection=_selection(params, record),
         unresponsive=params["unresponsive"],
-        record=params.get("record") or "",
+        record=record,
         wait_for=params["wait_for"],
         wait_timeout=_seconds(params, "wait_timeout"),
     )
+
+
+def _record(params: Mapping[str, Any]) -> str:
+    """Return the path of the record, or an empty text. Raises ValidationFailed."""
+    record = params.get("record") or ""
+    if record and not os.path.isabs(record):
+        step = "Write an absolute path: the start may run in another directory than the stop"
+        raise validate.refused("record", record, "is a relative path", step)
+    return str(record)
+
+
+def _selection(params: Mapping[str, Any], record: str) -> str:
+    """Return the guests that a start selects. Raises ValidationFailed."""
+    selection = params.get("selection") or (RECORDED if record else ONBOOT)
+    if selection == RECORDED and not record and params["state"] == STARTED:
+        step = "Set record to the file of the stop, or selection to onboot or all"
+        raise validate.refused("selection", RECORDED, "needs a record", step)
+    return str(selection)
 
 
 def _seconds(params: Mapping[str, Any], option: str) -> int:

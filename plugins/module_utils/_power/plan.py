@@ -20,7 +20,7 @@ from .._guest.start_order import LAST, start_order
 from .._kinds.registry import LISTS
 from .._maintenance.guests import fingerprint, guest_item
 from .._maintenance.model import STAY, GuestDecision
-from .options import FORCE, STARTED, STOPPED, PowerOptions
+from .options import ALL, FORCE, STARTED, STOPPED, PowerOptions
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -132,7 +132,7 @@ def _is_to_start(
     if recorded is not None:
         mark = recorded.get(turn.row.vmid)
         return mark is not None and mark in ("", fingerprint(turn.actual))
-    return options.starts_all or turn.actual.target.get("onboot") == "1"
+    return options.selection == ALL or turn.actual.target.get("onboot") == "1"
 
 
 def tiers_of(

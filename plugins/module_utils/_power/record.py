@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The file with the guests that a run has stopped; the next start starts only these guests."""
+"""The file with the guests that a run has stopped; the next start starts only these guests.
+
+A complete start leaves an empty record, so that the same start again is not mistaken for a start
+whose record is lost.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 
 from .._core.errors import ConfigurationError
 from .._core.files import read_regular, replace_file, why_not_writable
@@ -50,12 +52,6 @@ def write_stopped(path: str, guests: Mapping[int, str]) -> None:
         replace_file(path, json.dumps({"stopped": stopped}, indent=1) + "\n", _MODE)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
-
-
-def remove_stopped(path: str) -> None:
-    """Remove the record, if there is one."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
 
 
 def _unusable(path: str, reason: str) -> ConfigurationError:

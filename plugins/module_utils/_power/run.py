@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .._core.errors import FleetError
+from .._core.errors import ConfigurationError, FleetError
 from .._core.formatting import counted
 from .._core.result import Result
 from .._guest.start_order import LAST
@@ -20,9 +20,9 @@ from .._maintenance.read import read_members
 from .._maintenance.report import failed
 from .._resource.execute import after_writes
 from .execute import await_running_tasks, find_unhealthy, switch_tier
-from .options import LEAVE, PowerOptions, read_options
+from .options import LEAVE, RECORDED, PowerOptions, read_options
 from .plan import OrderedGuest, PowerEstate, name_of, plan_estate
-from .record import read_stopped, remove_stopped, write_stopped
+from .record import read_stopped, write_stopped
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -44,7 +44,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     Raises FleetError.
     """
     options = read_options(params)
-    recorded = read_stopped(options.record) if options.record else None
+    recorded = _read_record(options)
     estate = plan_estate(client, options, recorded)
     if not check_mode:
         _quorate, members = read_members(client)
@@ -55,8 +55,24 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     _require_planned(estate, options)
     work = _PowerRun(estate)
     if not check_mode:
-        _execute(client, options, work, recorded or {})
+        _execute(client, options, work, recorded)
     return _result(options, work)
+
+
+def _read_record(options: PowerOptions) -> dict[int, str] | None:
+    """Return the recorded guests, or None without a record. Raises ConfigurationError."""
+    if not options.record:
+        return None
+    recorded = read_stopped(options.record)
+    if recorded is None and options.starts and options.selection == RECORDED:
+        raise ConfigurationError(
+            attempted=f"The record {options.record} could not be used",
+            answer="there is no such file, so the guests that a stop has stopped are not known",
+            next_step="Correct the path, or set selection to onboot or all to start guests without "
+            "a record",
+            reason="no record",
+        )
+    return recorded
 
 
 def _require_planned(estate: PowerEstate, options: PowerOptions) -> None:
@@ -69,15 +85,15 @@ def _require_planned(estate: PowerEstate, options: PowerOptions) -> None:
 
 
 def _execute(
-    client: Client, options: PowerOptions, work: _PowerRun, recorded: Mapping[int, str]
+    client: Client, options: PowerOptions, work: _PowerRun, recorded: Mapping[int, str] | None
 ) -> None:
-    """Carry out the tiers in order. The record is written before the first guest stops, and removed
+    """Carry out the tiers in order. The record is written before the first guest stops, and emptied
     after the last one has started.
     """
     keeps_record = options.record and not options.starts
-    if keeps_record and work.estate.turns:
+    if keeps_record and (work.estate.turns or recorded is None):
         marks = {turn.row.vmid: fingerprint(turn.actual) for turn in work.estate.turns}
-        write_stopped(options.record, {**recorded, **marks})
+        write_stopped(options.record, {**(recorded or {}), **marks})
     for tier in work.estate.tiers:
         with after_writes(work.done):
             errors = switch_tier(client, options, tier, work.estate.managed)
@@ -92,8 +108,8 @@ def _execute(
         if errors and options.unresponsive != LEAVE:
             work.stopped_at = name_of(tier)
             return
-    if options.record and options.starts and not work.errors:
-        remove_stopped(options.record)
+    if recorded and options.starts and not work.errors:
+        write_stopped(options.record, {})
 
 
 def _result(options: PowerOptions, work: _PowerRun) -> Result:

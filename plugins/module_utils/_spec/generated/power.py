@@ -15,7 +15,7 @@ def power_spec() -> Spec:
         "tenants": {"type": "list", "elements": "str", "required": True},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "exclude": {"type": "list", "elements": "str"},
-        "selection": {"type": "str", "choices": ["onboot", "all"], "default": "onboot"},
+        "selection": {"type": "str", "choices": ["recorded", "onboot", "all"]},
         "record": {"type": "path"},
         "unresponsive": {"type": "str", "choices": ["fail", "leave", "force"], "default": "fail"},
         "wait_for": {"type": "str", "choices": ["none", "agent", "address"], "default": "none"},

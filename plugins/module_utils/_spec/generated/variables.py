@@ -384,7 +384,7 @@ FAMILIES: Mapping[str, VariableFamily] = {
             "power_plan": {"type": "raw"},
             "power_record": {"type": "str"},
             "power_result": {"type": "raw"},
-            "power_selection": {"type": "str", "choices": ["onboot", "all"]},
+            "power_selection": {"type": "str", "choices": ["recorded", "onboot", "all"]},
             "power_shutdown_timeout": {"type": "int"},
             "power_state": {"type": "str", "choices": ["started", "stopped"]},
             "power_task_timeout": {"type": "int"},
