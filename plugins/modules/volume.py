@@ -19,14 +19,16 @@ description:
     accept snippets, so the module writes them to a mounted directory, or to the node by SSH.
   - The token needs C(Datastore.AllocateTemplate) on the storage to upload and download,
     C(Sys.AccessNetwork) on the node to download, C(Datastore.AllocateSpace) to allocate, and
-    C(Datastore.Allocate) to delete.
+    C(Datastore.Allocate) to delete. To delete, it also needs C(VM.Audit) on C(/vms), because every
+    guest may use the volume.
 options:
   state:
     description:
       - V(present) creates the volume if it does not exist, and updates settings that differ.
         V(absent) deletes it.
-      - A protected backup is not deleted. A disk or a snippet that a guest uses is only deleted
-        with O(force).
+      - A protected backup is not deleted. A volume is only deleted with O(force) if a guest uses it
+        in its configuration, in a pending change, in a snapshot, as the base of a linked clone, or
+        as a replica.
     type: str
     choices: [present, absent]
     default: present
@@ -168,7 +170,7 @@ options:
     type: bool
   force:
     description: Whether O(src) is uploaded even if a file of the same size exists, and whether
-      O(state=absent) also deletes a disk or a snippet that a guest uses.
+      O(state=absent) also deletes a volume that a guest uses.
     type: bool
     default: false
   task_timeout:

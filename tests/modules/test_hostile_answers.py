@@ -84,10 +84,15 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_snapshot/resource.py", "_is_done"): ("nodes/*/qemu/*/snapshot",),
     ("module_utils/_snapshot/restart.py", "is_rolled_back"): ("nodes/*/qemu/*/config",),
     ("module_utils/_snapshot/restart.py", "wait_for_unlocked"): ("nodes/*/qemu/*/config",),
-    ("module_utils/_storage/usage.py", "read_users_of_file"): (
+    ("module_utils/_cluster/storages/volume_users.py", "read_volume_users"): (
         "cluster/resources",
-        "nodes/*/qemu/*/config",
+        "cluster/replication",
     ),
+    ("module_utils/_cluster/storages/volume_users.py", "_places"): (
+        "nodes/*/qemu/*/pending",
+        "nodes/*/qemu/*/snapshot",
+    ),
+    ("module_utils/_cluster/visible.py", "require_all_guests_visible"): ("access/permissions",),
     ("module_utils/_storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
     ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),
     ("module_utils/_tenant/leaving/unreferenced.py", "without_snapshots"): (

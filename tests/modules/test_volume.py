@@ -17,12 +17,16 @@ import pytest
 from ansible_collections.pve.fleet.plugins.module_utils._api.client import connect
 from ansible_collections.pve.fleet.plugins.module_utils._api.http.multipart import MultipartBody
 from ansible_collections.pve.fleet.plugins.module_utils._api.request import Upload
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.volume_users import (
+    volume_pattern,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.clock import Clock
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.files import (
     LocalDirectory,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh import NodeDirectory
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.run import run_volume
+from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 
 PLACE: dict[str, Any] = {"storage": "local", "node": "pve1"}
@@ -428,3 +432,129 @@ exec sh -c "$(printf %s "$command" | sed 's#/var/lib/vz/snippets#{mounted}#')"
     assert "User=root 10.99.0.1" in (tmp_path / ".calls").read_text()
     program.unlink()
     assert lab.run("volume", **options)["error"]["reason"] == "ssh"
+
+
+def user_label(lab: Lab, volid: str, node: str = "pve1") -> str:
+    """Return the only user of the volume, as the refusal of its removal names it."""
+    result = refused(lab, volume=volid, node=node, state="absent")
+    assert result["error"]["reason"] == "in use"
+    (label,) = result["error"]["users"]
+    return str(label)
+
+
+@pytest.fixture
+def data_disk(lab: Lab) -> Iterator[str]:
+    """Yield a disk with the VMID of a guest that does not use it, on a shared storage."""
+    volid = "ceph:vm-4711-data"
+    lab.run("volume", volume=volid, node="pve1", vmid=4711, size="1G")
+    yield volid
+    lab.run("volume", volume=volid, node="pve1", state="absent", force=True)
+
+
+@pytest.fixture
+def user(lab: Lab) -> Iterator[int]:
+    """Yield the VMID of a VM on pve2."""
+    vm = lab.vm(name="t-user", node="pve2", memory="128M", disks=[{"size": "1G"}])["vm"]
+    yield vm["vmid"]
+    lab.run("vm", name="t-user", state="absent")
+
+
+def test_a_disk_in_a_container_of_another_vmid_is_not_deleted(lab: Lab, data_disk: str) -> None:
+    """PVE itself does not look for users (pve-storage: API2/Storage/Content.pm, delete)."""
+    add_container(lab, 4801, node="pve2", hostname="mounts-it", mp0=f"{data_disk},mp=/x,size=1G")
+    assert user_label(lab, data_disk) == "guest 4801 (mounts-it) as mp0"
+    assert volume(lab, volume=data_disk, node="pve1", state="absent", force=True)["changed"]
+    lab.simulator.ask("DELETE", "/containers/4801")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "place"),
+    [
+        ("unused0", "{}", "unused0"),
+        ("scsi1", "/dev/rbd/vm-4711-data,size=1G", "scsi1"),
+        ("ide2", "{},media=cdrom", "ide2"),
+    ],
+)
+def test_a_disk_in_a_slot_of_another_vm_is_not_deleted(
+    lab: Lab, data_disk: str, user: int, option: str, value: str, place: str
+) -> None:
+    lab.simulator.steer(f"vms/{user}", {"config": {option: value.format(data_disk)}})
+    assert user_label(lab, data_disk) == f"guest {user} (t-user) as {place}"
+
+
+def test_a_disk_in_a_snapshot_is_not_deleted(lab: Lab, data_disk: str, user: int) -> None:
+    lab.simulator.steer(f"vms/{user}", {"config": {"scsi1": f"{data_disk},size=1G"}})
+    path = ("nodes", "pve2", "qemu", user)
+    lab.client.task("POST", *path, "snapshot", data={"snapname": "s1"})
+    lab.simulator.steer(f"vms/{user}", {"config": {"scsi1": None}})
+    assert user_label(lab, data_disk) == f"guest {user} (t-user) as scsi1 in snapshot 's1'"
+
+
+def test_a_disk_of_a_pending_change_is_not_deleted(lab: Lab, data_disk: str, user: int) -> None:
+    path = ("nodes", "pve2", "qemu", user)
+    lab.client.write("PUT", *path, "config", data={"hotplug": "0"})
+    lab.client.task("POST", *path, "status", "start")
+    lab.client.write("PUT", *path, "config", data={"scsi1": data_disk})
+    assert user_label(lab, data_disk) == f"guest {user} (t-user) as scsi1, a pending change"
+
+
+def test_an_iso_in_a_drive_is_not_deleted(lab: Lab, user: int) -> None:
+    iso = listed(lab, content="iso")[0]
+    lab.simulator.steer(f"vms/{user}", {"config": {"ide2": f"{iso},media=cdrom"}, "node": "pve1"})
+    assert user_label(lab, iso) == f"guest {user} (t-user) as ide2"
+    lab.simulator.steer(f"vms/{user}", {"node": "pve2"})
+    lab.simulator.reset_log()
+    assert volume(lab, volume=iso, node="pve1", state="absent", check=True)["changed"]
+
+
+def test_the_base_of_a_linked_clone_is_not_deleted(lab: Lab) -> None:
+    vm = lab.vm(name="t-linked", source="debian-13", full=False)["vm"]
+    base = lab.config(vm)["scsi0"].split("/")[0]
+    result = refused(lab, volume=base, node="pve1", state="absent")
+    assert any(f"guest {vm['vmid']} (t-linked)" in one for one in result["error"]["users"])
+    lab.run("vm", name="t-linked", state="absent")
+
+
+def test_a_replica_is_not_deleted(lab: Lab) -> None:
+    """A job copies the volumes of a guest to a node under the same names (pve-guest-common:
+    ReplicationConfig.pm).
+    """
+    tank = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "rootdir,images"}
+    lab.client.write("POST", "storage", data=tank)
+    options = {"volume": "tank:vm-4711-data", "node": "pve2"}
+    lab.run("volume", **options, vmid=4711, size="1G")
+    add_container(lab, 4802, hostname="replicated", rootfs="tank:vm-4711-data,size=1G")
+    assert volume(lab, **options, state="absent", check=True)["changed"]
+    data = {"id": "4802-0", "target": "pve2", "type": "local"}
+    lab.client.write("POST", "cluster", "replication", data=data)
+    assert user_label(lab, "tank:vm-4711-data", "pve2") == "guest 4802 (replicated) as rootfs"
+
+
+def test_a_volume_is_not_deleted_if_guests_are_hidden(lab: Lab, data_disk: str) -> None:
+    """PVE lists only guests with VM.Audit (pve-manager: API2/Cluster.pm, resources), and deletes a
+    disk with Datastore.Allocate alone (pve-storage: API2/Storage/Content.pm, delete).
+    """
+    grant = {"path": "/storage/ceph", "roles": "PVEDatastoreAdmin", "tokens": "root@pam!few"}
+    secret = lab.client.write(
+        "POST", "access", "users", "root@pam", "token", "few", data={"privsep": 1}
+    )["value"]
+    lab.client.write("PUT", "access", "acl", data=grant)
+    login = {"token_id": "root@pam!few", "token_secret": secret}
+    options = {"volume": data_disk, "node": "pve1", "state": "absent"}
+    result = refused(lab, **login, **options)
+    assert result["error"]["reason"] == "hidden guests"
+    assert volume(lab, **login, **options, force=True)["changed"]
+
+
+def test_a_linked_clone_is_named_with_or_without_its_base() -> None:
+    """Facts: pve-storage, parse_volname of ZFSPoolPlugin.pm, LvmThinPlugin.pm and Plugin.pm."""
+    pattern = volume_pattern("fast:base-9000-disk-0/vm-101-disk-0")
+    assert pattern.search("fast:vm-101-disk-0,size=1G")
+    assert pattern.search("fast:base-9000-disk-0/vm-101-disk-0")
+    assert not pattern.search("fast:vm-101-disk-01")
+    assert not pattern.search("fast:base-9000-disk-0/vm-102-disk-0")
+    assert not pattern.search("other:vm-101-disk-0")
+    assert volume_pattern("l:100/base-100-disk-0.qcow2").search(
+        "l:100/base-100-disk-0.qcow2/101/vm-101-disk-0.qcow2,size=1G"
+    )
+    assert not volume_pattern("local:iso/a.iso").search("local:vztmpl/a.iso")

@@ -62,6 +62,23 @@ def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
     )
 
 
+def require_all_guests_visible(client: Reader, attempted: str) -> None:
+    """Raise PermissionDenied if the listing may lack guests; one request.
+
+    The listing contains only guests on which the caller has VM.Audit (pve-manager:
+    PVE/API2/Cluster.pm, resources).
+    """
+    answer = client.get("access", "permissions", path="/vms") or {}
+    if not (answer.get("/vms") or {}).get("VM.Audit"):
+        raise PermissionDenied(
+            attempted=attempted,
+            answer="this user or token does not see all guests, and a hidden one may use it",
+            next_step="Give it VM.Audit on /vms, or set force=true",
+            reason="hidden guests",
+            details={"privilege": "VM.Audit", "acl_path": "/vms"},
+        )
+
+
 def require_no_other_kind(
     cluster: ClusterState, vmid: int | None, attempted: str, other: str
 ) -> None:

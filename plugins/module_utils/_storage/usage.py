@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .._cluster.storages.volume_users import names_volume
 from .._core import propstring
 from .._core.errors import FleetError
 from .._core.parallel import side_by_side
@@ -24,10 +25,6 @@ from .._resource.protocols import Api
 _READS_AT_ONCE = 8
 _FLEECING: propstring.Format = {"enabled": {"default_key": True}, "storage": {}}
 _WITH_GUESTS = ("images", "rootdir")
-# Properties of guests whose value can name a volume.
-_VOLUMES = re.compile(
-    r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs|cicustom|hookscript|vmstate"
-)
 
 
 @dataclass(frozen=True)
@@ -80,22 +77,6 @@ def _read_configs(
     return side_by_side(read, guests, _READS_AT_ONCE)
 
 
-def read_users_of_file(client: Api, volid: str, node: str | None = None) -> list[str]:
-    """Return the guests whose configuration names a file, on one node or on all. Raises FleetError.
-
-    One request, and one for each guest.
-    """
-    attempted = f"Could not find out what uses {volid}"
-    rows = client.get("cluster", "resources", type="vm", attempted=attempted) or []
-    guests = [row for row in rows if node in (None, row.get("node"))]
-    configs = _read_configs(client, guests, attempted)
-    return [
-        f"guest {row['vmid']} ({row.get('name') or ''})"
-        for row, config in zip(guests, configs, strict=True)
-        if names_file(config, volid)
-    ]
-
-
 def _warnings(storage: str, orphans: Sequence[int]) -> tuple[str, ...]:
     if not orphans:
         return ()
@@ -107,18 +88,8 @@ def names_storage(config: Mapping[str, Any], storage: str) -> bool:
     """Return whether the configuration of a guest names a volume of the storage (pure)."""
     if config.get("vmstatestorage") == storage:
         return True
-    return _has_volume(config, re.compile(rf"(?:^|[,=]){re.escape(storage)}:"))
-
-
-def names_file(config: Mapping[str, Any], volid: str) -> bool:
-    """Return whether the configuration of a guest names a file of a storage (pure)."""
-    return _has_volume(config, re.compile(rf"(?:^|[,=]){re.escape(volid)}(?:,|$)"))
-
-
-def _has_volume(config: Mapping[str, Any], pattern: re.Pattern[str]) -> bool:
-    return any(
-        _VOLUMES.fullmatch(key) and pattern.search(str(value)) for key, value in config.items()
-    )
+    pattern = re.compile(rf"(?:^|[,=]){re.escape(storage)}:")
+    return any(names_volume(pattern, key, value) for key, value in config.items())
 
 
 def find_backup_jobs(jobs: Iterable[Mapping[str, Any]], storage: str) -> list[str]:

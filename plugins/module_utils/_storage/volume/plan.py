@@ -183,18 +183,6 @@ def _plan_delete(volume: DesiredVolume, found: Row | None) -> Plan:
     return Plan((step,), {"volid": volume.volid, "size": found.get("size")}, {})
 
 
-def require_unused(volume: DesiredVolume, config: Row) -> None:
-    """Raise Conflict if the configuration of the guest uses the volume."""
-    for key, value in config.items():
-        if str(value).partition(",")[0] == volume.volid:
-            raise Conflict(
-                attempted=f"{volume.volid} was not deleted",
-                answer=f"its guest uses it as {key}",
-                next_step=f"Remove {key} from the guest first, or set force=true",
-                reason="in use",
-            )
-
-
 def require_space(volume: DesiredVolume, free: int | None) -> None:
     """Raise QuotaExceeded if the storage has fewer free bytes than the volume needs."""
     if free is None or volume.size is None or volume.size <= free:

@@ -13,7 +13,9 @@ from typing import Any
 from ..._api.client import Client
 from ..._api.request import Upload
 from ..._cluster.site import require_own_storages
-from ..._cluster.state import ClusterState, fetch_cluster_state, guest_row
+from ..._cluster.state import ClusterState, fetch_cluster_state
+from ..._cluster.storages.volume_users import read_volume_users
+from ..._cluster.visible import require_all_guests_visible
 from ..._connection.pct import address_of
 from ..._core import validate
 from ..._core.errors import AlreadyExists, FleetError, TaskFailed
@@ -23,11 +25,10 @@ from ..._resource.execute import Execution, FailureVerdict, StepResult, attempte
 from ..._resource.plan import Plan, Step
 from ..._resource.result import result_of
 from ..download import DOWNLOAD, choose_node, find_running, require_version
-from ..precheck import require_unused as require_users_gone
+from ..precheck import require_unused
 from ..snippets.files import LocalDirectory, SnippetDirectory
 from ..snippets.options import SNIPPETS
 from ..snippets.ssh import NodeDirectory, directory_of, read_login
-from ..usage import read_users_of_file
 from .copy import COPY, require_copy
 from .desired import DesiredVolume, read_desired_volume, with_local_file
 from .plan import (
@@ -42,7 +43,6 @@ from .plan import (
     plan_volume,
     require_images,
     require_space,
-    require_unused,
 )
 from .read import find_volume
 from .snippet import StoredSnippet
@@ -134,24 +134,17 @@ class StoredVolume(Resource[Result]):
             require_space(self.volume, free)
 
     def _require_unused(self, cluster: ClusterState) -> None:
-        vmid = (self.found or {}).get("vmid")
-        content = self.volume.file.content
-        if content == SNIPPETS:
-            self._require_unused_snippet(cluster)
-        if content == "images" and vmid is not None and vmid in cluster.taken:
-            require_unused(self.volume, self._config(int(vmid)))
-
-    def _require_unused_snippet(self, cluster: ClusterState) -> None:
+        """Raise Conflict if a guest uses the volume, and PermissionDenied if a hidden one may."""
         file = self.volume.file
+        if file.content == "backup":  # no guest can use an archive
+            return
+        attempt = f"{file.volume} was not deleted"
+        require_all_guests_visible(self.client, attempt)
         place = cluster.storage_on(file.storage, str(file.node))
         node = None if place is None else place.place or None
-        users = read_users_of_file(self.client, file.volume, node)
-        attempt, effect = f"{file.volume} was not deleted", "such a guest does not start then"
-        require_users_gone(users, attempt, effect)
-
-    def _config(self, vmid: int) -> Row:
-        row = guest_row(self.client, vmid)
-        return self.client.get("nodes", row["node"], row["type"], vmid, "config") or {}
+        users = read_volume_users(self.client, file.volume, node)
+        effect = "they lose its data then, or do not start"
+        require_unused([user.label for user in users], attempt, effect)
 
     def replan(self, done: Sequence[Step], uncertain: bool) -> Plan:
         volume = self.volume

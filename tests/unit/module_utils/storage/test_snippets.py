@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._cluster.storages.volume_users import (
+    names_volume,
+    volume_pattern,
+)
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import (
     ConfigurationError,
     ValidationFailed,
@@ -25,7 +29,6 @@ from ansible_collections.pve.fleet.plugins.module_utils._storage.snippets.ssh im
     directory_of,
     read_login,
 )
-from ansible_collections.pve.fleet.plugins.module_utils._storage.usage import names_file
 from ansible_collections.pve.fleet.plugins.module_utils._storage.volume.desired import (
     read_desired_volume,
 )
@@ -136,8 +139,9 @@ def test_options_of_snippets_that_cannot_be(options: dict[str, Any], message: st
 
 
 def test_guests_that_name_a_snippet() -> None:
-    snippet = "local:snippets/a.yml"
-    assert names_file({"cicustom": f"meta=local:snippets/b.yml,user={snippet}"}, snippet)
-    assert names_file({"hookscript": snippet}, snippet)
-    assert not names_file({"cicustom": f"user={snippet}.old"}, snippet)
-    assert not names_file({"description": snippet}, snippet)
+    pattern = volume_pattern("local:snippets/a.yml")
+    value = "meta=local:snippets/b.yml,user=local:snippets/a.yml"
+    assert names_volume(pattern, "cicustom", value)
+    assert names_volume(pattern, "hookscript", "local:snippets/a.yml")
+    assert not names_volume(pattern, "cicustom", "user=local:snippets/a.yml.old")
+    assert not names_volume(pattern, "description", "local:snippets/a.yml")
