@@ -37,12 +37,12 @@ options:
     description:
       - Selects the guests that have all of these tags, with O(tenant) only the guests of the
         tenant.
-      - It has no effect on a named guest.
+      - A named guest without one of them is refused.
     type: list
     elements: str
   pool:
     description:
       - Selects the guests in this resource pool, with O(tenant) only the guests of the tenant.
-      - It has no effect on a named guest.
+      - A named guest outside of it is refused.
     type: str
 """

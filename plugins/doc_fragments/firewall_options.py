@@ -27,12 +27,16 @@ options:
     description: Exact name of the guest, with O(scope=guest).
     type: str
   vmid:
-    description: VMID of the guest, with O(scope=guest).
+    description: VMID of the guest, with O(scope=guest). If O(name) is also set, a guest with this
+      VMID and another name is refused.
     type: int
   tenant:
     description:
-      - Tenant of the guest. A guest without exactly this tenant's tag is refused.
+      - Tenant of the guest, VNet or security group. A guest without exactly this tenant's tag is
+        refused, and so is a VNet or a group without this tenant's mark in its comment.
       - By default, the guest can belong to any tenant. An empty value is therefore an error.
+      - The firewall of the cluster or of a node does not belong to a tenant, so the task is
+        refused.
     type: str
   tenant_prefix:
     description: Prefix of a tenant's tag.

@@ -37,7 +37,7 @@ options:
   tags:
     description:
       - Selects the VMs that have all of these tags, with O(tenant) only the VMs of the tenant.
-      - It has no effect on a named VM.
+      - A named VM without one of them is refused.
     type: list
     elements: str
 """

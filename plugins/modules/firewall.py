@@ -18,6 +18,8 @@ description:
     is not directly possible, a rule is created disabled, moved, and then enabled.
   - Each write requires that the rules have not changed since they were read. If another run has
     changed them, the rest is planned again.
+  - A security group or VNet with the mark of a tenant is changed only with O(tenant). Aliases and
+    IP sets of the cluster with such a mark are not changed. M(pve.fleet.tenant) manages them.
   - Aliases, IP sets, security groups, macros and interfaces that do not exist are refused before
     the first write.
   - Rules of the cluster and of nodes are evaluated before the first write. If they would block this

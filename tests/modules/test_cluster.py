@@ -309,12 +309,12 @@ def test_an_unchanged_file_of_120_resources_takes_at_most_30_requests(lab: Lab) 
     assert not lab.run("cluster", **many)["changed"]
     paths = [one["path"] for one in lab.simulator.log()]
     assert paths.count("/pools") == 1
-    assert len(paths) <= 26
+    assert len(paths) <= 25
     networks = {name: FILE[name] for name in ("sdn", "firewall")}
     lab.run("cluster", **networks)
     lab.simulator.reset_log()
     assert not lab.run("cluster", **networks)["changed"]
-    assert len(lab.simulator.log()) <= 25
+    assert len(lab.simulator.log()) <= 26
 
 
 def test_exact_removes_what_is_not_declared(lab: Lab) -> None:

@@ -32,6 +32,15 @@ from tests.modules.estate_lab import Lab
 PATH = f"/vms/{VMID}"
 REMOVED_DISK = [{"name": "scsi1", "state": "absent"}]
 
+RULES = [{"type": "in", "action": "ACCEPT", "macro": "SSH"}, {"type": "out", "action": "DROP"}]
+MEMBERS = [{"cidr": "10.0.0.1"}, {"cidr": "10.0.0.2"}]
+
+
+def _firewall(name: str, **options: Any) -> Scenario:
+    chosen = {"scope": "guest", "name": NAME, "tenant": TENANT, **options}
+    return Scenario(name, "firewall", chosen, machine())
+
+
 # A task, and the path of its request that cannot be undone.
 FINAL: dict[str, tuple[Scenario, str]] = {
     "removal": (vm("removal", machine(), state="absent"), f"/qemu/{VMID}"),
@@ -94,6 +103,15 @@ DISTURBING: dict[str, tuple[Scenario, str]] = {
         "/move_disk",
     ),
     "pool": (vm("pool", machine(), pool="acme"), "/pools"),
+    "rules of a firewall": (_firewall("rules of a firewall", rules=RULES), "/firewall/rules"),
+    "options of a firewall": (
+        _firewall("options of a firewall", rules=RULES, options={"enable": True}),
+        "/firewall/options",
+    ),
+    "IP set of a firewall": (
+        _firewall("IP set of a firewall", ip_sets=[{"name": "own", "members": MEMBERS}]),
+        "/firewall/ipset/own",
+    ),
     "stop in a list": (
         Scenario(
             "stop in a list",

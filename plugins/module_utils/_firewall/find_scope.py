@@ -17,8 +17,11 @@ from .._cluster.visible import probe_vmid, require_visible
 from .._container.kind import CONTAINER
 from .._core import validate
 from .._core.errors import UnknownVm
+from .._guest.identity import Identity, require_name, require_same_creation
+from .._guest.kind import Kind
 from .._guest.nics import nics_in
 from .._vm.kind import VM
+from .owners import require_options_of_scope
 from .scope import GUEST, FirewallScope, plain_scope
 
 if TYPE_CHECKING:
@@ -31,15 +34,15 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
     Raises Conflict for a guest of another tenant.
     """
     kind = params["scope"]
+    require_options_of_scope(params)
     if kind != GUEST:
         return plain_scope(kind, params.get(kind))
-    prefix = params.get("tenant_prefix") or PREFIX
-    tag = tenant_tag(params["tenant"], prefix) if params.get("tenant") else None
-    row = _find_guest(client, params, tag, prefix)
+    prefix = _prefix_of(params)
+    row = _find_guest(client, params, tag_of(params), prefix)
     config = client.get(*row.path, "config")
     label = label_of_row(row)
+    _require_chosen(label, row, config, params)
     tags = parse_tags(str(config.get("tags") or ""))
-    require_own_guest(label, tags, tag, prefix, unnamed=label)
     return FirewallScope(
         GUEST,
         label,
@@ -47,13 +50,59 @@ def find_scope(client: Client, params: Mapping[str, Any]) -> FirewallScope:
         frozenset(nics_in(config)),
         tenant_groups=frozenset(group_name(one) for one in tenants_of(tags, prefix)),
         config=config,
+        row=row,
     )
+
+
+def tag_of(params: Mapping[str, Any]) -> str | None:
+    """Return the tag of the task's tenant, or None (pure)."""
+    tenant = params.get("tenant")
+    return tenant_tag(tenant, _prefix_of(params)) if tenant else None
+
+
+def _prefix_of(params: Mapping[str, Any]) -> str:
+    return str(params.get("tenant_prefix") or PREFIX)
+
+
+def require_same_guest(client: Client, scope: FirewallScope, params: Mapping[str, Any]) -> None:
+    """Raise Conflict unless the guest still is the guest that was found; one request.
+
+    Other scopes send no request.
+    """
+    if scope.row is None:
+        return
+    config = client.get(*scope.row.path, "config")
+    current = _require_chosen(scope.label, scope.row, config, params)
+    known = _identity(scope.row, scope.config)
+    require_same_creation(scope.label, known, current)
+
+
+def _require_chosen(
+    label: str, row: VmRow, config: Mapping[str, Any], params: Mapping[str, Any]
+) -> Identity:
+    """Return the identity of the guest. Raises Conflict unless it has the tenant and the name of
+    the task (pure).
+    """
+    tags = parse_tags(str(config.get("tags") or ""))
+    require_own_guest(label, tags, tag_of(params), _prefix_of(params), unnamed=label)
+    identity = _identity(row, config)
+    if params.get("name") is not None:
+        require_name(label, identity, [params["name"]])
+    return identity
+
+
+def _identity(row: VmRow, config: Mapping[str, Any]) -> Identity:
+    kind = _kind_of(row)
+    return kind.identity_in(config, name=kind.name_in(config), volumes={})
 
 
 def label_of_row(row: VmRow) -> str:
     """Return the name of a guest in messages, such as C(VM 100)."""
-    noun = CONTAINER.noun if row.type == CONTAINER.type else VM.noun
-    return f"{noun} {row.vmid}"
+    return f"{_kind_of(row).noun} {row.vmid}"
+
+
+def _kind_of(row: VmRow) -> Kind:
+    return CONTAINER if row.type == CONTAINER.type else VM
 
 
 def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, prefix: str) -> VmRow:

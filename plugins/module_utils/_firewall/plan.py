@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._cluster.tenant import EVERY_TENANT
-from .._core.marks import marked_tag
+from .._core.marks import keep_mark, marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
 from .rules.model import Rule
@@ -66,6 +66,9 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
     if not desired.is_wanted:
         return Firewall(exists=False)
     options = {**actual.options, **desired.options}
+    comment = actual.comment
+    if desired.comment is not None:
+        comment = keep_mark(actual.comment, desired.comment.rstrip())
     aliases = _without(_by_name(actual.aliases, desired.aliases, desired.exact), desired.gone)
     sets = _without(_by_name(actual.ip_sets, desired.ip_sets, desired.exact), desired.gone)
     if desired.exact:
@@ -81,7 +84,7 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
         _rules_after(actual, desired),
         aliases,
         sets,
-        actual.comment if desired.comment is None else desired.comment.rstrip(),
+        comment,
     )
 
 

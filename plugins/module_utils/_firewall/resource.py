@@ -48,11 +48,13 @@ class FirewallOfScope(Resource[Result]):
         desired: DesiredFirewall,
         actual: Firewall,
         check: Callable[[Firewall, Firewall], tuple[str, ...]],
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self.client = client
         self.scope = scope
         self.desired = desired
         self.check = check
+        self.look = look  # the request before each write: whether the guest is the same
         self.actual = actual
         self.plan = self._plan(actual)
 
@@ -78,6 +80,7 @@ class FirewallOfScope(Resource[Result]):
         digest = str(first.get("digest") or "")
         if digest and _takes_digest(step):
             step = replace(step, data={**step.data, "digest": digest})
+        self.look()
         return super().send(step)
 
     def _require_expected(self, step: FirewallStep, found: Any) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .._core.result import Result
 from .._resource.engine import apply_plan
 from .desired import read_desired
-from .find_scope import find_scope
+from .find_scope import find_scope, require_same_guest, tag_of
 from .group_users import require_group_unused
 from .model import Firewall
+from .owners import require_marks_unchanged, require_owner
 from .reach.guard import require_access
 from .read import read_firewall, read_known
 from .references import require_known, require_unused
@@ -31,6 +32,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     scope = find_scope(client, params)
     desired = replace(read_desired(params, scope), kept_groups=scope.tenant_groups)
     actual = read_firewall(client, scope, desired)
+    require_owner(client, scope, actual, tag_of(params))
     rules = desired.rules or ()
     if rules:
         require_known(rules, read_known(client, scope, rules), desired)
@@ -38,10 +40,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     is_group_removed = scope.kind == GROUP and actual.exists and not desired.is_wanted
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
+        require_marks_unchanged(scope, before, after)
         require_unused(before, after)
         warnings = require_access(client, scope, desired, params)
         if is_group_removed:
             require_group_unused(client, scope.name)
         return warnings
 
-    return apply_plan(FirewallOfScope(client, scope, desired, actual, check), check_mode)
+    def look() -> None:
+        require_same_guest(client, scope, params)
+
+    return apply_plan(FirewallOfScope(client, scope, desired, actual, check, look), check_mode)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from .._cluster.state import VmRow
 from .._core.errors import ValidationFailed
 
 CLUSTER, NODE, GUEST, VNET, GROUP = "cluster", "node", "guest", "vnet", "group"
@@ -54,16 +55,17 @@ _POLICIES: Mapping[str, Mapping[str, str]] = {
 @dataclass(frozen=True)
 class FirewallScope:
     """One scope. `nics` are the NICs of a guest, `tenant_groups` the security groups that can
-    isolate it, and `config` is its configuration.
+    isolate it, `config` is its configuration, and `row` its row in the listing.
     """
 
     kind: str
     label: str
     path: Path
     nics: frozenset[str] = field(default_factory=frozenset)
-    name: str = ""  # of a group
+    name: str = ""  # of a group or a VNet
     tenant_groups: frozenset[str] = frozenset()
     config: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    row: VmRow | None = field(default=None, repr=False, compare=False)
 
     @property
     def rules_path(self) -> Path:
@@ -119,5 +121,5 @@ def plain_scope(kind: str, name: str | None) -> FirewallScope:
         return FirewallScope(kind, f"node {name}", ("nodes", name, "firewall"))
     if kind == VNET:
         path = ("cluster", "sdn", "vnets", name, "firewall")
-        return FirewallScope(kind, f"VNet {name}", path)
+        return FirewallScope(kind, f"VNet {name}", path, name=name)
     return FirewallScope(kind, f"group '{name}'", (*ROOT, "groups", name), name=name)

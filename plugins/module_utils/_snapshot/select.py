@@ -125,12 +125,35 @@ def targets(client: Client, cluster: ClusterState, params: Mapping[str, Any]) ->
     for one in named(params):
         try:
             row, cluster = _find(client, cluster, one, owner)
+            _require_chosen(f"Guest '{one}'", row, params, owner)
         except FleetError as error:
             lost.append(GuestTarget(str(one), error=error))
             continue
         called = params.get("name") if isinstance(one, int) else one
         found.setdefault(row.vmid, GuestTarget(str(one), row, called=called or None))
     return [*found.values(), *lost]
+
+
+def _require_chosen(label: str, row: VmRow, params: Mapping[str, Any], owner: OwnerScope) -> None:
+    """Raise Conflict if a named guest lacks a tag or the pool of the task (pure).
+
+    A guest of another tenant is refused later, with its current tags.
+    """
+    if not owner.owns(row):
+        return
+    missing = {validate.tag(tag) for tag in params.get("tags") or ()}
+    missing -= {tag.lower() for tag in row.tags}
+    answer = f"it does not have the tag {', '.join(sorted(missing))}"
+    if not missing:
+        if params.get("pool") in (None, row.pool):
+            return
+        answer = f"it is not in pool '{params['pool']}'"
+    raise Conflict(
+        attempted=f"{label} was refused",
+        answer=answer,
+        next_step="Remove the guest, or the option that excludes it; nothing was changed",
+        reason="excluded",
+    )
 
 
 def restored_rows(client: Client, cluster: ClusterState, owner: OwnerScope) -> list[VmRow]:

@@ -17,6 +17,7 @@ from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, NotRunning, PermissionDenied, UnknownVm, VmidTaken
 from ..._core.result import Result
 from ..._guest.flow.flow import with_connection
+from ..._guest.identity import require_name
 from ..._guest.live.find import find
 from ..._guest.live.read import read_wherever, require_same
 from ..._guest.live.steps import GuestSteps
@@ -62,6 +63,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
             next_step="Check name and vmid, and that the login has VM.Audit on it",
             reason="unknown container",
         )
+    if params.get("name") is not None:
+        require_name(context.desired.guest.label, actual.identity, [params["name"]])
     return apply_plan(Replacement(context, actual, cluster, goal), check_mode)
 
 

@@ -99,6 +99,7 @@ def _refused(option: str, answer: str, step: str) -> ValidationFailed:
 
 def _read_end(client: Client, option: str, given: Mapping[str, Any], prefix: str) -> ConnectionEnd:
     addresses = addresses_of(option, given)
+    _require_one_end(option, given)
     if given.get("node"):
         return node_end(given["node"], read_places(client, [given["node"]]), addresses)
     if not _is_guest(given):
@@ -108,6 +109,16 @@ def _read_end(client: Client, option: str, given: Mapping[str, Any], prefix: str
     nic = _nic(option, guest, given.get("nic"))
     own = tuple(ipaddress.ip_address(one) for one in nic.addresses)
     return ConnectionEnd(f"{guest.label} {nic.name}", addresses or own, guest, nic)
+
+
+def _require_one_end(option: str, given: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for options that do not apply to the end."""
+    if not _is_guest(given):
+        for name in ("tenant", "nic"):
+            if given.get(name):
+                raise _refused(f"{option}.{name}", "the end is not a guest", "Set name or vmid")
+    elif given.get("node"):
+        raise _refused(option, "it names a guest and a node", "Set one of them")
 
 
 def _is_guest(given: Mapping[str, Any]) -> bool:
