@@ -66,8 +66,9 @@ options:
     description: Comment on the rule. An empty text removes it. By default, it is not changed.
     type: str
   tenant:
-    description: Tenant to which all guests of the rule must belong. A guest without exactly the tag
-      of this tenant is refused. By default, guests of every tenant are accepted.
+    description: Tenant to which all guests of the rule must belong, before and after the change. A
+      guest without exactly the tag of this tenant is refused. By default, guests of every tenant
+      are accepted.
     type: str
 extends_documentation_fragment: [pve.fleet.connection, pve.fleet.attributes,
   pve.fleet.attributes.full]

@@ -150,6 +150,26 @@ def test_rule_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: s
     assert word in result["msg"]
 
 
+TAKEN_OVER: list[dict[str, Any]] = [
+    {"resources": [ONE, TWO], "exact": True},
+    {"resources": [], "exact": True},
+    {"comment": "mine"},
+    {"disable": True},
+]
+
+
+@pytest.mark.parametrize("options", TAKEN_OVER, ids=str)
+@pytest.mark.parametrize("members", [[THREE, FOUR], [ONE, THREE]], ids=str)
+def test_rule_of_another_tenant_is_not_taken_over(
+    lab: Lab, options: dict[str, Any], members: list[str]
+) -> None:
+    """A tenant owns a rule only if all guests before and after the change belong to the tenant."""
+    done(lab, "ha_rule", **APART, resources=members)
+    result = refused(lab, "ha_rule", name="apart", tenant="acme", **options)
+    assert result["error"]["reason"] == "another tenant", result["msg"]
+    assert THREE in result["msg"]
+
+
 def test_disabled_rule_may_contradict(lab: Lab) -> None:
     done(lab, "ha_rule", **TOGETHER, resources=[ONE, TWO])
     done(lab, "ha_rule", **APART, resources=[ONE, TWO], disable=True)

@@ -54,9 +54,10 @@ def precheck_rule(
     name = desired.keys["name"]
     attempted = f"{HA_RULE.label(desired.keys)} was not {change.verb}"
     rules = read_rules(client)
+    present = rules.get(name, HA_RULE.values({}))
     if change.deletes:
         if tenant is not None:
-            require_owned(rules[name]["resources"], tenant, read_facts(client), attempted)
+            require_owned(present["resources"], tenant, read_facts(client), attempted)
         return ()
     values = after(HA_RULE, desired, rules.get(name))
     facts = read_facts(client)
@@ -66,7 +67,7 @@ def precheck_rule(
         require_managed(
             change.adds["resources"], {str(row["sid"]) for row in rows or []}, attempted
         )
-    require_owned(values["resources"], tenant, facts, attempted)
+    require_owned(present["resources"] | values["resources"], tenant, facts, attempted)
     enabled = {key: rule_of(one) for key, one in {**rules, name: values}.items()}
     active = {key: rule for key, rule in enabled.items() if rule is not None}
     require_feasible(name, active, len(facts.nodes), attempted)
