@@ -45,18 +45,24 @@ options:
     type: bool
     default: false
   nodes:
-    description: Nodes of a rule of type V(node-affinity), each with a priority if needed, such as
-      V(pve1:2). The list replaces the nodes of the rule. By default, it is not changed.
+    description: Nodes of a rule of type V(node-affinity), which O(affinity) selects or excludes,
+      each with a priority if needed, such as V(pve1:2). The list replaces the nodes of the rule. By
+      default, it is not changed.
     type: list
     elements: str
   strict:
-    description: Whether the resources of a rule of type V(node-affinity) run only on O(nodes).
-      Otherwise, they also run on other nodes if none of O(nodes) is online. By default, it is not
-      changed.
+    description: Whether the resources of a rule of type V(node-affinity) never run on the nodes
+      that the rule excludes. Otherwise, they run on these nodes if no other node is online. By
+      default, it is not changed.
     type: bool
   affinity:
-    description: Whether the resources of a rule of type V(resource-affinity) run on the same node
-      (V(positive)) or on different nodes (V(negative)). By default, it is not changed.
+    description:
+      - Whether the resources of a rule of type V(resource-affinity) run on the same node
+        (V(positive)) or on different nodes (V(negative)). Required for a new rule of this type.
+      - Whether the resources of a rule of type V(node-affinity) run on O(nodes) (V(positive), the
+        default of a new rule) or on the other nodes (V(negative)). V(negative) needs Proxmox VE
+        9.2.6, and nodes without a priority.
+      - By default, it is not changed.
     type: str
     choices: [positive, negative]
   disable:

@@ -47,8 +47,8 @@ ha_rules:
       V(node-affinity)}
     strict: {description: Whether other nodes are excluded., type: bool, returned: with type
       V(node-affinity)}
-    affinity: {description: Together or apart., type: str, returned: with type V(resource-affinity),
-      sample: negative}
+    affinity: {description: 'Together or apart, or with type V(node-affinity), on the nodes or away
+      from them.', type: str, sample: negative}
     disable: {description: Whether it is disabled., type: bool, sample: false}
     comment: {description: Its comment., type: str, sample: ''}
 """

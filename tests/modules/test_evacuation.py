@@ -194,6 +194,16 @@ def test_strict_ha_rule(lab: Lab) -> None:
     assert places(lab)[201] == (NODE, True)
 
 
+def test_ha_rule_that_avoids_a_node(lab: Lab) -> None:
+    """Source: pve-ha-manager, PVE/HA/Rules/NodeAffinity.pm (since PVE 9.2.6)."""
+    populate(lab)
+    ha(lab, 201, rule="away", type="node-affinity", nodes="pve1", affinity="negative")
+    do(lab)
+    assert places(lab)[201] == ("pve3", True)
+    do(lab, state="returned")
+    assert places(lab)[201] == (NODE, True)
+
+
 def test_ha_maintenance_mode(lab: Lab) -> None:
     before = populate(lab)
     ha(lab, 201, rule="home", type="node-affinity", nodes=f"{NODE}:2,pve1:1")

@@ -150,6 +150,42 @@ def test_rule_is_refused(lab: Lab, options: dict[str, Any], reason: str, word: s
     assert word in result["msg"]
 
 
+AVOID: dict[str, Any] = {**PLACE, "affinity": "negative"}
+
+
+def test_rule_keeps_resources_away_from_nodes(lab: Lab) -> None:
+    """Source: pve-ha-manager, PVE/HA/Rules/NodeAffinity.pm: affinity, by default positive."""
+    made = done(lab, "ha_rule", **AVOID, nodes=["pve1"], resources=[ONE], strict=True)
+    assert made["ha_rule"]["affinity"] == "negative"
+    changed = done(lab, "ha_rule", name="place", affinity="positive")
+    assert changed["plan"] == ["Set affinity of HA rule 'place'"]
+    (listed,) = lab.run("ha_rule_info")["ha_rules"]
+    assert (listed["affinity"], listed["nodes"]) == ("positive", ["pve1"])
+    assert not lab.run("ha_rule", **listed)["changed"]
+    done(lab, "ha_rule", name="place", affinity="negative")
+    result = refused(lab, "ha_rule", **{**APART, "resources": [ONE, TWO]}, nodes=["pve2"])
+    assert result["error"]["reason"] == "nodes"
+
+
+AVOIDING_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"nodes": ["pve1", "pve2", "pve3"]}, "contradiction", "away from all nodes"),
+    ({"nodes": ["pve1:2"]}, "contradiction", "no priority"),
+    ({"nodes": ["nope"]}, "unknown node", "pve1, pve2, pve3"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason", "word"), AVOIDING_REFUSED, ids=str)
+def test_rule_that_avoids_nodes_is_refused(
+    lab: Lab, options: dict[str, Any], reason: str, word: str
+) -> None:
+    """Source: PVE/HA/Rules/NodeAffinity.pm: check_nonempty_negative_nodes_complement and
+    check_unprioritized_negative_nodes.
+    """
+    result = refused(lab, "ha_rule", **AVOID, resources=[ONE], **options)
+    assert result["error"]["reason"] == reason, result["msg"]
+    assert word in result["msg"]
+
+
 TAKEN_OVER: list[dict[str, Any]] = [
     {"resources": [ONE, TWO], "exact": True},
     {"resources": [], "exact": True},

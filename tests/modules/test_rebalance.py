@@ -121,6 +121,19 @@ def test_rules_of_the_ha_manager_hold(lab: Lab) -> None:
     assert {row["vmid"] for row in found["rebalance"]["stays"]} == {301, 302, 303}
 
 
+@pytest.mark.parametrize(("nodes", "target"), [("pve1", "pve3"), ("pve3", "pve1")])
+def test_nodes_that_a_rule_of_the_ha_manager_excludes(lab: Lab, nodes: str, target: str) -> None:
+    """Source: pve-ha-manager, PVE/HA/Rules/NodeAffinity.pm (since PVE 9.2.6)."""
+    populate(lab, 2)
+    for sid in ("vm:301", "vm:302"):
+        lab.client.write("POST", "cluster", "ha", "resources", data={"sid": sid})
+    rule = {"rule": "away", "type": "node-affinity", "resources": "vm:301,vm:302", "nodes": nodes}
+    data = {**rule, "affinity": "negative", "strict": 1}
+    lab.client.write("POST", "cluster", "ha", "rules", data=data)
+    (move,) = rebalance(lab, check=True)["rebalance"]["moves"]
+    assert move["target"] == target
+
+
 def test_resources_that_the_ha_manager_balances_stay(lab: Lab) -> None:
     """Source: pve-ha-manager 5.2.0, PVE/HA/Manager.pm, load_balance."""
     populate(lab, 3)

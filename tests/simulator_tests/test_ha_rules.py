@@ -103,10 +103,29 @@ def test_a_rule_is_written_in_order(ha: Client) -> None:
 
 
 def test_an_option_of_the_other_type_is_not_in_the_schema_of_a_new_rule(ha: Client) -> None:
-    """A recording: cluster-misc.jsonl, POST /cluster/ha/rules with rule r4."""
-    answer = place(ha, "r1", "pve1", 100, affinity="positive")
-    assert (answer.status, list(answer.errors)) == (400, ["affinity"])
+    """The form of a recording: cluster-misc.jsonl, POST /cluster/ha/rules with rule r4."""
+    params = {"type": "resource-affinity", "affinity": "positive", "resources": "vm:100,vm:101"}
+    answer = ha.call("POST", RULES, {"rule": "r1", **params, "strict": 1})
+    assert (answer.status, list(answer.errors)) == (400, ["strict"])
     assert ha.get(RULES) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ("pve1,pve2,pve3", "negative node affinity rule must not specify all cluster nodes"),
+        ("pve1:1", "negative node affinity rule must not specify node priorities"),
+    ],
+)
+def test_a_rule_that_avoids_nodes(ha: Client, nodes: str, text: str) -> None:
+    """pve-ha-manager 5.2.5, HA/Rules/NodeAffinity.pm. pve-manager 9.2.6 and newer need it
+    (debian/control); the cluster of the recordings had 5.2.0 beside pve-manager 9.2.11.
+    """
+    assert text in place(ha, "r1", nodes, 100, affinity="negative").body["message"]
+    assert place(ha, "r1", "pve1", 100, affinity="negative").status == 200
+    assert ha.get(f"{RULES}/r1")["affinity"] == "negative"
+    assert place(ha, "r2", "pve1", 101).status == 200
+    assert "affinity" not in ha.get(f"{RULES}/r2")
 
 
 def test_a_rule_changes(ha: Client) -> None:
@@ -114,7 +133,7 @@ def test_a_rule_changes(ha: Client) -> None:
     path, kind = f"{RULES}/r1", {"type": "node-affinity"}
     for params, text in (
         ({"delete": "nodes"}, "unable to delete required option 'nodes'"),
-        ({"delete": "affinity"}, "no such option 'affinity'"),
+        ({"delete": "group"}, "no such option 'group'"),
         (
             {"strict": 0, "delete": "strict"},
             "cannot set and delete property 'strict' at the same time!",

@@ -216,7 +216,7 @@ class SecretKeeper:
 
     def __init__(self, client: Api) -> None:
         self._client = client
-        self.version = client.version
+        self.version, self.release = client.version, client.release
         self.task = client.task
         self.note = client.note
         self.secret: str | None = None

@@ -77,7 +77,7 @@ class PlacementKeeper:
             return RulesOutcome(error=error)
 
     def _plan(self, placement: KeptPlacement) -> HaPlan:
-        placement = replace(placement, node_count=len(self._cluster.nodes))
+        placement = replace(placement, nodes=frozenset(self._cluster.nodes))
         state = read_state(self._client, is_required=bool(placement.rules))
         return plan_kept(placement, state, self._client)
 
@@ -143,7 +143,7 @@ def kept_of(
         listed=frozenset(map(sid_of, rows)),
         known=frozenset(map(sid_of, everyone)),
         running=frozenset(sid_of(row) for row in everyone if row.status == "running"),
-        node_count=0,
+        nodes=frozenset(),
     )
 
 

@@ -11,13 +11,20 @@ from dataclasses import dataclass
 
 from .._cluster.tenant import owns, parse_tags, tenant_of, tenant_tag
 from .._cluster.visible import is_in_use
-from .._core.errors import ConfigurationError, Conflict, ForeignTenant, NotFound, UnknownVm
+from .._core.errors import (
+    ConfigurationError,
+    Conflict,
+    ForeignTenant,
+    NotFound,
+    NotSupported,
+    UnknownVm,
+)
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.decide import after
 from .._resource.protocols import Api
 from .._resource.table import Values
-from .contradictions import GROUP, EnabledRule, find_contradictions, rule_of
-from .rule import HA_RULE
+from .contradictions import GROUP, NEGATIVE, EnabledRule, find_contradictions, rule_of
+from .rule import AVOIDING_SINCE, HA_RULE, PLACE
 from .sids import KINDS, vmid_of
 
 RULES_SINCE = (9, 0)
@@ -62,6 +69,8 @@ def precheck_rule(
     values = after(HA_RULE, desired, rules.get(name))
     facts = read_facts(client)
     require_nodes(values["nodes"], facts, attempted)
+    if values["type"] == PLACE and values["affinity"] == NEGATIVE:
+        require_avoiding(client.release(), attempted)
     if change.adds:
         rows = client.get("cluster", "ha", "resources", attempted="Could not list the HA resources")
         require_managed(
@@ -70,7 +79,7 @@ def precheck_rule(
     require_owned(present["resources"] | values["resources"], tenant, facts, attempted)
     enabled = {key: rule_of(one) for key, one in {**rules, name: values}.items()}
     active = {key: rule for key, rule in enabled.items() if rule is not None}
-    require_feasible(name, active, len(facts.nodes), attempted)
+    require_feasible(name, active, facts.nodes, attempted)
     return mixed_tenants(values, facts)
 
 
@@ -91,6 +100,19 @@ def require_nodes(nodes: Iterable[str], facts: HaFacts, attempted: str) -> None:
             next_step="Check nodes",
             reason="unknown node",
             details={"nodes": sorted(unknown)},
+        )
+
+
+def require_avoiding(release: tuple[int, ...], attempted: str) -> None:
+    """Raise NotSupported for a version whose rules cannot keep resources away from nodes (pure)."""
+    if release < AVOIDING_SINCE:
+        version = ".".join(map(str, release))
+        raise NotSupported(
+            attempted=attempted,
+            answer="affinity=negative of a rule of type node-affinity came with Proxmox VE 9.2.6,"
+            f" and this is {version}",
+            next_step="List the other nodes of the cluster instead, with affinity=positive",
+            reason="version",
         )
 
 
@@ -124,12 +146,12 @@ def require_owned(sids: Iterable[str], tenant: str | None, facts: HaFacts, attem
 
 
 def require_feasible(
-    name: str, rules: Mapping[str, EnabledRule], node_count: int, attempted: str
+    name: str, rules: Mapping[str, EnabledRule], nodes: Collection[str], attempted: str
 ) -> None:
     """Raise Conflict if a rule contradicts itself or another rule (pure)."""
     if name not in rules:
         return
-    found = find_contradictions(name, rules, node_count)
+    found = find_contradictions(name, rules, nodes)
     if found:
         raise Conflict(
             attempted=attempted,

@@ -10,22 +10,34 @@ PVE/HA/Rules.pm, NodeAffinity.pm and ResourceAffinity.pm). Disabled rules do not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-PLACE, GROUP = "node-affinity", "resource-affinity"
+from .rule import PLACE
+
+GROUP = "resource-affinity"
+NEGATIVE = "negative"
 
 
 @dataclass(frozen=True)
 class EnabledRule:
-    """A rule that is enabled; `nodes` contains the priority of each node."""
+    """A rule that is enabled; `nodes` contains the priority of each node.
+
+    With the affinity `negative`, a node-affinity rule keeps its resources away from `nodes`.
+    """
 
     type: str
     resources: frozenset[str]
     nodes: Mapping[str, int] = field(default_factory=dict)
     affinity: str = ""
+
+    def allowed(self, cluster: Collection[str]) -> frozenset[str]:
+        """Return the nodes that a node-affinity rule chooses in a cluster with these nodes."""
+        if self.affinity == NEGATIVE:
+            return frozenset(cluster) - self.nodes.keys()
+        return frozenset(self.nodes)
 
 
 Found = tuple[frozenset[str], str]
@@ -43,17 +55,23 @@ def rule_of(values: Mapping[str, Any]) -> EnabledRule | None:
     return EnabledRule(values["type"], values["resources"], nodes, values["affinity"])
 
 
-def find_contradictions(name: str, rules: Mapping[str, EnabledRule], node_count: int) -> list[str]:
-    """Return the contradictions within a rule, and between it and other rules."""
+def find_contradictions(
+    name: str, rules: Mapping[str, EnabledRule], nodes: Collection[str]
+) -> list[str]:
+    """Return the contradictions within a rule, and between it and other rules.
+
+    `nodes` are all nodes of the cluster.
+    """
     places = {key: rule for key, rule in rules.items() if rule.type == PLACE}
     groups = {key: rule for key, rule in rules.items() if rule.type == GROUP}
     found = [
-        *_within(groups, node_count),
+        *_within(groups, len(nodes)),
+        *_avoiding(places, nodes),
         *_between_places(places),
         *_between_groups(groups),
         *_ranked(places, groups),
         *_scattered(places, groups),
-        *_crowded(places, groups),
+        *_crowded(places, groups, nodes),
     ]
     return [text for names, text in found if name in names]
 
@@ -63,9 +81,19 @@ def _within(groups: Mapping[str, EnabledRule], node_count: int) -> Iterator[Foun
         count = len(rule.resources)
         if count < 2:
             yield frozenset({name}), f"it has {count} resources, and an affinity needs two"
-        elif rule.affinity == "negative" and count > node_count:
+        elif rule.affinity == NEGATIVE and count > node_count:
             text = f"it keeps {count} resources on different nodes, and there are {node_count}"
             yield frozenset({name}), text
+
+
+def _avoiding(places: Mapping[str, EnabledRule], nodes: Collection[str]) -> Iterator[Found]:
+    for name, rule in places.items():
+        if rule.affinity != NEGATIVE:
+            continue
+        if any(rule.nodes.values()):
+            yield frozenset({name}), "it keeps resources away from nodes, so they have no priority"
+        if not rule.allowed(nodes):
+            yield frozenset({name}), "it keeps its resources away from all nodes of the cluster"
 
 
 def _between_places(places: Mapping[str, EnabledRule]) -> Iterator[Found]:
@@ -80,7 +108,7 @@ def _between_groups(groups: Mapping[str, EnabledRule]) -> Iterator[Found]:
     for names, together in _connected(groups):
         for name, rule in groups.items():
             both = rule.resources & together
-            if rule.affinity == "negative" and len(both) > 1:
+            if rule.affinity == NEGATIVE and len(both) > 1:
                 text = (
                     f"{_listed(both)} run on one node by {_rules(names)}, and on different nodes"
                     f" by {_rules([name])}"
@@ -118,19 +146,26 @@ def _scattered(
 
 
 def _crowded(
-    places: Mapping[str, EnabledRule], groups: Mapping[str, EnabledRule]
+    places: Mapping[str, EnabledRule], groups: Mapping[str, EnabledRule], cluster: Collection[str]
 ) -> Iterator[Found]:
     for name, rule in groups.items():
-        if rule.affinity != "negative":
+        if rule.affinity != NEGATIVE:
             continue
         met = [place for place, placed in places.items() if placed.resources & rule.resources]
-        nodes = {node for place in met for node in places[place].nodes}
+        listed = {node for place in met for node in places[place].nodes}
+        nodes = {node for place in met for node in places[place].allowed(cluster)}
         placed_resources = {sid for place in met for sid in places[place].resources}
         both = placed_resources & rule.resources
         if len(nodes) < len(both):
             text = (
                 f"{_listed(both)} run on different nodes by {_rules([name])}, but {_rules(met)}"
                 f" leaves them {_listed(nodes)} only"
+            )
+            yield frozenset({name, *met}), text
+        elif len(listed) < len(both):
+            text = (
+                f"{_listed(both)} run on different nodes by {_rules([name])}, but {_rules(met)}"
+                f" lists {len(listed)} nodes, and Proxmox VE counts these, also the nodes to avoid"
             )
             yield frozenset({name, *met}), text
 

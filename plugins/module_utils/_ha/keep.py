@@ -9,7 +9,7 @@ All steps are planned before the first write. Rules and resources of others are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class KeptPlacement:
     listed: frozenset[str]
     known: frozenset[str]
     running: frozenset[str]
-    node_count: int
+    nodes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def plan_kept(placement: KeptPlacement, state: HaConfiguration, client: Api) -> 
     for _table, options in wanted:
         desired = read_desired(HA_RULE, options)
         values[options["name"]] = after(HA_RULE, desired, state.rules.get(options["name"]))
-    _require_feasible([rule.name for rule in placement.rules], values, placement.node_count)
+    _require_feasible([rule.name for rule in placement.rules], values, placement.nodes)
     removals = [(HA_RULE, {"name": name, "state": "absent"}) for name in removed]
     writes = [*removals, *_new_resources(placement, state), *wanted]
     writes += _unused_resources(placement, state, values)
@@ -165,14 +165,16 @@ def _resource(
     return TableResource(table, desired, client, plan, actual)
 
 
-def _require_feasible(names: Iterable[str], values: Mapping[str, Values], node_count: int) -> None:
+def _require_feasible(
+    names: Iterable[str], values: Mapping[str, Values], nodes: Collection[str]
+) -> None:
     """Raise Conflict if a rule of the placement contradicts another rule (pure)."""
     enabled = {name: rule_of(one) for name, one in values.items()}
     rules = {name: rule for name, rule in enabled.items() if rule is not None}
     found: list[str] = []
     for name in names:
         comment = str(values[name]["comment"]).partition(" [")[0]
-        for text in find_contradictions(name, rules, node_count):
+        for text in find_contradictions(name, rules, nodes):
             found.append(f"{name} ({comment}): {text}")
     if found:
         raise Conflict(

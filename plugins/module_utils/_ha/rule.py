@@ -6,12 +6,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .._core import validate
-from .._resource.table import Call, Field, Key, Members, Table
+from .._resource.change import DesiredResource
+from .._resource.protocols import Api
+from .._resource.table import Call, Field, Key, Members, Table, as_text
 from .._resource.values import as_set, send_set, text_field, unset_flag_field
 from .sids import sid
+
+PLACE, POSITIVE = "node-affinity", "positive"
+AVOIDING_SINCE = (9, 2, 6)  # PVE/HA/Rules/NodeAffinity.pm has an affinity, by default positive
 
 
 def nodes_with_ranks(value: Any) -> frozenset[str]:
@@ -28,6 +34,18 @@ def nodes_with_ranks(value: Any) -> frozenset[str]:
     return frozenset(found)
 
 
+def resolve(client: Api, desired: DesiredResource) -> DesiredResource:
+    """Return the desired state without the default affinity of a node-affinity rule if the version
+    has only this one, and refuses the property. One request if the task sets it.
+    """
+    values = dict(desired.values)
+    has_default = values.get("type") == PLACE and values.get("affinity") == POSITIVE
+    if not has_default or client.release() >= AVOIDING_SINCE:
+        return desired
+    del values["affinity"]
+    return replace(desired, values=values)
+
+
 NODES = Field(
     "nodes",
     "nodes",
@@ -36,7 +54,7 @@ NODES = Field(
     send=send_set(),
     show=sorted,
     required=True,
-    variants=("node-affinity",),
+    variants=(PLACE,),
 )
 HA_RULE = Table(
     kind="ha_rule",
@@ -46,9 +64,9 @@ HA_RULE = Table(
         text_field("type", fixed=True, always=True, required=True),
         text_field("comment"),
         unset_flag_field("disable"),
-        unset_flag_field("strict", variants=("node-affinity",)),
+        unset_flag_field("strict", variants=(PLACE,)),
         NODES,
-        text_field("affinity", required=True, variants=("resource-affinity",)),
+        text_field("affinity", default=POSITIVE, send=as_text, required=("resource-affinity",)),
     ),
     members=(
         Members(
@@ -66,4 +84,5 @@ HA_RULE = Table(
     list_call=Call(("cluster", "ha", "rules")),
     read_call=Call(("cluster", "ha", "rules", "{name}")),
     create_call=Call(("cluster", "ha", "rules"), {"rule": "{name}"}),
+    resolve=resolve,
 )

@@ -124,7 +124,8 @@ def _read_record(
     if row is None or not row.online:
         return record, ["the cluster lists it as offline"]
     missing = find_missing(record, read_node(client, options.node, cluster), options)
-    if options.state != COMPLETE and read_ha(client).nodes.get(options.node) == "maintenance":
+    ha = read_ha(client, cluster.nodes) if options.state != COMPLETE else None
+    if ha is not None and ha.nodes.get(options.node) == "maintenance":
         missing.append("the HA manager has it in maintenance mode")
     return record, missing
 

@@ -36,8 +36,9 @@ def ha_state_of(
     resources: Iterable[Mapping[str, Any]],
     rules: Iterable[Mapping[str, Any]],
     groups: Iterable[Mapping[str, Any]],
+    cluster: Collection[str],
 ) -> HaManagerState:
-    """Return the state of the HA manager from PVE's answers."""
+    """Return the state of the HA manager from PVE's answers; `cluster` are all nodes."""
     status = manager.get("manager_status") or {}
     services = {
         str(row["sid"]): str(row.get("state") or "")
@@ -45,7 +46,7 @@ def ha_state_of(
         if row.get("type") == "service"
     }
     listed = list(resources)
-    places = {**_places_of_groups(listed, groups), **_places_of_rules(rules)}
+    places = {**_places_of_groups(listed, groups), **_places_of_rules(rules, cluster)}
     no_failback = {str(row["sid"]) for row in listed if row.get("failback") in (0, False)}
     no_failback |= _without_failback(listed, groups)
     return HaManagerState(
@@ -68,12 +69,21 @@ def is_balancing(crs: str | None) -> bool:
     return options.get("ha-auto-rebalance") == "1" and options.get("ha") in _BALANCING
 
 
-def _places_of_rules(rules: Iterable[Mapping[str, Any]]) -> dict[str, NodeRule]:
+def _places_of_rules(
+    rules: Iterable[Mapping[str, Any]], cluster: Collection[str]
+) -> dict[str, NodeRule]:
+    """Return the nodes of each resource. The HA manager converts a rule with negative affinity into
+    a rule with all other nodes of the cluster (PVE/HA/Rules/NodeAffinity.pm since PVE 9.2.6).
+    """
     found: dict[str, NodeRule] = {}
     for rule in rules:
         if rule.get("type") != "node-affinity" or rule.get("disable"):
             continue
         nodes = nodes_of(str(rule.get("nodes") or ""))
+        if rule.get("affinity") == "negative":
+            nodes = dict.fromkeys(set(cluster) - nodes.keys(), 0)
+        if not nodes:
+            continue  # the HA manager drops a rule without nodes
         place = NodeRule(str(rule["rule"]), nodes, bool(rule.get("strict")))
         found.update(dict.fromkeys(_resources(rule), place))
     return found

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def read_facts(client: Client, node: str) -> MaintenanceFacts:
         lambda: read_records(client, members),
         lambda: read_active(client, node) if members.get(node) else (),
         lambda: client.direct().get("cluster", "options") or {},
-        lambda: read_ha(client),
+        lambda: read_ha(client, members),
         lambda: read_ceph(client),
     )
     records, tasks, options, ha, ceph = side_by_side(lambda read: read(), reads, _READERS)
@@ -107,8 +107,8 @@ def read_active(client: Client, node: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(row for row in rows or () if row.get("status") in (None, "RUNNING"))
 
 
-def read_ha(client: Client) -> HaManagerState:
-    """Return the state and the rules of the HA manager."""
+def read_ha(client: Client, cluster: Collection[str]) -> HaManagerState:
+    """Return the state and the rules of the HA manager in a cluster with these nodes."""
     has_rules = client.version() >= _RULES_SINCE
     paths = (
         ("status", "manager_status"),
@@ -120,7 +120,9 @@ def read_ha(client: Client) -> HaManagerState:
     answers = side_by_side(lambda path: direct.get("cluster", "ha", *path), paths, _READERS)
     manager, current, resources, places = answers
     rules, groups = (places, None) if has_rules else (None, places)
-    return ha_state_of(manager or {}, current or (), resources or (), rules or (), groups or ())
+    return ha_state_of(
+        manager or {}, current or (), resources or (), rules or (), groups or (), cluster
+    )
 
 
 def read_ceph(client: Client) -> CephState | None:

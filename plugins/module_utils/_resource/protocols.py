@@ -61,3 +61,6 @@ class Api(Reader, Protocol):
 
     def version(self) -> tuple[int, int]:
         """Return major and minor number of Proxmox VE; read once."""
+
+    def release(self) -> tuple[int, ...]:
+        """Return all numbers of the version of Proxmox VE; read once."""

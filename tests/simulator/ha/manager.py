@@ -11,6 +11,7 @@ from ..core.tasks import Task
 from ..running.migration import migrate
 from ..running.power import Stop, do_start, do_stop
 from .records import at_work, is_managed, sid_of
+from .rules import preferred_nodes
 
 # Functions of the rooms above that start, stop and move guests; these rooms put them here.
 OTHER_KINDS: list[Callable[[Ctx, int, str, int], None]] = []
@@ -135,8 +136,9 @@ def set_maintenance(ctx: Ctx, node: str, wanted: bool) -> None:
             if vmid in cluster.vms and is_managed(cluster, vmid) and cluster.vms[vmid].node != node:
                 request_move(ctx, vmid, node)
         return
-    target = next((name for name in cluster.nodes if at_work(cluster, name)), None)
+    working = [name for name in cluster.nodes if at_work(cluster, name)]
     for vm in list(cluster.vms_on(node)):
+        target = next(iter(preferred_nodes(cluster, f"vm:{vm.vmid}", working)), None)
         if target is not None and vm.run is not None and is_managed(cluster, vm.vmid):
             cluster.ha_homes[vm.vmid] = node
             request_move(ctx, vm.vmid, target)

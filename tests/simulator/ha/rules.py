@@ -22,6 +22,7 @@ _OPTIONS = {
     "node-affinity": {
         "resources": False,
         "nodes": False,
+        "affinity": True,
         "strict": True,
         "disable": True,
         "comment": True,
@@ -31,10 +32,26 @@ _OPTIONS = {
 """The options of a rule of each type, and whether each is optional."""
 
 
+def _options(ctx: Ctx, kind: str) -> dict[str, bool]:
+    """The options of a type: rules can avoid nodes since pve-manager 9.2.6, which needs
+    pve-ha-manager 5.2.5.
+    """
+    options = _OPTIONS[kind]
+    release = tuple(map(int, str(ctx.cluster.version["version"]).split(".")))
+    if kind == "node-affinity" and release < (9, 2, 6):
+        return {key: optional for key, optional in options.items() if key != "affinity"}
+    return options
+
+
 def _nodes(rule: Rule) -> dict[str, int]:
     """The nodes of a rule and their priorities."""
     found = (item.partition(":") for item in split_list(rule.get("nodes", "")))
     return {name: int(priority or 0) for name, _colon, priority in found}
+
+
+def _avoids(rule: Rule) -> bool:
+    """Whether the machines of a rule stay away from its nodes (NodeAffinity.pm since 9.2.6)."""
+    return rule["type"] == "node-affinity" and rule.get("affinity") == "negative"
 
 
 def _members(rule: Rule) -> set[str]:
@@ -87,6 +104,16 @@ def faults(cluster: Cluster, rules: dict[str, Rule]) -> dict[str, list[str]]:
     positive = {name: rule for name, rule in groups.items() if rule["affinity"] == "positive"}
     negative = {name: rule for name, rule in groups.items() if rule["affinity"] == "negative"}
     found = _Faults()
+    nodes = len(node_states(cluster))
+    avoiding = {name: rule for name, rule in places.items() if _avoids(rule)}
+    found.add(
+        (name for name, rule in avoiding.items() if len(_nodes(rule)) >= nodes),
+        "negative node affinity rule must not specify all cluster nodes",
+    )
+    found.add(
+        (name for name, rule in avoiding.items() if any(_nodes(rule).values())),
+        "negative node affinity rule must not specify node priorities",
+    )
     for name in sorted(places):
         others = [_members(rule) for other, rule in places.items() if other != name]
         for sid in sorted(_members(places[name])):
@@ -96,7 +123,6 @@ def faults(cluster: Cluster, rules: dict[str, Rule]) -> dict[str, list[str]]:
         (name for name, rule in groups.items() if len(_members(rule)) < 2),
         "rule is ineffective as there are less than two resources",
     )
-    nodes = len(node_states(cluster))
     found.add(
         (name for name, rule in negative.items() if len(_members(rule)) > nodes),
         "rule defines more resources than available nodes",
@@ -161,6 +187,29 @@ def _between(
                 "at least one resource is in a negative resource affinity rule and this rule would"
                 " restrict these to less nodes than available to the resources",
             )
+
+
+def preferred_nodes(cluster: Cluster, sid: str, online: Iterable[str]) -> list[str]:
+    """The online nodes that the manager prefers for a machine, none if its rule excludes all.
+
+    Follows NodeAffinity.pm: a negative rule becomes a positive one with the other nodes, and the
+    nodes outside a rule that is not strict have the lowest priority.
+    """
+    broken = faults(cluster, cluster.ha_rules)
+    candidates = list(online)
+    for name, rule in cluster.ha_rules.items():
+        is_active = "disable" not in rule and name not in broken
+        if rule["type"] != "node-affinity" or sid not in _members(rule) or not is_active:
+            continue
+        ranks = _nodes(rule)
+        if _avoids(rule):
+            ranks = dict.fromkeys(set(cluster.nodes) - ranks.keys(), 0)
+        if not rule.get("strict"):
+            ranks = {**dict.fromkeys(cluster.nodes, -1), **ranks}
+        candidates = [node for node in candidates if node in ranks]
+        best = max((ranks[node] for node in candidates), default=0)
+        candidates = [node for node in candidates if ranks[node] == best]
+    return candidates
 
 
 def motion(cluster: Cluster, sid: str) -> tuple[list[str], dict[str, list[dict[str, str]]]]:
@@ -258,7 +307,7 @@ def create_rule(ctx: Ctx, p: dict[str, Any]) -> None:
     API2/HA/Rules.pm, createSchema).
     """
     cluster = ctx.cluster
-    foreign = p.keys() - {"type", "rule"} - _OPTIONS[p["type"]].keys()
+    foreign = p.keys() - {"type", "rule"} - _options(ctx, p["type"]).keys()
     if foreign:
         raise ParamError(dict.fromkeys(sorted(foreign), UNKNOWN))
     cluster.check_quorum()
@@ -282,7 +331,7 @@ def update_rule(ctx: Ctx, p: dict[str, Any]) -> None:
     rule = cluster.ha_rules.get(name)
     if rule is None:
         raise PveError(f"{prefix}: HA rule '{name}' does not exist")
-    options = _OPTIONS[rule["type"]]
+    options = _options(ctx, rule["type"])
     odd = sorted(key for key in p if key != "type" and key not in options)
     if odd or p.get("type", rule["type"]) != rule["type"]:
         raise PveError(f"{prefix}: unexpected property '{odd[0] if odd else 'type'}'")

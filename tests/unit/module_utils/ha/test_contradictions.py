@@ -10,15 +10,19 @@ import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._ha.contradictions import (
     GROUP,
-    PLACE,
     EnabledRule,
     find_contradictions,
     rule_of,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._ha.rule import PLACE
 
 
 def place(*resources: str, **nodes: int) -> EnabledRule:
     return EnabledRule(PLACE, frozenset(resources), nodes)
+
+
+def avoid(*resources: str, **nodes: int) -> EnabledRule:
+    return EnabledRule(PLACE, frozenset(resources), nodes, "negative")
 
 
 def apart(*resources: str) -> EnabledRule:
@@ -59,13 +63,21 @@ CASES: list[tuple[dict[str, EnabledRule], str]] = [
     ({"new": apart("a", "b"), "x": place("a", "b", n1=0)}, "leaves them n1 only"),
     ({"new": place("a", "b", n1=0), "x": apart("a", "b")}, "by rule x, but rule new leaves"),
     ({"new": apart("a", "b"), "x": place("a", "b", n1=0, n2=0)}, ""),
+    ({"new": avoid("a", n1=0)}, ""),
+    ({"new": avoid("a", n1=1)}, "no priority"),
+    ({"new": avoid("a", n1=0, n2=0, n3=0)}, "away from all nodes"),
+    ({"new": avoid("a", n1=0), "x": place("a", n2=0)}, "one node-affinity rule only: new or x"),
+    ({"new": avoid("a", "b", n1=0, n2=0), "x": apart("a", "b")}, "leaves them n3 only"),
+    ({"new": apart("a", "b"), "x": avoid("a", "b", n1=0)}, "Proxmox VE counts these"),
+    ({"new": avoid("a", n1=0), "x": apart("a", "b")}, ""),
+    ({"new": together("a", "b"), "x": avoid("a", n1=0)}, ""),
     ({"new": place("z", n1=0), "x": apart("a", "b"), "y": together("a", "b")}, ""),
 ]
 
 
 @pytest.mark.parametrize(("rules", "text"), CASES, ids=range(len(CASES)))
 def test_contradictions(rules: dict[str, EnabledRule], text: str) -> None:
-    found = find_contradictions("new", rules, 3)
+    found = find_contradictions("new", rules, ("n1", "n2", "n3"))
     if not text:
         assert found == []
         return

@@ -116,7 +116,9 @@ def test_keep_of_a_preference_is_refused() -> None:
 
 def placement(*rules: DerivedRule, listed: str = "vm:101 vm:102 vm:103") -> KeptPlacement:
     sids = frozenset(listed.split())
-    return KeptPlacement(rules, scope_of([ACME]), sids, sids | {"vm:201"}, frozenset({"vm:101"}), 3)
+    nodes = frozenset({"n1", "n2", "n3"})
+    known = sids | {"vm:201"}
+    return KeptPlacement(rules, scope_of([ACME]), sids, known, frozenset({"vm:101"}), nodes)
 
 
 def rule(**answer: str) -> dict[str, object]:

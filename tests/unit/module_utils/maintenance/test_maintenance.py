@@ -119,7 +119,9 @@ def test_a_node_that_must_have_rebooted() -> None:
 
 def rules(**rule: Any) -> HaManagerState:
     named = {"rule": "home", "type": "node-affinity", "resources": "vm:101, ct:102", **rule}
-    return ha_state_of({}, (), ({"sid": "vm:101"}, {"sid": "ct:102", "failback": 0}), [named], ())
+    return ha_state_of(
+        {}, (), ({"sid": "vm:101"}, {"sid": "ct:102", "failback": 0}), [named], (), NODES
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,28 @@ def test_nodes_of_an_ha_resource(nodes: str, strict: int, kept: bool, others: se
     assert excluded(state, "vm:101", "pve2", NODES) - {"pve2"} == others - {"pve2"}
 
 
+@pytest.mark.parametrize(
+    ("nodes", "strict", "kept", "others"),
+    [
+        ("pve1", 0, False, {"pve1"}),
+        ("pve1", 1, False, {"pve1"}),
+        ("pve1,pve3", 0, True, {"pve1", "pve3"}),
+        ("pve2", 0, False, set()),
+        ("pve2,pve1", 1, False, {"pve1"}),
+        ("pve1,pve2,pve3", 1, False, set()),
+    ],
+)
+def test_nodes_that_an_ha_resource_avoids(
+    nodes: str, strict: int, kept: bool, others: set[str]
+) -> None:
+    """Source: pve-ha-manager, PVE/HA/Rules/NodeAffinity.pm (invert_negative_node_affinity_rules);
+    the manager drops a rule that excludes all nodes.
+    """
+    state = rules(nodes=nodes, strict=strict, affinity="negative")
+    assert bool(why_kept(state, "vm:101", "pve2")) is kept
+    assert excluded(state, "vm:101", "pve2", NODES) - {"pve2"} == others
+
+
 def test_an_ha_resource_without_failback_stays_elsewhere() -> None:
     state = rules(nodes="pve2:2,pve1:1", strict=1)
     assert why_kept(state, "ct:102", "pve2") is None
@@ -150,7 +174,7 @@ def test_disabled_rules_and_groups_of_older_versions() -> None:
     assert rules(nodes="pve2", disable=1).places == {}
     resources = ({"sid": "vm:101", "group": "g"},)
     group = {"group": "g", "nodes": "pve2:1,pve1", "restricted": 1, "nofailback": 1}
-    state = ha_state_of({}, (), resources, (), (group,))
+    state = ha_state_of({}, (), resources, (), (group,), NODES)
     assert why_kept(state, "vm:101", "pve2") is None
     assert excluded(state, "vm:101", "pve2", NODES) == {"pve3"}
 

@@ -63,6 +63,9 @@ class FakeApi:
         self.noted: list[str] = []
         self.before_write: Callable[[str, dict[str, Any]], None] = lambda _method, _data: None
 
+    def release(self) -> tuple[int, ...]:
+        return (9, 2, 11)
+
     def version(self) -> tuple[int, int]:
         return (9, 2)
 

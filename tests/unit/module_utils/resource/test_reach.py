@@ -132,6 +132,9 @@ class SectionServer:
     before_write: Callable[[str], None] = lambda _method: None
     clock: FakeClock = field(default_factory=FakeClock)
 
+    def release(self) -> tuple[int, ...]:
+        return (9, 2, 11)
+
     def version(self) -> tuple[int, int]:
         return (9, 2)
 
