@@ -239,3 +239,44 @@ def test_a_failed_restore_leaves_the_container_or_its_place_in_a_pool(node: Clie
     node.ok("POST", LXC, ostemplate=backup["volid"], vmid=200, restore=1)
     (member,) = node.get("/pools/p1")["members"]
     assert member["vmid"] == 200
+
+
+def test_a_mount_of_a_missing_volume(node: Client) -> None:
+    """A container that is off takes the option; a running one must mount the volume, and a new one
+    too (LXC/Config.pm, apply_pending_mountpoint; LXC.pm, mountpoint_hotplug and mount_all).
+    """
+    path = make(node)
+    gone = "local:200/vm-200-disk-7.raw,mp=/gone"
+    node.put(f"{path}/config", mp7=gone)
+    assert "does not exist" in node.wait(node.post(f"{path}/status/start"))
+    node.put(f"{path}/config", delete="mp7")
+    node.ok("POST", f"{path}/status/start")
+    answer = node.call("PUT", f"{path}/config", {"mp7": gone})
+    assert "unable to hotplug mp7" in answer.errors["mp7"]
+    upid = node.post(LXC, ostemplate=TEMPLATE, rootfs="local:1", vmid=203, mp0=gone)
+    assert "does not exist" in node.wait(upid)
+
+
+def test_a_volume_is_not_moved_to_a_storage_of_other_nodes(node: Client) -> None:
+    """Storage.pm, vdisk_alloc: activate_storage calls storage_check_enabled."""
+    path = make(node)
+    node.put("/storage/images", nodes="pve9")
+    upid = node.post(f"{path}/move_volume", volume="rootfs", storage="images")
+    assert node.wait(upid) == "storage 'images' is not available on node 'pve1'"
+    assert "lock" not in node.config(path)
+
+
+@pytest.mark.parametrize("kind", ["lvmthin", "zfspool"])
+def test_a_container_goes_although_its_volume_has_vanished(pve: Client, kind: str) -> None:
+    """Both storages free a missing volume without an error (LvmThinPlugin.pm, free_image;
+    ZFSPoolPlugin.pm, zfs_delete_zvol).
+    """
+    options = {"vgname": "pve", "thinpool": "data"} if kind == "lvmthin" else {"pool": "x"}
+    pve.post("/storage", storage="thin", type=kind, content="rootdir,images", **options)
+    root = "thin:vm-210-disk-0" if kind == "lvmthin" else "thin:subvol-210-disk-0"
+    config = {"hostname": "ct", "rootfs": f"{root},size=1G", "mp0": f"{root[:-1]}9,mp=/x,size=1G"}
+    pve.sim.ask("POST", "/containers/210", {"node": "pve1", "config": config})
+    node_path = "/nodes/pve1/storage/thin/content"
+    for volid in pve.volumes("thin"):
+        pve.delete(f"{node_path}/{volid}")
+    pve.ok("DELETE", "/nodes/pve1/lxc/210")

@@ -33,7 +33,7 @@ from ..volumes.mounts import (
     volumes_of,
     with_address,
 )
-from ..volumes.volumes import find_volume
+from ..volumes.volumes import find_volume, volume_size
 from .rights import Rights
 
 MODIFIED = "detected modified configuration - file changed by other user? Try again."
@@ -375,7 +375,11 @@ class Change:
         return True
 
     def _mount(self, name: str) -> None:
-        """Create the volume of a mount point, or note the size of an existing volume."""
+        """Create the volume of a mount point, or note the size of an existing volume.
+
+        Only a running container needs the volume at once: it is mounted (LXC/Config.pm,
+        apply_pending_mountpoint; LXC.pm, mountpoint_hotplug).
+        """
         ctx, container = self.ctx, self.container
         schema = ctx.sim.schema
         text = container.pending[name]
@@ -383,6 +387,8 @@ class Change:
         if NEW_VOLUME.match(mount["volume"]):
             text = make_volumes(ctx, container, {name: text}, None)[0][name]
         elif source_of(mount["volume"]) == "volume":
+            if container.run is not None:
+                volume_size(ctx.cluster, container.node, mount["volume"])
             volume = find_volume(ctx.cluster, container.node, mount["volume"])
             if volume is not None:
                 mount["size"] = format_size(volume.size)

@@ -16,7 +16,16 @@ from ..schema.units import format_size, parse_props, print_props
 from ..schema.validate import parse_property_string
 from .drives import split_volid
 from .space import Say
-from .volumes import Wanted, allocate, find_volume, format_line, free, is_path_based, parse_volname
+from .volumes import (
+    Wanted,
+    allocate,
+    find_volume,
+    format_line,
+    free,
+    is_path_based,
+    parse_volname,
+    volume_size,
+)
 
 if TYPE_CHECKING:
     from ..core.api import Ctx
@@ -156,6 +165,8 @@ def make_volumes(
                 volid = new_volume(cluster, container.node, container.vmid, storage, size, say)
                 made.append(volid)
                 mount.update(volume=volid, size=format_size(size))
+            elif source_of(mount["volume"]) == "volume":
+                volume_size(cluster, container.node, mount["volume"])  # LXC.pm, mount_all
             result[name] = print_mount(schema, name, mount)
     except ApiError:
         for volid in made:

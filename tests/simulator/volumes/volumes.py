@@ -287,6 +287,7 @@ def allocate(
 
     Raises PveError if it does not fit; `say` writes the cause to the log.
     """
+    check_enabled(cluster, storage.name, node)  # Storage.pm, vdisk_alloc: activate_storage
     vmid, fmt, size, name = wanted.vmid, wanted.fmt, wanted.size, wanted.name
     if fmt not in formats(storage) and not (fmt == "subvol" and has_subvolumes(storage)):
         raise PveError(f"unsupported format '{fmt}'")
@@ -333,6 +334,11 @@ def format_line(
     return [f"Formatting '{path}', fmt=qcow2 cluster_size=65536 size={size}{extra}"]
 
 
+# Storages that remove a missing volume without a word (free_image of LvmThinPlugin.pm;
+# zfs_delete_zvol of ZFSPoolPlugin.pm, which ZFS over iSCSI shares).
+_REMOVES_NOTHING = ("lvmthin", "zfspool", "zfs")
+
+
 def free(cluster: Cluster, node: str, volid: str) -> str | None:
     """Remove the volume; a text when it was not there to begin with."""
     parts = split_volid(volid)
@@ -346,6 +352,8 @@ def free(cluster: Cluster, node: str, volid: str) -> str | None:
     if volumes.pop(key, None) is None:
         if is_path_based(storage):
             return f"disk image '{storage_path(storage, parts[1])}' does not exist"
+        if storage.kind in _REMOVES_NOTHING:
+            return None
         raise PveError(f"volume '{volid}' does not exist")
     return None
 
