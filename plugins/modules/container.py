@@ -117,6 +117,8 @@ options:
         description:
           - An existing volume to mount instead of a new one, or a path of the node such as
             V(/srv/data) or V(/dev/sdb1).
+          - A volume that another guest uses is refused, unless O(mounts[].shared=true) and the
+            guest belongs to the same tenant.
           - PVE lets only root@pam with a password mount a path. With an API token, it is refused
             before the first write.
         type: str

@@ -521,7 +521,7 @@ def test_a_replica_is_not_deleted(lab: Lab) -> None:
     """
     tank = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "rootdir,images"}
     lab.client.write("POST", "storage", data=tank)
-    options = {"volume": "tank:vm-4711-data", "node": "pve2"}
+    options: dict[str, Any] = {"volume": "tank:vm-4711-data", "node": "pve2"}
     lab.run("volume", **options, vmid=4711, size="1G")
     add_container(lab, 4802, hostname="replicated", rootfs="tank:vm-4711-data,size=1G")
     assert volume(lab, **options, state="absent", check=True)["changed"]
@@ -539,8 +539,8 @@ def test_a_volume_is_not_deleted_if_guests_are_hidden(lab: Lab, data_disk: str) 
         "POST", "access", "users", "root@pam", "token", "few", data={"privsep": 1}
     )["value"]
     lab.client.write("PUT", "access", "acl", data=grant)
-    login = {"token_id": "root@pam!few", "token_secret": secret}
-    options = {"volume": data_disk, "node": "pve1", "state": "absent"}
+    login: dict[str, Any] = {"token_id": "root@pam!few", "token_secret": secret}
+    options: dict[str, Any] = {"volume": data_disk, "node": "pve1", "state": "absent"}
     result = refused(lab, **login, **options)
     assert result["error"]["reason"] == "hidden guests"
     assert volume(lab, **login, **options, force=True)["changed"]

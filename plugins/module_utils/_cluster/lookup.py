@@ -21,7 +21,8 @@ from .tenant import is_of_others, owns, tenants_of
 # The names of a VM's disks: vm-100-disk-0, base-100-disk-0, 100/vm-100-disk-0.qcow2, .../vm-100-...
 _BY_VMID = attrgetter("vmid")
 _SHARE = "list this one in shared_sources"
-_WITHOUT_OWNER = ("iso/", "import/", "vztmpl/", "snippets/")
+_WITHOUT_OWNER = ("iso/", "import/", "vztmpl/", "snippets/", "backup/")
+_OWNER_DIRECTORY = re.compile(r"(?:^|/)(\d+)/[^/]+$")
 _OWNED_FILE = re.compile(r"(?:^|/)(?:vm|base|subvol|basevol)-(\d+)-[^/]*$")
 
 
@@ -171,7 +172,7 @@ def require_own_volume(
     owner = volume_owner(volume)
     if tenant_tag is None or owner is None:
         return
-    row = cluster.vms.get(owner)
+    row = cluster.guest(owner)
     if row is not None:
         require_own_source(row, row.tags, tenant_tag, prefix, shared)
     elif str(owner) not in shared:
@@ -184,14 +185,25 @@ def require_own_volume(
 
 
 def volume_owner(volume: str) -> int | None:
-    """Return the VMID in a volume's name, or None if it has none, such as an image or an ISO."""
-    path = volume.partition(":")[2]
+    """Return the VMID in a volume's name, or None if it has none, such as an image or an ISO.
+
+    On a storage of files, the directory counts, not the file (pve-storage: Plugin.pm,
+    parse_volname). A path of a node, such as C(/dev/pve/vm-100-disk-0), can also have a VMID.
+    """
+    is_path = volume.startswith("/")
+    path = volume if is_path else volume.partition(":")[2]
     if path.startswith(_WITHOUT_OWNER):
         return None
-    found = _OWNED_FILE.search(path)
+    in_directory = None if is_path else _OWNER_DIRECTORY.search(path)
+    found = in_directory or _OWNED_FILE.search(path)
     if found is None:
         return None
     return int(found.group(1))
+
+
+def is_file(volume: str) -> bool:
+    """Return whether a volume is a file that no guest owns, such as an ISO."""
+    return volume.partition(":")[2].startswith(_WITHOUT_OWNER)
 
 
 def find_template(

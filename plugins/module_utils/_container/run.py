@@ -22,6 +22,7 @@ from .._guest.flow.gather import keep_or_choose_node
 from .._guest.flow.intent import DecidedPlan
 from .._guest.flow.placed import PlacedGuest
 from .._guest.flow.reads import GuestReads
+from .._guest.flow.volumes import require_existing_volumes
 from .._guest.model import Actual
 from .._guest.plan.copies import place_of
 from .._guest.plan.creation import Creation
@@ -94,6 +95,8 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
     ) -> DecidedPlan:
         connection = reads.client.connection
         require_possible(intent, cluster, connection)
+        actual = intent.actual
+        require_existing_volumes(reads, intent.change.drives.volumes, actual.node, actual.label)
         return decide(intent, gather_existing(reads, intent, cluster), connection)
 
     def blueprint(
@@ -122,6 +125,8 @@ class ContainerFlow(IsolatingFlow[ContainerContext]):
         cluster: ClusterState,
     ) -> PlacedGuest[ContainerBlueprint]:
         facts = gather_new(reads, blueprint, choice.node, cluster)
+        volumes = blueprint.change.drives.volumes
+        require_existing_volumes(reads, volumes, choice.node, blueprint.label)
         return placed(blueprint, choice, facts, reads.client.connection)
 
     def plan_creation(self, placed: PlacedGuest[Any], creation: Creation) -> Plan:

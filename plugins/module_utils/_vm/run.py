@@ -134,7 +134,7 @@ class VmFlow(IsolatingFlow[VmContext]):
     def blueprint(self, reads: VmReads, desired: DesiredVm, cluster: ClusterState) -> VmBlueprint:
         require_creatable(desired, cluster)
         blueprint = blueprint_of(origin_of(reads, desired, cluster))
-        require_allowed(blueprint, cluster, reads.client.connection)
+        require_allowed(blueprint, reads.client.connection)
         return blueprint
 
     def blueprint_from(

@@ -9,17 +9,22 @@ linked clone, or as a replica.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._core.parallel import side_by_side
 from ..lookup import volume_owner
+from ..state import VmRow, row_of_listing
+from ..tenant import parse_tags
 
 if TYPE_CHECKING:
     from ..._api.protocols import Reader
 
 _READS_AT_ONCE = 8
+# The options of a guest whose value is a drive or a mount.
+_DRIVE = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
+_ALLOCATION = re.compile(r"[^:]*:(?:[\d.]+|cloudinit|new)")
 # Properties of guests whose value can name a volume.
 _VOLUMES = re.compile(
     r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs|cicustom|hookscript|vmstate"
@@ -28,20 +33,24 @@ _VOLUMES = re.compile(
 
 @dataclass(frozen=True)
 class VolumeUser:
-    """A guest that uses a volume: its row in the listing, and the options that name the volume."""
+    """A guest that uses a volume, its present tags, and the options that name the volume."""
 
-    row: Mapping[str, Any]
+    row: VmRow
+    tags: tuple[str, ...]
     places: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        return f"guest {self.row['vmid']} ({self.row.get('name') or ''}) as {self.places[0]}"
+        return f"guest {self.row.vmid} ({self.row.name}) as {self.places[0]}"
 
 
-def read_volume_users(client: Reader, volid: str, node: str | None = None) -> list[VolumeUser]:
+def read_volume_users(
+    client: Reader, volid: str, node: str | None = None, *, clones: bool = True
+) -> list[VolumeUser]:
     """Return the guests that use a volume of one node, or of all nodes. Raises FleetError.
 
-    Two requests, two for each guest, and one for each snapshot.
+    With `clones`, its linked clones count. One request or two, two for each guest, and one for each
+    snapshot.
     """
     attempted = f"Could not find out what uses {volid}"
     rows = client.get("cluster", "resources", type="vm", attempted=attempted) or []
@@ -53,16 +62,20 @@ def read_volume_users(client: Reader, volid: str, node: str | None = None) -> li
     for row in sorted(rows, key=lambda row: int(row["vmid"])):
         if node in (None, row.get("node")) or row["vmid"] in replicated:
             guests.append(row)
-    pattern = volume_pattern(volid)
+    pattern = volume_pattern(volid, clones=clones)
 
-    def read(row: Mapping[str, Any]) -> tuple[str, ...]:
-        return tuple(_places(client, row, pattern, attempted))
+    def read(row: Mapping[str, Any]) -> VolumeUser:
+        path = ("nodes", row["node"], row["type"], row["vmid"])
+        options = client.get(*path, "pending", attempted=attempted) or []
+        values = {option["key"]: option.get("value") for option in options}
+        places = [*_places(options, pattern), *_held(client, path, pattern, attempted)]
+        return VolumeUser(row_of_listing(row), parse_tags(values.get("tags")), tuple(places))
 
     found = side_by_side(read, guests, _READS_AT_ONCE)
-    return [VolumeUser(row, places) for row, places in zip(guests, found, strict=True) if places]
+    return [user for user in found if user.places]
 
 
-def volume_pattern(volid: str) -> re.Pattern[str]:
+def volume_pattern(volid: str, *, clones: bool = True) -> re.Pattern[str]:
     """Return the pattern of a value that names the volume, its path on a node, or a linked clone.
 
     The name of a linked clone can begin with its base: C(STORAGE:BASE/NAME) (pve-storage,
@@ -70,22 +83,27 @@ def volume_pattern(volid: str) -> re.Pattern[str]:
     """
     storage, _colon, name = map(re.escape, volid.partition(":"))
     image = re.escape(volid.rpartition("/")[2].rpartition(":")[2])
+    if volid.startswith("/"):
+        storage = "[^,:/]+"
     if volume_owner(volid) is not None:
         name = f"(?:[^,]*/)?{image}"
-    return re.compile(rf"(?:^|[,=])(?:{storage}:{name}|/[^,]*/{image})(?:[,/]|$)")
+    end = "[,/]" if clones else ","
+    return re.compile(rf"(?:^|[,=])(?:{storage}:{name}|/[^,]*/{image})(?:{end}|$)")
 
 
-def _places(
-    client: Reader, guest: Mapping[str, Any], pattern: re.Pattern[str], attempted: str
-) -> Iterator[str]:
-    """Yield the options of a guest that name the volume, present ones first."""
-    path = ("nodes", guest["node"], guest["type"], guest["vmid"])
-    options = client.get(*path, "pending", attempted=attempted) or []
+def _places(options: Iterable[Mapping[str, Any]], pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield the options that name the volume, now or by a pending change (pure)."""
     for row in options:
         if names_volume(pattern, row["key"], row.get("value")):
             yield row["key"]
         elif names_volume(pattern, row["key"], row.get("pending")):
             yield f"{row['key']}, a pending change"
+
+
+def _held(
+    client: Reader, path: tuple[str | int, ...], pattern: re.Pattern[str], attempted: str
+) -> Iterator[str]:
+    """Yield the options of snapshots that name the volume; one request, and one for each."""
     for snapshot in client.get(*path, "snapshot", attempted=attempted) or []:
         name = snapshot["name"]
         if name == "current":
@@ -99,3 +117,18 @@ def _places(
 def names_volume(pattern: re.Pattern[str], key: str, value: Any) -> bool:
     """Return whether an option of a guest names a volume that the pattern matches (pure)."""
     return bool(_VOLUMES.fullmatch(key) and pattern.search(str(value)))
+
+
+def drive_volumes(config: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the options of drives, each with a volume that it names, and whether PVE copies the
+    volume (pure). Volumes that PVE allocates have no name yet.
+    """
+    for key, value in sorted(config.items()):
+        if not _DRIVE.fullmatch(key):
+            continue
+        for part in value.split(","):
+            name, equals, volume = part.partition("=")
+            if not equals:
+                name, volume = "file", part
+            if name in ("file", "volume", "import-from") and not _ALLOCATION.fullmatch(volume):
+                yield key, volume, name == "import-from"

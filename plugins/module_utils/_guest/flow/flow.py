@@ -38,6 +38,7 @@ from .intent import DecidedPlan, GuestIntent
 from .place import choose_place, with_nearest_copy
 from .placed import AnyBlueprint, GuestBlueprint, NumberedGuest, PlacedGuest, with_vmid
 from .reads import GuestReads
+from .volumes import require_own_volumes
 
 if TYPE_CHECKING:
     from ..._api.client import Client
@@ -218,6 +219,8 @@ class GuestFlow(Generic[AnyContext]):
         reads = self.reads_of(context.client)
         intent = self.intent_of(reads, context, actual, cluster)
         intent = with_current_power(reads, intent)
+        sets, target = intent.change.sets, intent.actual.target
+        require_own_volumes(context.client, guest, sets, target, cluster, actual.vmid)
         decision = self.decide(reads, intent, cluster)
         return GuestPlan(
             self,
@@ -251,6 +254,8 @@ class GuestFlow(Generic[AnyContext]):
             return self.blueprint_from(reads, desired, copy, cluster)
 
         blueprint = self.blueprint(reads, desired, cluster)
+        config = blueprint.origin.config
+        require_own_volumes(client, desired.guest, blueprint.change.sets, config, cluster)
         choice = choose_place(reads, blueprint, blueprint.needs({}), cluster)
         blueprint, choice = with_nearest_copy(reads, blueprint, choice, cluster, blueprint_from)
         placed = self.place(reads, blueprint, choice, cluster)

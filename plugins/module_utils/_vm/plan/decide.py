@@ -43,7 +43,6 @@ from .refusals.disks import (
     image_sizes,
     require_images,
     require_no_snapshots,
-    require_own_drives,
     require_own_volumes,
     require_snippets,
     with_new_volumes,
@@ -158,11 +157,8 @@ def _start_of(origin: VmOrigin) -> Mapping[str, str]:
     return clone_of(template, vmid=template.vmid, node=template.node, data=data).target
 
 
-def require_allowed(
-    blueprint: VmBlueprint, cluster: ClusterState, connection: ConnectionSettings
-) -> None:
-    """Raise FleetError for disks, storages and bridges that the tenant or the site may not use."""
-    require_own_drives(blueprint.desired, blueprint.change.sets, blueprint.origin.config, cluster)
+def require_allowed(blueprint: VmBlueprint, connection: ConnectionSettings) -> None:
+    """Raise FleetError for storages and bridges that the site may not use."""
     needs = blueprint.needs({})
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
@@ -215,8 +211,7 @@ def require_possible(
     intent: VmIntent, cluster: ClusterState, connection: ConnectionSettings
 ) -> None:
     """Raise FleetError for changes that the listing alone shows to be impossible."""
-    desired, actual, change = intent.desired, intent.actual, intent.change
-    require_own_drives(desired, change.sets, actual.target, cluster, actual.vmid)
+    change = intent.change
     if intent.uses_node:
         require_storages(change, intent.node, cluster, connection)
     require_snippet_storages(intent.snippets, intent.node, cluster)

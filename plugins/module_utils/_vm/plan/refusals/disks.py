@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ...._cluster.lookup import require_own_volume, volume_owner
+from ...._cluster.lookup import require_own_volume
 from ...._cluster.state import ClusterState
 from ...._core.errors import ConfigurationError, Conflict
 from ...._core.quantities import readable_sizes, render_size
@@ -30,37 +30,10 @@ def require_own_volumes(desired: DesiredVm, cluster: ClusterState) -> None:
     if desired.guest.source is not None:
         volumes.add(desired.guest.source.volume)
     for volume in sorted(filter(None, volumes)):
-        _require_own_volume(desired, volume, cluster)
-
-
-def require_own_drives(
-    desired: DesiredVm,
-    sets: Mapping[str, str],
-    target: Mapping[str, str],
-    cluster: ClusterState,
-    vmid: int | None = None,
-) -> None:
-    """Raise Conflict if an update would attach or import a disk of a VM that this tenant may not
-    clone.
-
-    Volumes that the VM (`target`) already has are not checked.
-    """
-    known = {drive.get("file") for drive in drives(target).values()}
-    for drive in drives(sets).values():
-        volumes = {drive.get("file"), drive.get("import-from")}
-        for volume in filter(None, volumes - known):
-            if volume_owner(volume) != vmid:
-                _require_own_volume(desired, volume, cluster)
-
-
-def _require_own_volume(desired: DesiredVm, volume: str, cluster: ClusterState) -> None:
-    require_own_volume(
-        volume,
-        cluster,
-        desired.guest.tenant_tag,
-        desired.guest.tenant_prefix,
-        desired.guest.shared_sources,
-    )
+        guest = desired.guest
+        require_own_volume(
+            volume, cluster, guest.tenant_tag, guest.tenant_prefix, guest.shared_sources
+        )
 
 
 def with_new_volumes(desired: DesiredVm, target: Mapping[str, str]) -> DesiredVm:

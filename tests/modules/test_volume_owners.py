@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Volumes of other guests and of other tenants, in every option that names a volume.
+
+PVE checks only the rights of the caller on the guest whose VMID is in the name (pve-storage:
+Storage.pm, check_volume_access), so an administrator may attach any volume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.container_lab import add_container
+from tests.modules.estate_lab import Lab, open_lab
+
+CONTAINER: dict[str, Any] = {"source": "debian-13-standard", "default_storage": "ceph"}
+VM: dict[str, Any] = {"source": "debian-13"}
+THEIRS, MINE = 4901, 4902
+ROOT = f"ceph:vm-{THEIRS}-disk-0"
+SHARED = f"ceph:vm-{MINE}-data"  # has the VMID of a guest of acme, and is used by globex
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as lab:
+        for vmid, tenant in ((THEIRS, "globex"), (MINE, "acme")):
+            options = {"hostname": f"of-{tenant}", "tags": f"tenant_{tenant}"}
+            add_container(lab, vmid, node="pve2", running=tenant == "globex", **options)
+        lab.run("volume", volume=SHARED, node="pve1", vmid=MINE, size="1G")
+        body = {"config": {"mp0": f"{SHARED},mp=/x,size=1G"}}
+        lab.simulator.ask("PUT", f"/containers/{THEIRS}", body)
+        yield lab
+
+
+def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
+    """Return the failure, which is the same in check mode and comes before any write."""
+    lab.simulator.reset_log()
+    foreseen = lab.run(module, check=True, **options)
+    result = lab.run(module, **options)
+    assert result.get("failed"), result
+    assert foreseen["msg"] == result["msg"]
+    assert lab.simulator.writes() == []
+    return result
+
+
+NAMING: list[tuple[str, dict[str, Any]]] = [
+    ("container", {"mounts": [{"name": "mp5", "path": "/x", "volume": "VOLUME"}]}),
+    ("vm", {"disks": [{"name": "sata1", "iso": "VOLUME"}]}),
+    ("vm", {"disks": [{"name": "scsi5", "import_from": "VOLUME", "size": "9G"}]}),
+    ("vm", {"options": {"efidisk0": {"file": "VOLUME", "efitype": "4m"}}}),
+]
+
+
+def naming(volume: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the volume in the place of the word."""
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: replaced(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [replaced(one) for one in value]
+        return volume if value == "VOLUME" else value
+
+    return dict(replaced(options))
+
+
+@pytest.mark.parametrize("volume", [ROOT, SHARED])
+@pytest.mark.parametrize(("module", "options"), NAMING, ids=str)
+@pytest.mark.parametrize("new", [True, False])
+def test_volume_of_another_tenant_is_refused(
+    lab: Lab, module: str, options: dict[str, Any], volume: str, new: bool
+) -> None:
+    own = VM if module == "vm" else CONTAINER
+    name = f"{module}-new" if new else f"{module}-there"
+    if not new:
+        made = lab.run(module, name=name, tenant="acme", **own)
+        assert not made.get("failed"), made
+    task = {"name": name, "tenant": "acme", **own, **naming(volume, options)}
+    result = refused(lab, module, **task)
+    assert result["error"]["reason"] == "foreign tenant", result["msg"]
+    assert "of-globex" not in result["msg"]
+    task["name"] = "in-a-list"
+    tenant = task.pop("tenant")
+    listed = refused(lab, "vms", tenant=tenant, **{f"{module}s": [task]})
+    (row,) = listed["vms"]
+    assert row["error"]["reason"] == "foreign tenant", row
+
+
+@pytest.mark.parametrize(("module", "options"), [one for one in NAMING if "import" not in str(one)])
+def test_a_volume_in_use_is_not_attached_without_a_tenant(
+    lab: Lab, module: str, options: dict[str, Any]
+) -> None:
+    own = VM if module == "vm" else CONTAINER
+    result = refused(lab, module, name="of-nobody", **own, **naming(ROOT, options))
+    assert result["error"]["reason"] == "in use", result["msg"]
+    assert f"guest {THEIRS} (of-globex) as rootfs uses it" in result["msg"]
+
+
+def test_a_volume_of_the_tenant_is_attached(lab: Lab) -> None:
+    volume = f"ceph:vm-{MINE}-free"
+    lab.run("volume", volume=volume, node="pve1", vmid=MINE, size="1G")
+    mount = {"name": "mp1", "path": "/free", "volume": volume}
+    options: dict[str, Any] = {"vmid": MINE, "tenant": "acme", "mounts": [mount]}
+    assert lab.run("container", **options)["changed"]
+    assert not lab.run("container", **options)["changed"]
+    other = {"name": "shares", "tenant": "acme", **CONTAINER}
+    assert refused(lab, "container", **other, mounts=[mount])["error"]["reason"] == "in use"
+    both = lab.run("container", **other, mounts=[{**mount, "shared": True}])
+    assert not both.get("failed"), both
+
+
+def test_a_mount_of_a_missing_volume_is_refused(lab: Lab) -> None:
+    """PVE accepts the option for a container that is off, which then does not start
+    (pve-container: LXC/Config.pm, apply_pending_mountpoint; LXC.pm, mount_all).
+    """
+    mount = {"name": "mp7", "path": "/gone", "volume": f"ceph:vm-{MINE}-gone"}
+    for options in ({"vmid": MINE}, {"name": "new-one", **CONTAINER}):
+        result = refused(lab, "container", **options, tenant="acme", mounts=[mount])
+        assert result["error"]["reason"] == "unknown volume", result["msg"]
