@@ -52,6 +52,7 @@ class VmRow:
     uptime: int
     fresh: bool = False  # whether its node has just reported it, with the full power state
     planned: bool = False  # whether the row shows a guest that this run has yet to create or change
+    managed: bool = False  # whether it is an HA resource
 
     @property
     def own_name(self) -> str:
@@ -453,6 +454,7 @@ def row_of_listing(row: Mapping[str, Any]) -> VmRow:
         memory=_number(row, "maxmem"),
         disk=_number(row, "maxdisk"),
         uptime=_number(row, "uptime"),
+        managed=bool(row.get("hastate")),
     )
 
 

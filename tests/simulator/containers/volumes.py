@@ -28,6 +28,7 @@ from ..volumes.mounts import (
 )
 from ..volumes.space import check_growth
 from ..volumes.volumes import (
+    check_enabled,
     find_volume,
     free,
     has_feature,
@@ -164,7 +165,7 @@ def copy_volume(
     if source != "volume":
         raise PveError(f"cannot copy volumes of type {source}")
     size = volume_size(ctx.cluster, container.node, mount["volume"])
-    storage = ctx.cluster.storage(store)
+    storage = check_enabled(ctx.cluster, store, container.node)  # Storage.pm, activate_storage
     volid = new_volume(ctx.cluster, container.node, vmid, storage, size, task.say)
     mount["size"] = format_size(size)
     return volid

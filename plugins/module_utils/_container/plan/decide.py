@@ -26,7 +26,14 @@ from ..._cluster.tenant import owns, parse_tags
 from ..._core.errors import NotSupported, PermissionDenied, ValidationFailed
 from ..._guest.config.change import ConfigChange
 from ..._guest.create.quota_race import QuotaGrowth, growth_of, require_quota
-from ..._guest.flow.intent import DecidedPlan, GuestFacts, GuestIntent, Release, hidden_pool
+from ..._guest.flow.intent import (
+    DecidedPlan,
+    GuestFacts,
+    GuestIntent,
+    Release,
+    hidden_pool,
+    with_relocation,
+)
 from ..._guest.flow.placed import GuestBlueprint, PlacedGuest, require_room_for
 from ..._guest.model import Actual, Guest
 from ..._guest.plan.allocation import require_allocation
@@ -251,6 +258,7 @@ def decide(
     intent: ContainerIntent, facts: GuestFacts, connection: ConnectionSettings
 ) -> DecidedPlan:
     """Return the plan from the container to the desired one. Raises FleetError for each refusal."""
+    intent = with_relocation(intent, facts.cluster)
     desired, actual = intent.desired, intent.actual
     _require_version(actual.label, intent.change, facts.release)
     require_allocation(desired, actual.target, facts.cluster, facts.definitions)

@@ -88,7 +88,10 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
         require_unprotected(update.desired, update.actual, taken)
         require_one_tenant(update.desired.guest, update.actual, update.after)
         if update.running:
-            _require_stopped(update, change.drives.moved, "moved to another storage")
+            moved = set(change.drives.moved)
+            if change.relocation is not None:
+                moved = {*change.relocation.before, *change.relocation.after}
+            _require_stopped(update, moved, "moved to another storage")
             mounted = change.drives.removed & mounts(update.actual.target).keys()
             _require_stopped(update, mounted, "destroyed while it is mounted")
 
@@ -120,7 +123,9 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
             disks.append(replace(disk, slot=slot) if disk.state == "absent" else disk)
         return desired.with_hardware(disks=tuple(disks))
 
-    def moved_disks(self, update: PlannedUpdate[DesiredContainer]) -> list[Step]:
+    def moved_disks(
+        self, update: PlannedUpdate[DesiredContainer], moved: Mapping[str, str]
+    ) -> list[Step]:
         actual = update.actual
         return [
             Step(
@@ -130,16 +135,20 @@ class ContainerPlanner(GuestPlanner[DesiredContainer, PlannedUpdate[DesiredConta
                 path=(*actual.path, "move_volume"),
                 data={"volume": slot, "storage": storage, "delete": 1},
             )
-            for slot, storage in sorted(update.change.drives.moved.items())
+            for slot, storage in sorted(moved.items())
         ]
 
     def migrate(self, update: PlannedUpdate[DesiredContainer], shared: Collection[str]) -> Step:
         """Return the step that moves the container; PVE stops a running one and starts it there."""
         desired = update.desired.guest
         require_migration_allowed(desired, update.actual)
+        data: dict[str, Any] = {}
+        relocation = update.change.relocation
+        if relocation is not None and relocation.mapped:
+            data["target-storage"] = relocation.storage_map
         if not update.running:
-            return migration(desired, update.actual, "offline", {})
-        data = {"restart": 1, "timeout": desired.shutdown_timeout or 180}
+            return migration(desired, update.actual, "offline", data)
+        data |= {"restart": 1, "timeout": desired.shutdown_timeout or 180}
         return migration(desired, update.actual, "restart", data)
 
     def waits(self, key: str, update: PlannedUpdate[DesiredContainer]) -> bool:

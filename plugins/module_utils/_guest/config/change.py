@@ -42,12 +42,32 @@ class DriveChange:
 
 
 @dataclass(frozen=True)
+class Relocation:
+    """The storage of each volume that is moved before or after the migration, by slot, and the map
+    of the migration, by storage.
+    """
+
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    mapped_slots: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()  # the storages that no volume uses when it arrives
+    stuck: Mapping[str, str] = field(default_factory=dict)  # slot -> the storage that it needs
+
+    @property
+    def storage_map(self) -> str:
+        """The map in the form of a request."""
+        return ",".join(f"{source}:{target}" for source, target in sorted(self.mapped.items()))
+
+
+@dataclass(frozen=True)
 class ConfigChange:
     """The content of one update: options to set, options to delete, and the changes of drives."""
 
     sets: Mapping[str, str] = field(default_factory=dict)
     deletes: frozenset[str] = frozenset()
     drives: DriveChange = field(default_factory=DriveChange)
+    relocation: Relocation | None = None  # if the guest moves to another node
     # options that PVE itself changes with it
     side_effects: Mapping[str, str] = field(default_factory=dict)
     secret: bool = False

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ..._cluster.placement import NodeChoice, PlacementNeeds
+from ..._cluster.placement import NodeChoice, PlacementNeeds, require_storage
 from ..._cluster.state import ClusterState
 from ..._resource.plan import Plan
 from ..config.change import ConfigChange
@@ -20,6 +20,7 @@ from ..model import Actual, Guest
 from ..plan import power
 from ..plan.allocation import Definitions
 from ..plan.capacity import Capacity, added, moved_bytes, new_bytes
+from ..plan.relocation import relocate, require_relocatable
 from ..plan.steps import changes_pool, moves_node
 
 AnyIntent = TypeVar("AnyIntent", bound="GuestIntent[Any]")
@@ -162,3 +163,19 @@ def must_leave(desired: Guest, actual: Actual) -> bool:
         return False
     is_excluded = desired.rebalance and actual.node in desired.rules.exclude
     return is_excluded or moves_node(desired, actual)
+
+
+def with_relocation(intent: AnyIntent, cluster: ClusterState) -> AnyIntent:
+    """Return the intent with the moves of volumes around the migration, if the guest moves.
+
+    Raises FleetError for volumes that would have no storage on a node while the plan needs it.
+    """
+    actual, drives = intent.actual, intent.change.drives
+    if not intent.moves:
+        return intent
+    created = drives.storages.keys() - set(drives.moved.values())
+    for storage in sorted(created):
+        require_storage(cluster, storage, actual.node, drives.storages[storage])
+    relocation = relocate(actual, drives, intent.node, cluster)
+    require_relocatable(actual, relocation, intent.node, cluster)
+    return replace(intent, change=replace(intent.change, relocation=relocation))

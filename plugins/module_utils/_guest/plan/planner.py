@@ -17,7 +17,7 @@ from typing import Any, Generic
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..._schema.check import find_refusals
-from ..config.change import ConfigChange, possible
+from ..config.change import ConfigChange, Relocation, possible
 from ..config.update import applied
 from ..hardware import AnyDesired
 from ..kind import Kind
@@ -90,8 +90,8 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         """Return the steps that write options, in the order that PVE needs."""
         raise NotImplementedError
 
-    def moved_disks(self, update: AnyUpdate) -> list[Step]:
-        """Return the steps that move disks to other storages."""
+    def moved_disks(self, update: AnyUpdate, moved: Mapping[str, str]) -> list[Step]:
+        """Return the steps that move disks to other storages, by slot."""
         raise NotImplementedError
 
     def migrate(self, update: AnyUpdate, shared: Collection[str]) -> Step:
@@ -206,10 +206,10 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         if grown_later:
             # The size of an imported disk is known once it exists.
             written[0] = replace(written[0], reread=True)
-        disk_steps, grown_on_target = self._disk_steps(update, is_written=bool(written))
+        disk_steps, disk_steps_on_target = self._disk_steps(update, is_written=bool(written))
         last: list[Step] = []
         if update.ends_with_notes:
-            others = [*written[1:], *disk_steps, *grown_on_target, *switch]
+            others = [*written[1:], *disk_steps, *disk_steps_on_target, *switch]
             is_alone = not others and not update.moves and not contested
             if written[0].is_task or not is_alone:
                 # The marker is removed when no other step is left that could be interrupted.
@@ -225,23 +225,29 @@ class GuestPlanner(Generic[AnyDesired, AnyUpdate]):
         steps += to_pool(update.desired.guest, update.actual)
         if update.moves:
             steps.append(self.migrate(update, shared))
-        return [*steps, *grown_on_target, *switch, *last]
+        return [*steps, *disk_steps_on_target, *switch, *last]
 
     def _disk_steps(self, update: AnyUpdate, *, is_written: bool) -> tuple[list[Step], list[Step]]:
-        """Return the steps that move and grow disks before a migration, and the steps that grow
-        disks after it.
+        """Return the steps that move and grow disks before a migration, and those after it.
 
         A disk is moved before it grows: its old storage may be full.
         """
         grown = dict(update.change.drives.grown)
         if not update.running:
             grown |= update.change.drives.grown_later
-        moved = self.moved_disks(update)
-        grows_here = not update.moves or (update.running and is_written)
-        if grows_here:
+        if not update.moves:
+            moved = self.moved_disks(update, update.change.drives.moved)
             return [*moved, *grow(update.actual, grown)], []
-        moved_guest = replace(update.actual, node=str(update.desired.guest.node))
-        return moved, grow(moved_guest, grown)
+        relocation = update.change.relocation or Relocation(before=update.change.drives.moved)
+        arrived = replace(update, actual=replace(update.actual, node=update.desired.guest.node))
+        here = self.moved_disks(update, relocation.before)
+        grown_here: dict[str, int] = {}
+        if update.running and is_written:
+            late = relocation.after.keys() | relocation.mapped_slots
+            grown_here = {slot: size for slot, size in grown.items() if slot not in late}
+        grown_there = {slot: size for slot, size in grown.items() if slot not in grown_here}
+        there = [*self.moved_disks(arrived, relocation.after), *grow(arrived.actual, grown_there)]
+        return [*here, *grow(update.actual, grown_here)], there
 
     def _finished(
         self, update: AnyUpdate, steps: list[Step], waiting: Collection[str], *, building: bool

@@ -20,7 +20,7 @@ from ..._core.errors import ValidationFailed
 from ..._guest.config.change import ConfigChange
 from ..._guest.config.update import applied
 from ..._guest.create.quota_race import QuotaGrowth, require_quota
-from ..._guest.flow.intent import DecidedPlan, hidden_pool
+from ..._guest.flow.intent import DecidedPlan, hidden_pool, with_relocation
 from ..._guest.flow.placed import GuestBlueprint, PlacedGuest, require_room_for
 from ..._guest.model import Actual
 from ..._guest.plan import creation as creations
@@ -219,6 +219,7 @@ def require_possible(
 
 def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> DecidedPlan:
     """Return the plan from the VM to the desired VM. Raises FleetError for each refusal."""
+    intent = with_relocation(intent, facts.cluster)
     desired, actual, change = intent.desired, intent.actual, intent.change
     require_version(actual.label, change.sets, facts.release)
     require_rights_of_root(actual.label, change, actual.target, connection)
@@ -228,7 +229,7 @@ def decide(intent: VmIntent, facts: VmFacts, connection: ConnectionSettings) -> 
     if intent.counts_cpus:
         require_cpus(actual.label, intent.after, intent.node, facts.cluster)
     kinds = {row.storage: row.kind for row in facts.cluster.storages}
-    require_movable(actual, intent.node, kinds, facts.migration, intent.after)
+    require_movable(actual, intent.node, kinds, facts.migration, intent.after, change.relocation)
     require_no_snapshots(desired, actual, change, facts.snapshots)
     new = with_new_volumes(desired, actual.target)
     require_images(new, actual.node, facts.images)

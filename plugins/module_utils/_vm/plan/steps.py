@@ -214,11 +214,11 @@ def boot_devices(config: Mapping[str, str]) -> list[str]:
     return devices.split(";")
 
 
-def move_disks(desired: DesiredVm, actual: Actual, change: ConfigChange) -> list[Step]:
+def move_disks(desired: DesiredVm, actual: Actual, moved: Mapping[str, str]) -> list[Step]:
     """Return the steps that move disks to other storages."""
     formats = {disk.slot: disk.format for disk in desired.hardware.disks}
     steps: list[Step] = []
-    for slot, storage in sorted(change.drives.moved.items()):
+    for slot, storage in sorted(moved.items()):
         data: dict[str, Any] = {"disk": slot, "storage": storage, "delete": 1}
         if formats.get(slot):
             data["format"] = formats[slot]
@@ -240,6 +240,11 @@ def migrate(update: PlannedVmUpdate, shared: Collection[str]) -> Step:
     local = _local_storages(actual.target, shared)
     _require_no_local_cd(update, local)
     data: dict[str, Any] = {}
+    relocation = update.change.relocation
+    if relocation is not None:
+        local |= set(relocation.before.values()) - set(shared)
+        if relocation.mapped:
+            data["targetstorage"] = relocation.storage_map
     kind = "offline"
     if update.running:
         kind = "live"

@@ -100,8 +100,8 @@ class VmPlanner(GuestPlanner[DesiredVm, PlannedVmUpdate]):
     def require_possible(self, update: PlannedVmUpdate) -> None:
         require_preconditions(update.desired, update.actual, update.change, update.after)
 
-    def moved_disks(self, update: PlannedVmUpdate) -> list[Step]:
-        return move_disks(update.desired, update.actual, update.change)
+    def moved_disks(self, update: PlannedVmUpdate, moved: Mapping[str, str]) -> list[Step]:
+        return move_disks(update.desired, update.actual, moved)
 
     def add_hidden_values(
         self,

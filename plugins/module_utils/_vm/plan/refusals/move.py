@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...._core.errors import NotSupported
+from ...._guest.config.change import Relocation
 from ...._guest.model import Actual
 from ...config.actual import drives, is_disk
 
@@ -29,15 +30,19 @@ def require_movable(
     kinds: Mapping[str, str],
     answer: Mapping[str, Any] | None,
     after: Mapping[str, str] | None = None,
+    relocation: Relocation | None = None,
 ) -> None:
     """Raise NotSupported, with PVE's reason, if PVE could not migrate the VM.
 
     `answer` is the answer to C(GET .../migrate), None if the VM does not move; `kinds` are the
-    types of the storages; `after` is the configuration that is written before the VM moves.
+    types of the storages; `after` is the configuration that is written before the VM moves, and
+    `relocation` are the moves of its volumes.
     """
     if answer is None:
         return
     rest = without(answer, actual, after)
+    if relocation is not None:
+        rest = _relocated(rest, actual, relocation, target)
     reason = why_not_move(rest, target, kinds)
     if reason is None:
         return
@@ -72,6 +77,24 @@ def without(
     devices = _listed(answer, "local_resources")
     rest["local_resources"] = [key for key in devices if key in after]
     return rest
+
+
+def _relocated(
+    answer: Mapping[str, Any], actual: Actual, relocation: Relocation, target: str
+) -> dict[str, Any]:
+    """Return the answer without disks that move before, and without storages that no disk needs on
+    the target.
+    """
+    present = actual.kind.volumes_in(actual.target)
+    moved = {present[slot] for slot in relocation.before}
+    nodes = dict(answer.get("not_allowed_nodes") or {})
+    refused = dict(nodes.get(target) or {})
+    storages = _listed(refused, "unavailable_storages")
+    refused["unavailable_storages"] = [one for one in storages if one not in relocation.left]
+    nodes[target] = refused
+    disks = _listed(answer, "local_disks")
+    rest = [disk for disk in disks if disk.get("volid") not in moved]
+    return {**answer, "local_disks": rest, "not_allowed_nodes": nodes}
 
 
 def _listed(answer: Mapping[str, Any], key: str) -> list[Any]:
