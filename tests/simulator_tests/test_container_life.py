@@ -198,6 +198,43 @@ def test_a_backup_is_restored_with_new_options(node: Client) -> None:
     assert node.config(path)["hostname"] == "first"
 
 
+def test_a_restore_creates_all_volumes_of_the_archived_configuration(node: Client) -> None:
+    """VZDump/LXC.pm, prepare and assemble: the archive has the data of mounts with backup=1 only,
+    and the whole configuration. LXC/Create.pm, recover_config_from_tar, and API2/LXC.pm, create_vm:
+    a restore creates each volume by its size in the configuration.
+    """
+    make(node, mp0="local:2,mp=/data", mp1="local:1,mp=/kept,backup=1")
+    upid = node.post("/nodes/pve1/vzdump", vmid=200, storage="local")
+    node.wait(upid)
+    log = " ".join(line["t"] for line in node.get(f"/nodes/pve1/tasks/{upid}/log", limit=100))
+    assert "including mount point mp1 ('/kept') in backup" in log
+    assert "excluding volume mount point mp0 ('/data') from backup (disabled)" in log
+    (backup,) = node.get("/nodes/pve1/storage/local/content", content="backup", vmid=200)
+    node.ok("POST", LXC, vmid=220, ostemplate=backup["volid"], restore=1)
+    restored = node.config(f"{LXC}/220")
+    assert restored["mp0"] == "local:220/vm-220-disk-1.raw,mp=/data,size=2G"
+    assert restored["mp1"].endswith("mp=/kept,backup=1,size=1G")
+
+
+@pytest.mark.parametrize(
+    ("mount", "refusal"),
+    [
+        ("/srv,mp=/srv", "restoring 'mp0' to bind mount is only possible for root"),
+        ("local:200/vm-200-disk-1.raw,mp=/srv", "unable to detect disk size - please specify mp0"),
+    ],
+)
+def test_a_mount_that_a_restore_cannot_create(node: Client, mount: str, refusal: str) -> None:
+    """API2/LXC.pm, create_vm; the container that would be overwritten is unchanged."""
+    path = make(node)
+    node.sim.steer("/containers/200", {"config": {"mp0": mount}})
+    node.ok("POST", "/nodes/pve1/vzdump", vmid=200, storage="local")
+    (backup,) = node.get("/nodes/pve1/storage/local/content", content="backup", vmid=200)
+    before = node.config(path)
+    upid = node.post(LXC, vmid=200, ostemplate=backup["volid"], restore=1, force=1)
+    assert refusal in node.wait(upid)
+    assert node.config(path) == before
+
+
 def test_a_user_needs_the_right_of_each_option(node: Client) -> None:
     """LXC.pm, check_ct_modify_config_perm."""
     path = make(node)

@@ -20,6 +20,7 @@ from ..errors import ApiError, PermError, PveError
 from ..guests.backup_jobs import drop_from_jobs
 from ..guests.vzdump import find_archive
 from ..ha.records import add_resource, drop_resource
+from ..schema.units import parse_size
 from ..volumes.drives import split_volid
 from ..volumes.mounts import (
     check_rootdir,
@@ -28,7 +29,6 @@ from ..volumes.mounts import (
     is_unused,
     make_volumes,
     mounts_of,
-    parse_mount,
     print_mount,
     remove_volume,
     source_of,
@@ -97,6 +97,7 @@ class Creation:
         verb = "restore" if self.restore else "create"
         self.label = f"unable to {verb} CT {self.vmid} -"
         self.mounts: dict[str, str] = {}
+        self.delayed: dict[str, str] = {}
         self.made: list[str] = []
         self.changed = False  # whether the container has more than a lock from this call
 
@@ -257,7 +258,7 @@ class Creation:
         if archive is None:
             conf.update(self._unpack(conf, task))
         template = conf.pop("template", None)
-        container.conf = {**conf, **volumes}
+        container.conf = {**conf, **volumes, **self.delayed}
         container.conf.setdefault("hostname", f"CT{self.vmid}")
         container.conf.setdefault("memory", "512")
         container.conf.setdefault("swap", "512")
@@ -345,21 +346,38 @@ class Creation:
             self.ctx.need(f"/vms/{self.vmid}", "VM.Allocate")
 
     def _default_mounts(self, archive: Archive | None) -> dict[str, str]:
-        """The default volumes of a call: 4 GiB, or the volumes of the archive."""
+        """The default volumes of a call: 4 GiB, or all volumes of the archived configuration, also
+        if the archive has no data of them: these are created empty. Mount points of a directory or
+        a device follow after the extraction, for root only.
+        """
         if archive is None:
             return {"rootfs": f"{self.storage}:{_DEFAULT_GIB}"}
         schema = self.ctx.sim.schema
         mounts: dict[str, str] = {}
-        for name, disk in archive.disks.items():
-            mount = parse_mount(schema, name, archive.conf[name])
-            mount.pop("size", None)
-            mount["volume"] = f"{self.storage}:{disk.size / 1024**3:g}"
-            mounts[name] = print_mount(schema, name, mount)
-        if "rootfs" not in mounts:
+        if "rootfs" not in archive.conf:
             raise PveError(
                 "rootfs configuration could not be recovered, please check and specify manually!"
             )
+        for name, mount in mounts_of(schema, archive.conf):
+            kind = source_of(mount["volume"])
+            if kind != "volume":
+                self._delay(name, kind, archive.conf[name])
+                continue
+            size = parse_size(mount.pop("size", ""))
+            if size is None:
+                raise PveError(f"unable to detect disk size - please specify {name} (size)")
+            mount["volume"] = f"{self.storage}:{size / 1024**3:g}"
+            mounts[name] = print_mount(schema, name, mount)
         return mounts
+
+    def _delay(self, name: str, kind: str, mount: str) -> None:
+        if name == "rootfs":
+            raise PveError(
+                f"restoring rootfs to {kind} mount is only possible by specifying -rootfs manually!"
+            )
+        if self.ctx.who != "root@pam":
+            raise PveError(f"restoring '{name}' to {kind} mount is only possible for root")
+        self.delayed[name] = mount
 
     def _afterwards(self, container: Container) -> None:
         if self.call.get("start"):

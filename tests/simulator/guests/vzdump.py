@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from ..schema.validate import split_property_string
 from ..storage.content import guest_kind
 from ..storage.prune import entries_of
 from ..volumes.drives import drives_of, is_cdrom, is_unused, split_volid
-from ..volumes.mounts import mounts_of
+from ..volumes.mounts import mounts_of, source_of
 from ..volumes.volumes import check_enabled, find_volume, parse_volname, storage_path
 
 if TYPE_CHECKING:
@@ -195,11 +195,8 @@ class _Backup:
         name = guest.conf.get("name") or guest.conf.get("hostname") or f"{label}{vmid}"
         self.task.say(f"INFO: {label} Name: {name}")
         archive = pack(self.ctx, guest)
-        for drive, disk in archive.disks.items():
-            size = human(disk.size)
-            self.task.say(
-                f"INFO: include disk '{drive}' '{guest.conf[drive].split(',')[0]}' {size}"
-            )
+        for line in _contents(self.ctx, guest, archive):
+            self.task.say(f"INFO: {line}")
         await self._copy(guest, share)
         volume = self._file(guest, storage, archive, started)
         self.task.say(f"INFO: archive file size: {volume.size // 1024}KB")
@@ -355,7 +352,8 @@ def pack(ctx: Ctx, guest: Guest) -> Archive:
     if guest.kind == "qemu":
         for name, drive in drives_of(ctx.sim.schema, conf):
             volume = find_volume(cluster, guest.node, drive.get("file", ""))
-            if is_cdrom(drive) or drive.get("backup") == "0" or volume is None:
+            is_unused_efi = name.startswith("efidisk") and conf.get("bios") != "ovmf"
+            if is_cdrom(drive) or drive.get("backup") == "0" or is_unused_efi or volume is None:
                 continue
             size = volume.virtual_size or volume.size
             disks[name] = ArchivedDisk(drive["file"].partition(":")[0], volume.fmt, size)
@@ -363,6 +361,30 @@ def pack(ctx: Ctx, guest: Guest) -> Archive:
         disks = _packed_volumes(ctx, guest, conf)
     firewall = copy.deepcopy(cluster.firewalls.get(guest.vmid))
     return Archive(guest.kind, conf, disks, firewall)
+
+
+def _contents(ctx: Ctx, guest: Guest, archive: Archive) -> Iterator[str]:
+    """Lines of the log about volumes that a backup includes and excludes (qemu-server:
+    VZDump/QemuServer.pm, prepare; pve-container: VZDump/LXC.pm, prepare).
+    """
+    schema = ctx.sim.schema
+    if guest.kind == "qemu":
+        for name, drive in drives_of(schema, archive.conf):
+            packed, volume = archive.disks.get(name), drive.get("file", "")
+            if packed is not None:
+                yield f"include disk '{name}' '{volume}' {human(packed.size)}"
+            elif not is_cdrom(drive):
+                is_marked = drive.get("backup") == "0"
+                reason = "backup=no" if is_marked else "efidisk but no OVMF BIOS"
+                yield f"exclude disk '{name}' '{volume}' ({reason})"
+        return
+    for name, mount in mounts_of(schema, archive.conf):
+        place, kind = mount.get("mp", "/"), source_of(mount["volume"])
+        if name in archive.disks:
+            yield f"including mount point {name} ('{place}') in backup"
+            continue
+        reason = "disabled" if kind == "volume" else "not a volume"
+        yield f"excluding {kind} mount point {name} ('{place}') from backup ({reason})"
 
 
 def _packed_volumes(ctx: Ctx, guest: Guest, conf: dict[str, str]) -> dict[str, ArchivedDisk]:
