@@ -133,6 +133,8 @@ guests:
       sample: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     archive_time: {description: Time of the archive., type: str, sample: '2026-11-20T20:15:33Z'}
     archive_age: {description: Age of the archive in seconds., type: int, sample: 43200}
+    left_out: {description: 'Disks whose data is not in the archive, because their backup is off.',
+      type: list, elements: str, sample: [scsi1]}
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,
       sample: 21}

@@ -285,6 +285,8 @@ guests:
     archive_time: {description: Time of the archive or replica., type: str,
       sample: '2026-11-20T20:15:33Z'}
     archive_age: {description: Age of the archive or replica in seconds., type: int, sample: 43200}
+    left_out: {description: 'Disks whose data is not in the archive, because their backup is off.',
+      type: list, elements: str, sample: [scsi1]}
     restore_seconds: {description: Duration of the restore., type: int, sample: 95}
     boot_seconds: {description: Seconds from the start to the answer of the agent., type: int,
       sample: 21}

@@ -196,7 +196,9 @@ guest:
   type: dict
   sample: {vmid: 15047, name: web1-check, node: pve1, type: qemu}
 archive:
-  description: The archive, as M(pve.fleet.backup_info) returns it, without notes.
+  description: The archive, as M(pve.fleet.backup_info) returns it, without notes. Its C(left_out)
+    lists the disks whose data is not in it, because their backup is off. A restore leaves such
+    disks of a VM out, and creates such volumes of a container empty.
   returned: success
   type: dict
   sample: {volume: 'nas:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst', vmid: 15046,

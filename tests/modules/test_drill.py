@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.filter.report_html import report_html
+from ansible_collections.pve.fleet.plugins.module_utils._drill.record import DrillRecord, extended
 from ansible_collections.pve.fleet.plugins.module_utils._tidy import orphan as tidy_run
 from tests.modules.access_lab import do, refused
 from tests.modules.backup_lab import add_nas, container
@@ -136,6 +137,35 @@ def test_a_silent_agent_fails_the_guest_and_the_copy_is_removed(
     assert guest["copy_vmid"] == row["copy_vmid"]
     remove(lab, planned["run"])
     assert row["copy_vmid"] not in vmids(lab)
+
+
+def test_disks_that_backups_leave_out_are_a_finding(lab: Lab) -> None:
+    """qemu-server: QemuServer.pm, restore_update_config_line; pve-container: API2/LXC.pm."""
+    scratch = {"name": "scsi1", "size": 2, "storage": "ceph", "backup": False}
+    web = do(lab, "vm", **{**WEB, "disks": [*DISK["disks"], scratch]})["vm"]
+    mount = {"mp0": "ceph:2,mp=/data"}
+    box = container(lab, hostname="box", rootfs="ceph:1", tags="tenant_acme", **mount)
+    for guest in (web, box):
+        back_up(lab, guest)
+    place = {"storage": "local-lvm", "node": "pve1"}
+    planned = plan(lab, **place)
+    assert [row["left_out"] for row in planned["rounds"][0]] == [["mp0"], ["scsi1"]]
+    assert any("without the data of mp0" in line for line in planned["report"])
+    made = start(lab, planned, **place)
+    assert not made.get("failed"), made
+    assert [row["left_out"] for row in made["guests"]] == [["mp0"], ["scsi1"]]
+    assert all(any(slot in text for text in made["warnings"]) for slot in ("scsi1", "mp0"))
+    record = extended(DrillRecord(), made["guests"], run="00ff00", began=1, ended=2)
+    messages = [row["msg"] for row in record["drills"][-1]["results"]]
+    assert messages[0] == f"The archive of box ({box['vmid']}) has no data of mp0"
+
+
+def test_a_restore_that_outlasts_its_time_limit_is_a_change(lab: Lab, web: dict[str, Any]) -> None:
+    planned = plan(lab)
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=600000"})
+    made = start(lab, planned, task_timeout=1)
+    assert made["failed"]
+    assert made["changed"]
 
 
 def test_a_failed_restore_leaves_no_copy(lab: Lab, web: dict[str, Any]) -> None:

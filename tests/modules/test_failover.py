@@ -143,6 +143,34 @@ def dead(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "sites": [vienna, *given["sites"][1:]]}
 
 
+def test_a_disk_that_backups_leave_out_does_not_stop_a_failover(vienna: Lab, munich: Lab) -> None:
+    """The storage of the disk is not here: PVE drops the disk (qemu-server: QemuServer.pm,
+    restore_update_config_line).
+    """
+    data = {"storage": "fast", "type": "dir", "path": "/mnt/fast", "content": "images,rootdir"}
+    vienna.client.write("POST", "storage", data=data)
+    scratch = {"name": "scsi1", "size": 2, "storage": "fast", "backup": False}
+    web = do(vienna, "vm", name="web", **{**WEB, "disks": [*DISK["disks"], scratch]})["vm"]
+    box = container(vienna, hostname="box", tags="tenant_acme", mp0="ceph:2,mp=/data")
+    for guest in (web, box):
+        back_up(vienna, guest)
+    share_archives(vienna.simulator, munich.simulator)
+    maps = {"storage_map": {"ceph": "local-lvm", "fast": "local-lvm"}}
+    for more in (maps, {"storage": "ceph"}, {}):
+        given = options(vienna, munich, node="pve1", **more)
+        foreseen = munich.run("failover", check=True, **given)
+        assert not foreseen.get("failed"), foreseen
+    made = munich.run("failover", **given)
+    assert not made.get("failed"), made
+    assert foreseen["plan"] == made["done"]
+    assert [row["left_out"] for row in made["guests"]] == [["mp0"], ["scsi1"]]
+    assert foreseen["warnings"] == made["warnings"]
+    assert len(made["warnings"]) == 2
+    assert "without the data of mp0" in made["report"][0]
+    found = [config(munich, row) for row in made["guests"]]
+    assert "mp=/data" in found[0]["mp0"] and "scsi1" not in found[1]
+
+
 def test_every_problem_is_named_at_once(vienna: Lab, munich: Lab, web: dict[str, Any]) -> None:
     munich.client.write("PUT", "pools", data={"poolid": "acme", "comment": ""})
     munich.client.write("DELETE", "storage", "ceph")

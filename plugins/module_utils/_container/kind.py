@@ -54,6 +54,7 @@ class ContainerKind(Kind):
     template_is_task: ClassVar[bool] = False
     archive_word: ClassVar[str] = "ct"
     has_rootfs: ClassVar[bool] = True
+    restores_empty_disks: ClassVar[bool] = True
     schema: ClassVar[Schema] = LXC
     volume_option: ClassVar[re.Pattern[str]] = VOLUME
 
@@ -76,6 +77,15 @@ class ContainerKind(Kind):
     def storages_in(self, config: Mapping[str, str]) -> Collection[str]:
         volumes = [mount.get("volume", "") for mount in mounts(config).values()]
         return frozenset(storage_of(volume) or "" for volume in volumes)
+
+    def unsaved_in(self, config: Mapping[str, str]) -> list[str]:
+        """Return its volumes except the root file system and mounts with C(backup=1)
+        (pve-container: LXC/Config.pm, mountpoint_backup_enabled).
+        """
+        disks = self.disks_in(config)
+        return sorted(
+            slot for slot, mount in disks.items() if slot != "rootfs" and mount.get("backup") != "1"
+        )
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         return bridges_by_nic(config, lambda _nic, text: parse(text, {}))

@@ -69,6 +69,7 @@ class CopyResult:
     guest: dict[str, Any] = field(default_factory=dict)
     plan: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     restore_seconds: int | None = None
     boot_seconds: int | None = None
     proof: str | None = None
@@ -78,6 +79,11 @@ class CopyResult:
     def label(self) -> str:
         """The label of the guest in messages."""
         return f"guest {self.order.vmid}"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the guest failed after its restore had started."""
+        return self.error is not None and self.error.came_after_changes
 
     def as_row(self, context: DrillContext) -> dict[str, Any]:
         """Return the result as the module reports it."""
@@ -93,6 +99,7 @@ class CopyResult:
             "volume": self.order.archive,
             "archive_time": None,
             "archive_age": None,
+            "left_out": [],
             "restore_seconds": self.restore_seconds,
             "boot_seconds": self.boot_seconds,
             "copy_vmid": self.guest.get("vmid"),
@@ -104,6 +111,7 @@ class CopyResult:
             row["type"], row["name"], row["tenant"] = chosen.archive.type, chosen.name, tenant
             row["archive_time"] = iso(chosen.archive.time)
             row["archive_age"] = max(0, int(context.now) - chosen.archive.time)
+            row["left_out"] = chosen.unsaved
         return row
 
 
@@ -172,6 +180,7 @@ def restore_into(
     restored = restore_new(context.client, desired, chosen, context.archives, check_mode)
     result.plan = list(restored.values["plan"])
     result.done = list(restored.values["done"])
+    result.warnings = list(restored.warnings)
     result.guest = dict(restored.values["guest"] or {})
     return restored.values["placement"] is not None
 

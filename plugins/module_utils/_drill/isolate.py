@@ -13,9 +13,11 @@ from typing import Any
 from .._cluster.drill.copies import OWNER_PREFIX, copy_name, copy_notes, copy_tags
 from .._cluster.tenant import parse_tags, tenant_of
 from .._guest.kind import Kind
+from .._guest.plan.archive import dropped_in
 from .._kinds.words import CONTAINER, VM
 from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore, read_desired
+from .._restore.guest import storages_by_disk
 from .desired import CopyOptions
 
 _NIC = re.compile(r"net\d+")
@@ -32,7 +34,7 @@ def find_obstacle(kind: Kind, config: Mapping[str, str]) -> str:
     """Return why a copy of a guest cannot run next to the original, or an empty text."""
     if config.get("template") == "1":
         return "it is a template"
-    for key in sorted(config):
+    for key in sorted(config.keys() - set(dropped_in(kind, config))):
         is_of_node = _OF_NODE[kind.type].fullmatch(key)
         if is_of_node and not _HARMLESS.fullmatch(config[key]):
             return f"its option {key} uses a device, a file or a program of its node"
@@ -68,7 +70,7 @@ def restore_of(
             "new_name": copy_name(chosen.archive.vmid or 0, chosen.name, run),
             "tenant_prefix": OWNER_PREFIX,
             "storage": options.storage,
-            "storage_map": _used_map(options, chosen),
+            "storage_map": used_map(options, chosen),
             "options": guest,
             "keep": "none",
             "task_timeout": options.timeout,
@@ -93,7 +95,7 @@ def _nics(config: Mapping[str, str], network: str | None) -> list[dict[str, Any]
     return nics
 
 
-def _used_map(options: CopyOptions, chosen: ChosenArchive) -> dict[str, str]:
-    """Return the entries of the storage map for the storages of this archive."""
-    used = set(chosen.kind.storages_in(chosen.config))
+def used_map(options: CopyOptions, chosen: ChosenArchive) -> dict[str, str]:
+    """Return the entries of the storage map for the storages of the disks in this archive."""
+    used = set(storages_by_disk(chosen.kind, chosen.config).values())
     return {source: target for source, target in options.storage_map.items() if source in used}

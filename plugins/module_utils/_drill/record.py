@@ -147,6 +147,9 @@ def _result(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a guest in the form of the document."""
     result = {name: row.get(name) for name in _RESULT_KEYS}
     result["volume"] = row.get("volume") or row.get("archive")
+    if result["outcome"] == PROVEN and row.get("left_out"):
+        slots = ", ".join(row["left_out"])
+        result["msg"] = f"The archive of {row['name']} ({row['vmid']}) has no data of {slots}"
     return result
 
 

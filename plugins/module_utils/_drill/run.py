@@ -71,7 +71,9 @@ def _start(
     done = [step for one in results for step in one.done]
     values = {"guests": [one.as_row(context) for one in results], "plan": plan, "done": done}
     failure = failure_of_several(failures, [one.label for one in results]) if failures else None
-    return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
+    warnings = tuple(text for one in results for text in one.warnings)
+    changed = bool(plan if check_mode else done) or any(one.has_begun for one in results)
+    return Result(changed, values, _diff(plan), warnings, failure=failure)
 
 
 def _context_of(

@@ -159,6 +159,7 @@ def _planned(one: PlannedCopy, drill: _Drill) -> dict[str, Any]:
         "archive": chosen.archive.volume,
         "archive_time": iso(chosen.archive.time),
         "archive_age": max(0, int(drill.now) - chosen.archive.time),
+        "left_out": chosen.unsaved,
         "copy_vmid": one.vmid,
         "copy_name": one.copying.restore.new_name,
         "node": one.node,
@@ -204,9 +205,11 @@ def _lines(
     lines = [f"Guests to restore: {number}, rounds: {len(rounds)}, without a copy: {len(refused)}"]
     for index, copies in enumerate(rounds, 1):
         for row in copies:
+            left_out = ", ".join(row["left_out"])
             lines.append(
                 f"Round {index}: {row['archive']} to {row['copy_name']} on node {row['node']},"
                 f" storages {', '.join(row['storages']) or 'none'}"
+                + (f", without the data of {left_out}" if left_out else "")
             )
     for row in refused:
         lines.append(f"{row['name']} ({row['vmid']}) {row['outcome']}: {row['msg']}")

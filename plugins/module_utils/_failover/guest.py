@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._cluster.tenant import tenant_of
-from .._drill.isolate import find_obstacle
+from .._drill.isolate import find_obstacle, used_map
 from .._guest.marker import split_notes
+from .._guest.plan.archive import dropped_in
 from .._guest.start_order import start_order
 from .._restore.choose import ChosenArchive
 from .._restore.desired import DesiredRestore
 from .._restore.desired import read_desired as read_restore
+from .._restore.guest import storages_by_disk
 from .choose import label_of, tags_of
 from .desired import ONBOOT, DesiredFailover
 from .mapping import bridges_after, mapped_nameservers, mapped_nics
@@ -94,7 +96,7 @@ def incoming_of(
 def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNames) -> list[str]:
     """Return a sentence about each storage and bridge that a guest needs and this site lacks."""
     copies, kind, problems = desired.copies, chosen.kind, []
-    for storage in sorted(source_storages_of(chosen)):
+    for storage in sorted(_restored_storages(chosen)):
         target = copies.storage_map.get(storage) or copies.storage or storage
         if kind.content not in place.storages.get(target, ()):
             problems.append(f"storage {target} for its disks is not here (storage_map.{storage})")
@@ -104,14 +106,11 @@ def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNam
     return [f"{label_of(chosen)}: {problem}" for problem in problems]
 
 
-def source_storages_of(chosen: ChosenArchive) -> set[str]:
-    """Return the former storages of the guest's disks."""
-    storages: set[str] = set()
-    for slot, drive in chosen.kind.disks_in(chosen.config).items():
-        storage, colon, _volume = drive.get("file", "").partition(":")
-        if colon and not slot.startswith("unused"):
-            storages.add(storage)
-    return storages
+def _restored_storages(chosen: ChosenArchive) -> set[str]:
+    """Return the former storages of the disks that are restored."""
+    dropped = dropped_in(chosen.kind, chosen.config)
+    storages = storages_by_disk(chosen.kind, chosen.config)
+    return {storage for slot, storage in storages.items() if slot not in dropped}
 
 
 def starts(desired: DesiredFailover, chosen: ChosenArchive) -> bool:
@@ -137,7 +136,6 @@ def _restore_of(
         options["node"] = copies.node
     if desired.quotas:
         options["quotas"] = dict(desired.quotas)
-    used = source_storages_of(chosen)
     return read_restore(
         {
             "archive": chosen.archive.volume,
@@ -145,7 +143,7 @@ def _restore_of(
             "tenant": tenant,
             "tenant_prefix": desired.choice.owner.prefix,
             "storage": copies.storage,
-            "storage_map": {key: to for key, to in copies.storage_map.items() if key in used},
+            "storage_map": used_map(copies, chosen),
             "options": options,
             "keep": "none",
             "task_timeout": copies.timeout,

@@ -13,6 +13,7 @@ from .._core.failures.several import FailedGuest, failure_of_several
 from .._core.result import Result
 from .._core.times import iso
 from .._drill.create import CopyResult, DrillContext
+from .._guest.plan.archive import warn_of_unsaved
 from .._guest.start_order import LAST
 from .desired import DesiredFailover
 from .execute import FailoverResult, empty_result
@@ -30,7 +31,8 @@ def preview(desired: DesiredFailover, plan: FailoverPlan, context: DrillContext)
         outcome = UNCHANGED if one.action == KEEP else PLANNED
         place = {"new_vmid": one.vmid, "new_name": one.name, "node": one.node}
         rows.append({**row, **place, "outcome": outcome})
-    return Result(bool(plan.steps), _values(desired, plan, context, rows), _diff(plan))
+    values = _values(desired, plan, context, rows)
+    return Result(bool(plan.steps), values, _diff(plan), _warnings(plan))
 
 
 def report(
@@ -51,7 +53,8 @@ def report(
     failure = failure_of_several(failures, labels) if failures else None
     values = _values(desired, plan, context, rows)
     values |= {"done": result.done, "recovery_time": round(seconds)}
-    return Result(bool(result.done), values, _diff(plan), failure=failure)
+    changed = bool(result.done) or any(one.has_begun for _guest, one in result.guests)
+    return Result(changed, values, _diff(plan), _warnings(plan), failure=failure)
 
 
 def _row(one: PlannedRecovery, result: CopyResult, context: DrillContext) -> dict[str, Any]:
@@ -94,11 +97,23 @@ def _values(
     }
 
 
+def _warnings(plan: FailoverPlan) -> tuple[str, ...]:
+    """Return a warning about each guest with disks whose data is not in its archive."""
+    warnings: list[str] = []
+    for one in plan.guests:
+        chosen = one.incoming.chosen
+        if chosen.unsaved:
+            warnings += warn_of_unsaved(chosen.kind, one.incoming.label, chosen.config)
+    return tuple(warnings)
+
+
 def _line(row: Mapping[str, Any]) -> str:
     guest = f"{row['name']} ({row['vmid']}) {row['outcome']}"
     if row["msg"]:
         return f"{guest}: {row['msg']}"
-    return f"{guest}: {row['new_vmid']} on node {row['node']}, from {row['volume']}"
+    left_out = ", ".join(row["left_out"])
+    without = f", without the data of {left_out}" if left_out else ""
+    return f"{guest}: {row['new_vmid']} on node {row['node']}, from {row['volume']}{without}"
 
 
 def _skipped_line(row: Mapping[str, Any]) -> str:

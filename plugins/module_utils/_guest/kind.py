@@ -49,7 +49,8 @@ class Kind(Protocol):
     their memory. `content` is the content of storages with its disks. `template_is_task` is whether
     PVE names the task that converts a guest into a template. `archive_word` is the word for it in
     the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
-    system. `schema` contains its options; `volume_option` matches the options with volumes.
+    system. `restores_empty_disks` is whether a restore creates disks without data in the archive,
+    which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches the options with volumes.
     """
 
     type: ClassVar[str]
@@ -69,6 +70,7 @@ class Kind(Protocol):
     template_is_task: ClassVar[bool] = True
     archive_word: ClassVar[str]
     has_rootfs: ClassVar[bool] = False
+    restores_empty_disks: ClassVar[bool] = False
     schema: ClassVar[Schema]
     volume_option: ClassVar[re.Pattern[str]]
 
@@ -98,6 +100,9 @@ class Kind(Protocol):
         """Return the storages of its disks, of drives for media and of its other volumes; a disk
         that is a path of the node counts as a storage.
         """
+
+    def unsaved_in(self, config: Mapping[str, str]) -> list[str]:
+        """Return the slots of its disks whose data its backups leave out, sorted."""
 
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the bridge of each of its NICs, in the order of the NICs."""

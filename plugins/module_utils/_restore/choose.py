@@ -42,6 +42,11 @@ class ChosenArchive:
         """The name of the guest in the archive."""
         return self.kind.name_in(self.config)
 
+    @property
+    def unsaved(self) -> list[str]:
+        """The disks whose data is not in the archive; a replica without a storage has all."""
+        return self.kind.unsaved_in(self.config) if self.archive.storage else []
+
 
 def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
     """Return the newest archive, or the newest one up to the time that the task sets.

@@ -15,6 +15,7 @@ from .._core.errors import ValidationFailed
 from .._guest.hardware import Disk
 from .._guest.kind import Kind
 from .._guest.model import GuestSource
+from .._guest.plan.archive import dropped_in
 from .._kinds.registry import list_of
 from .._spec.container import container_spec
 from .._spec.fleet import with_defaults
@@ -57,25 +58,33 @@ def tenant_of(desired: DesiredRestore) -> str | None:
 def with_storages(
     desired: DesiredRestore, kind: Kind, config: Mapping[str, str], given: Iterable[Disk]
 ) -> list[Disk]:
-    """Return the disks of the task, and the other disks of the archive with their storages.
+    """Return the disks of the task, and the other restored disks with their storages.
 
     PVE restores a container to one storage, so each of its volumes gets a storage here. Raises
     ValidationFailed if the map has a storage that the archive does not use.
     """
     disks = {disk.slot: disk for disk in given}
-    storages: set[str] = set()
-    for slot, drive in kind.disks_in(config).items():
-        storage, colon, _volume = drive.get("file", "").partition(":")
-        if not colon or slot.startswith("unused"):
+    storages, dropped = storages_by_disk(kind, config), dropped_in(kind, config)
+    for slot, storage in storages.items():
+        if slot in dropped:
             continue
-        storages.add(storage)
         target = desired.storage_map.get(storage) or desired.storage
         target = target or (storage if kind.has_rootfs else None)
         disk = disks.get(slot, Disk(slot))
         if target and disk.storage is None and disk.state == "present":
             disks[slot] = replace(disk, storage=target)
-    _require_used(desired.storage_map, storages)
+    _require_used(desired.storage_map, storages.values())
     return list(disks.values())
+
+
+def storages_by_disk(kind: Kind, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the storage of each disk in an archived configuration, by slot."""
+    found: dict[str, str] = {}
+    for slot, drive in kind.disks_in(config).items():
+        storage, colon, _volume = drive.get("file", "").partition(":")
+        if colon and not slot.startswith("unused"):
+            found[slot] = storage
+    return found
 
 
 def _require_used(storage_map: Mapping[str, str], storages: Collection[str]) -> None:

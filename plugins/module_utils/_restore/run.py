@@ -95,7 +95,8 @@ def _with_guest(flow: AnyFlow, result: Result) -> Result:
 def _described(client: Client, desired: DesiredRestore, chosen: ChosenArchive) -> dict[str, Any]:
     """Return the archive as the module reports it."""
     now, prefix = client.clock.time(), desired.owner.prefix
-    return describe_archive(chosen.archive, chosen.row, now, prefix, notes=False)
+    described = describe_archive(chosen.archive, chosen.row, now, prefix, notes=False)
+    return {**described, "left_out": chosen.unsaved}
 
 
 def context_of(

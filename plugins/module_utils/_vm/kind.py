@@ -60,6 +60,17 @@ class VmKind(Kind):
         found = [drive for drive in drives(config).values() if drive.get("file") != "none"]
         return frozenset(storage_of(drive) or "" for drive in found)
 
+    def unsaved_in(self, config: Mapping[str, str]) -> list[str]:
+        """Return its disks with C(backup=0), and an EFI disk without OVMF (qemu-server:
+        QemuConfig.pm, get_backup_volumes).
+        """
+        has_ovmf = config.get("bios") == "ovmf"
+        return sorted(
+            slot
+            for slot, disk in self.disks_in(config).items()
+            if disk.get("backup") == "0" or (slot == "efidisk0" and not has_ovmf)
+        )
+
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the options with which PVE does not save the memory (qemu-server:
         QemuMigrate/Helpers.pm, check_non_migratable_resources).

@@ -50,7 +50,7 @@ from ..._resource.plan import Plan
 from ..._schema.check import disputed, find_refusals, taken_by
 from ..._schema.lxc import LXC
 from ..._schema.versions import is_newer
-from ..config.actual import is_privileged
+from ..config.actual import is_privileged, mounts, volumes_in
 from ..config.figures import cores_of, figures_of, memory_of
 from ..config.root_only import root_only
 from ..kind import CONTAINER
@@ -137,6 +137,9 @@ def require_allowed(blueprint: ContainerBlueprint, connection: ConnectionSetting
     require_own_storages(connection, needs.storages)
     require_own_bridges(connection, needs.bridges)
     require_unprivileged(f"{blueprint.label} was not created", blueprint.desired, blueprint.config)
+    if blueprint.origin.archived is not None:
+        config = blueprint.origin.archived
+        require_restorable(f"{blueprint.label} was not restored", config, connection.login)
     _require_rights_of_root(
         blueprint.label, blueprint.change, blueprint.origin.config, blueprint.config, connection
     )
@@ -361,6 +364,16 @@ def _unverified_options(
     number = ".".join(map(str, release))
     names = ", ".join(unknown)
     return (f"{label}: whether PVE {number} takes {names} is known to the server only",)
+
+
+def require_restorable(attempted: str, config: Mapping[str, str], login: str) -> None:
+    """Raise PermissionDenied for the archive of a container with a path of its node, unless the
+    login is root@pam: PVE refuses it in the task (pve-container: API2/LXC.pm, create_vm).
+    """
+    paths = mounts(config).keys() - volumes_in(config).keys()
+    causes = {slot: f"{slot} in the archive is a path of the node" for slot in sorted(paths)}
+    if causes:
+        require_root(login, attempted, "or detach these before the next backup", causes)
 
 
 def _require_rights_of_root(

@@ -27,10 +27,11 @@ from ..._guest.start_order import start_order
 from ..._ha.sids import KINDS as SID_KINDS
 from ..._kinds.registry import list_of
 from ..._restore.choose import ChosenArchive
+from ..._restore.guest import storages_by_disk
 from ..._vm.kind import VM
 from ..choose import ChosenGuests, choose, tags_of
 from ..desired import DesiredFailover
-from ..guest import RecoveredGuest, in_start_order, source_storages_of, starts
+from ..guest import RecoveredGuest, in_start_order, starts
 from ..mapping import bridges_after
 from ..plan import FailoverPlan, PlannedRecovery, plan_present, require_none
 from .find import LostGuest, ReplicaFacts, chosen_of, find_lost, find_node_problems, why_no_place
@@ -180,7 +181,7 @@ class _ReplicaPlanning:
         kind, figures = chosen.kind, chosen.kind.figures_of(chosen.config)
         memory = figures.memory if incoming.starts else 0
         needs = PlacementNeeds(
-            storages=dict.fromkeys(source_storages_of(chosen), kind.content),
+            storages=dict.fromkeys(storages_by_disk(kind, chosen.config).values(), kind.content),
             only=frozenset((target,)),
             memory=figures.memory,
             cores=figures.cores,

@@ -68,6 +68,44 @@ def read_archived(text: str) -> Mapping[str, str]:
     return config
 
 
+def dropped_in(kind: Kind, config: Mapping[str, str]) -> list[str]:
+    """Return the disks in an archived configuration that a restore leaves out (qemu-server:
+    QemuServer.pm, restore_update_config_line).
+    """
+    return [] if kind.restores_empty_disks else kind.unsaved_in(config)
+
+
+def remark_on_unsaved(kind: Kind, config: Mapping[str, str]) -> str:
+    """Return the end of a sentence about a restore: the disks that it leaves out or restores
+    empty, because their data is not in the archive. Return an empty text if there are none.
+    """
+    unsaved = kind.unsaved_in(config)
+    if not unsaved:
+        return ""
+    if kind.restores_empty_disks:
+        return f", with an empty {', '.join(unsaved)}"
+    return f", without {', '.join(unsaved)}"
+
+
+def warn_of_unsaved(kind: Kind, label: str, config: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a warning about the disks whose data is not in an archive, if there are any.
+
+    PVE leaves such disks of a VM out, and creates such volumes of a container without data
+    (qemu-server: QemuServer.pm, restore_update_config_line; pve-container: API2/LXC.pm, create_vm).
+    """
+    unsaved = kind.unsaved_in(config)
+    if not unsaved:
+        return ()
+    slots, option = ", ".join(unsaved), "backup: true"
+    result = "does not restore them"
+    if kind.restores_empty_disks:
+        result = "creates them empty"
+    return (
+        f"The archive of {label} has no data of {slots}, and the restore {result}: set {option} on"
+        " them, so that the next backup includes them",
+    )
+
+
 def require_listed(volume: str, having: Collection[str], node: str | None) -> None:
     """Raise NotFound for an archive that no node lists; `having` are the nodes that list it.
 

@@ -17,7 +17,7 @@ from ..hardware import AnyDesired, DesiredGuest, Disk
 from ..marker import Marker, join_notes
 from ..model import Actual, Guest, GuestSource
 from . import power
-from .archive import archived_vmid
+from .archive import archived_vmid, remark_on_unsaved, warn_of_unsaved
 from .copies import image_of_clone, is_shared
 from .planner import CreationOptions, GuestPlanner, require_valid_data
 from .steps import AnyUpdate, complete, grow, isolate
@@ -219,6 +219,7 @@ def plan_restore(
     summary = f"Restore {label} from {restore.volume}"
     if is_itself:
         summary += ", as a failed restore has removed it"
+    summary += remark_on_unsaved(planner.kind, source.target)
     path = planner.kind.path(node)
     step = Step("create", summary, method="POST", path=path, data=sent, reread=True)
     created = planner.restored(source, vmid=vmid, node=node, data=sent)
@@ -228,7 +229,8 @@ def plan_restore(
     after = {**rest.after, "vmid": vmid, "node": node}
     if guest.pool:
         after["pool"] = guest.pool
-    return Plan((step, *rest.steps), {}, after, pending=rest.pending, warnings=rest.warnings)
+    warnings = (*warn_of_unsaved(planner.kind, label, source.target), *rest.warnings)
+    return Plan((step, *rest.steps), {}, after, pending=rest.pending, warnings=warnings)
 
 
 def _exact_tags(desired: Guest, source: Actual) -> str:

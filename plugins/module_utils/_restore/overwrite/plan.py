@@ -21,7 +21,9 @@ from ..._guest.flow.flow import GuestPlan
 from ..._guest.live.creation import has_creation_marker
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._guest.model import Actual
+from ..._guest.kind import Kind
 from ..._guest.plan import power
+from ..._guest.plan.archive import dropped_in, remark_on_unsaved, warn_of_unsaved
 from ..._guest.plan.capacity import new_bytes
 from ..._guest.plan.planner import CreationOptions, GuestPlanner
 from ..._kinds.words import CONTAINER, VM
@@ -107,7 +109,7 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
         {key: value for key, value in before.items() if key in changed},
         {key: value for key, value in after.items() if key in changed},
         pending=rest.pending,
-        warnings=rest.warnings,
+        warnings=(*warnings_of(task), *rest.warnings),
     )
 
 
@@ -164,7 +166,8 @@ def restore_step(task: Overwrite) -> Step:
         data["storage"] = task.storage
     name = task.chosen.name or str(actual.vmid)
     label = f"{actual.kind.noun} '{name}' ({actual.vmid}) on node {actual.node}"
-    summary = f"Restore {label} from {volume}"
+    unsaved = remark_on_unsaved(actual.kind, task.chosen.config)
+    summary = f"Restore {label} from {volume}{unsaved}"
     path = actual.kind.path(actual.node)
     return Step(RESTORE, summary, "POST", path, data, reread=True)
 
@@ -205,10 +208,11 @@ def require_possible(
         )
     lost = disks_not_kept(actual, task.chosen.config, copies=task.copies)
     if lost:
+        remedy = "Attach it or remove it" if task.copies else "Set keep=copy, include it in backups"
         raise _refused(
             actual,
             f"{', '.join(lost)} would be lost, because a {task.restore.keep} leaves it out",
-            "Include it in backups, detach it, set keep=none, or restore a new guest",
+            f"{remedy}, or restore a new guest",
         )
 
 
@@ -286,28 +290,48 @@ def disks_not_kept(
 ) -> list[str]:
     """Return the disks that a restore removes, and that the backup or copy before it leaves out.
 
-    A copy leaves out unused disks only. A restore of a VM removes the disks in slots of the
-    archive; other disks stay as unused disks. A restore of a container removes all its volumes
-    (qemu-server: QemuServer.pm, restore_cleanup_oldconf; pve-container: API2/LXC.pm, create_vm).
+    A copy leaves out unused disks only. A restore of a container removes all its volumes
+    (pve-container: API2/LXC.pm, create_vm).
     """
     kind = actual.kind
-    disks = kind.disks_in(actual.target)
-    if copies:
-        volumes = kind.volumes_in(actual.target) if kind is CONTAINER else ()
-        return sorted(slot for slot in volumes if slot.startswith("unused"))
     if kind is VM:
-        slots = kind.disks_in(archived).keys() & disks.keys()
-        return sorted(slot for slot in slots if disks[slot].get("backup") == "0")
-    lost: list[str] = []
-    for slot in sorted(kind.volumes_in(actual.target)):
-        if slot != "rootfs" and disks.get(slot, {}).get("backup") != "1":
-            lost.append(slot)
-    return lost
+        replaced = restored_slots(kind, archived)
+        return (
+            [] if copies else [slot for slot in kind.unsaved_in(actual.target) if slot in replaced]
+        )
+    unused = [slot for slot in kind.volumes_in(actual.target) if slot.startswith("unused")]
+    return sorted(unused if copies else [*unused, *kind.unsaved_in(actual.target)])
+
+
+def restored_slots(kind: Kind, archived: Mapping[str, str]) -> set[str]:
+    """Return the slots of the disks that a restore creates. A restore of a VM removes the present
+    disks in these slots only; its other disks remain as unused disks (qemu-server: QemuServer.pm,
+    restore_cleanup_oldconf and update_disk_config).
+    """
+    return kind.disks_in(archived).keys() - set(dropped_in(kind, archived))
+
+
+def warnings_of(task: Overwrite) -> tuple[str, ...]:
+    """Return the warnings about disks without data in the archive, and about present disks that
+    remain as unused disks.
+    """
+    actual, archived = task.actual, task.chosen.config
+    warnings = warn_of_unsaved(actual.kind, actual.label, archived)
+    if actual.kind is CONTAINER:
+        return warnings
+    kept = sorted(
+        actual.kind.disks_in(actual.target).keys() - restored_slots(actual.kind, archived)
+    )
+    if kept:
+        slots = ", ".join(kept)
+        warnings += (f"{slots} of {actual.label} is not in the archive, and remains unused",)
+    return warnings
 
 
 def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: ClusterState) -> None:
     """Raise FleetError for a storage that the node lacks or that has no room: PVE would fail only
-    after it has removed the disks.
+    after it has removed the disks. It removes the volumes of a container only after it has created
+    the new ones (pve-container: API2/LXC.pm, create_vm).
     """
     actual = task.actual
     step = restore_step(task)
@@ -320,7 +344,8 @@ def require_space(planner: GuestPlanner[Any, Any], task: Overwrite, cluster: Clu
         if storage:
             require_storage(cluster, storage, actual.node, actual.kind.content)
     room = new_bytes(actual.kind, {}, restored.target, copied=True)
-    for slot, drive in actual.kind.disks_in(actual.target).items():
+    freed = {} if actual.kind is CONTAINER else actual.kind.disks_in(actual.target)
+    for slot, drive in freed.items():
         storage = drive.get("file", "").partition(":")[0]
         if slot in restored.target and storage in room:
             room[storage] -= read_size(drive.get("size")) or 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..._cluster.restoring import await_restored, is_bare, seems_bare
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.allocation import with_allocations
+from ..._container.plan.decide import require_restorable
 from ..._core.errors import NotFound
 from ..._core.result import Result
 from ..._fleet.plan import after_plan
@@ -23,6 +24,7 @@ from ..._guest.flow.reads import GuestReads
 from ..._guest.live.find import require_own
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual
+from ..._kinds.words import CONTAINER
 from ..choose import ChosenArchive
 from ..desired import DesiredRestore
 from ..orphans import has_failed, restores_of
@@ -53,6 +55,9 @@ def overwrite(
     names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
     status = client.get(*actual.path, "status", "current")
     require_possible(task, names, status)
+    if actual.kind is CONTAINER:
+        attempted = f"{actual.label} was not overwritten"
+        require_restorable(attempted, chosen.config, client.connection.login)
     if task.copies:
         guest = context.desired.guest
         copy = plan_copy(client, desired, guest, actual, cluster)

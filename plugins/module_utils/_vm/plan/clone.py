@@ -16,6 +16,7 @@ from typing import Any
 
 from ..._core.quantities import read_size
 from ..._guest.model import Actual
+from ..._guest.plan.archive import dropped_in
 from ..._schema.formats import parse_option, render_option
 from ..config.actual import drives, is_cloud_init, is_disk, storage_of
 from ..kind import VM
@@ -78,7 +79,7 @@ def archived_vm(config: Mapping[str, str], node: str = "") -> Actual:
 def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]) -> Actual:
     """Return the expected state of a VM that was restored from the archive of `source`.
 
-    A disk that is left out of backups is not restored. The restored VM keeps its name and its tags
+    A disk without data in the archive is not restored. The restored VM keeps its name and its tags
     unless `data` has others.
     """
     config: dict[str, str] = {}
@@ -91,9 +92,8 @@ def restored_of(source: Actual, *, vmid: int, node: str, data: Mapping[str, Any]
             config[key] = without_mac(key, value)
         elif key == "smbios1" and unique:
             config[key] = _without_uuid(value)
-    for slot, drive in drives(config).items():
-        if drive.get("backup") == "0":
-            del config[slot]
+    for slot in dropped_in(VM, config):
+        del config[slot]
     config |= _new_drives(config, data.get("storage"))
     config["description"] = str(data["description"])
     for key in ("name", "tags"):
@@ -130,10 +130,11 @@ def restore_storage(desired: DesiredVm, archived: Mapping[str, str]) -> str | No
     wanted = {disk.slot: disk.storage for disk in desired.hardware.disks if disk.storage}
     sizes: dict[str, int] = {}
     differs = False
+    dropped = dropped_in(VM, archived)
     for slot, drive in drives(archived).items():
         source_storage = storage_of(drive)
         is_restored = is_disk(drive) or is_cloud_init(drive)
-        if source_storage is None or not is_restored or drive.get("backup") == "0":
+        if source_storage is None or not is_restored or slot in dropped:
             continue
         target = wanted.get(slot)
         differs = differs or target not in (None, source_storage)
