@@ -187,6 +187,9 @@ guests:
       sample: 'local:backup/vzdump-qemu-15046-2026_11_20-20_15_33.vma.zst'}
     size: {description: Size of the new archive in bytes., type: int, sample: 1073741824}
     duration: {description: Duration of the backup in seconds., type: int, sample: 42}
+    left_out: {description: 'Disks that its backup leaves out, because their backup is off. The
+      default of a container''s mounts is off. Null if its configuration cannot be read, or if it
+      was not backed up.', type: list, elements: str, sample: [mp0]}
     warnings: {description: Warnings of the task., type: list, elements: str, sample: []}
     removed: {description: Volumes of the removed archives., type: list, elements: str, sample: []}
     archives:

@@ -127,6 +127,9 @@ guests:
     age: {description: 'Seconds since its newest archive, null for none.', type: int, sample: 3600}
     backed_up: {description: Whether it has an archive that is not older than O(max_age).,
       type: bool, sample: true}
+    left_out: {description: 'Disks that its backups leave out, because their backup is off. The
+      default of a container''s mounts is off. Null if its configuration cannot be read.',
+      type: list, elements: str, sample: [mp0]}
 without_backup:
   description: The guests of RV(guests) without an archive, or without a recent enough archive.
     RV(guests) describes its fields.

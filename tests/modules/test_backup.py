@@ -75,9 +75,32 @@ def test_requests(lab: Lab) -> None:
         "GET /cluster/resources",
         "GET /access/permissions",
         content,
+        f"GET /nodes/pve1/qemu/{web['vmid']}/config",
         "POST /nodes/pve1/vzdump",
         content,
     ]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_disks_that_a_backup_leaves_out_are_named(lab: Lab, check: bool) -> None:
+    """pve-container: LXC/Config.pm, mountpoint_backup_enabled; qemu-server: QemuConfig.pm,
+    get_backup_volumes.
+    """
+    box = container(
+        lab, hostname="box", mp0="local-lvm:1,mp=/data", mp1="local-lvm:1,mp=/b,backup=1"
+    )
+    web = machine(lab)
+    disk = {"name": "scsi3", "size": 1, "storage": "local-lvm", "backup": False}
+    do(lab, "vm", vmid=web["vmid"], disks=[disk])
+    result = back_up(lab, check=check, vms=[str(box["vmid"]), str(web["vmid"])])
+    rows = {row["vmid"]: row for row in result["guests"]}
+    assert rows[box["vmid"]]["left_out"] == ["mp0"]
+    assert rows[web["vmid"]]["left_out"] == ["scsi3"]
+    assert rows[web["vmid"]]["plan"][0].endswith("to storage nas, without scsi3")
+    (warning,) = result["warnings"]
+    assert "mp0" in warning and "box" in warning
+    info = do(lab, "backup_info", vms=[str(box["vmid"]), str(web["vmid"])])
+    assert [row["left_out"] for row in info["guests"]] == [["mp0"], ["scsi3"]]
 
 
 def test_a_recent_archive_is_enough(lab: Lab) -> None:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.state import ClusterState, StorageRow, VmRow
 from .._cluster.storages.contents import read_contents
-from .._core.errors import ConfigurationError
+from .._container.kind import CONTAINER
+from .._core.errors import ConfigurationError, FleetError
 from .._core.formatting import first_of
 from .._protection.privileges import Privileges
+from .._vm.kind import VM
 from .archive import Archive, archive_of
 
 if TYPE_CHECKING:
@@ -41,6 +43,19 @@ class ArchiveReading:
                 next_step=next_step,
                 reason="storage not readable",
             )
+
+
+def read_left_out(client: Client, row: VmRow) -> list[str] | None:
+    """Return the disks that backups of a guest leave out, None if its configuration cannot be read;
+    one request. PVE backs up the present values, without pending changes (qemu-server:
+    VZDump/QemuServer.pm, prepare).
+    """
+    kind = CONTAINER if row.type == CONTAINER.type else VM
+    try:
+        config = client.get(*row.path, "config", current=1)
+    except FleetError:
+        return None
+    return kind.unsaved_in({key: str(value) for key, value in config.items()})
 
 
 def backup_storages(

@@ -15,6 +15,7 @@ from .._cluster.tenant import tenant_of
 from .._container.kind import CONTAINER
 from .._core import validate
 from .._core.errors import FleetError
+from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._core.times import iso
 from .._snapshot.names import seconds
@@ -22,12 +23,13 @@ from .._snapshot.select import GuestTarget, OwnerScope, owner_of
 from .._tasks.read import read_removals
 from .._vm.kind import VM
 from .archive import Archive, by_guest, describe_archive, newest_first
-from .read import ArchiveReading, backup_storages, find_hidden, read_archives
+from .read import ArchiveReading, backup_storages, find_hidden, read_archives, read_left_out
 from .select import is_named, named_vmids, select
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
+_READERS = 8
 KINDS = frozenset((VM.type, CONTAINER.type))
 
 
@@ -47,8 +49,8 @@ class ArchiveQuery:
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Return the archives of the guests. Nothing is written, with or without check mode.
 
-    One request for the listing, one for the privileges, one for each shared storage, and one for
-    each node of the other storages. Detection of reused VMIDs needs two more for each node.
+    One request for the listing, one for the privileges, one for each guest, one for each shared
+    storage, and one for each node of the other storages. Detection of reused VMIDs needs two more for each node.
     """
     query = _read_query(params, client.clock.time())
     storages = params.get("storages")
@@ -65,7 +67,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if query.detects_reuse and reading.archives:
         online = [name for name, node in cluster.nodes.items() if node.online]
         removals = read_removals(client, online)
-    return _report(query, guests, reading, removals, hidden, cluster)
+    left_out = side_by_side(lambda row: read_left_out(client, row), guests, _READERS)
+    omissions = dict(zip((row.vmid for row in guests), left_out, strict=True))
+    result = _report(query, guests, reading, removals, hidden, cluster)
+    for row in result.values["guests"]:
+        row["left_out"] = omissions[row["vmid"]]
+    return result
 
 
 def _read_query(params: Mapping[str, Any], now: float) -> ArchiveQuery:

@@ -37,23 +37,29 @@ _CLOCKS = 10
 class GuestBackupPlan:
     """The plan for a guest. `is_backed_up` is false if its backup is skipped. `known` are the
     volumes of its VMID on the storage. `marks` are the marks of its archives there, including the
-    new one.
+    new one. `left_out` are the disks that the backup leaves out, None if they are unknown.
     """
 
     row: VmRow
     is_backed_up: bool
     known: frozenset[str]
     marks: tuple[MarkedArchive, ...] = ()
+    left_out: list[str] | None = None
 
     @property
     def removals(self) -> list[Archive]:
         return [one.archive for one in self.marks if one.mark == REMOVE]
 
+    def summary(self, storage: str) -> str:
+        """Return the backup in words."""
+        without = f", without {', '.join(self.left_out)}" if self.left_out else ""
+        return f"Back up {label_of(self.row)} to storage {storage}{without}"
+
     def summaries(self, storage: str) -> list[str]:
         """Return the steps in words."""
         steps: list[str] = []
         if self.is_backed_up:
-            steps.append(f"Back up {label_of(self.row)} to storage {storage}")
+            steps.append(self.summary(storage))
         return [*steps, *(f"Remove archive {one.volume}" for one in self.removals)]
 
 
@@ -290,7 +296,7 @@ def _take(
         raise error.on(answer=_cause_of(error)) from None
     outcome.duration = int(client.clock.monotonic() - began)
     outcome.warnings += result.warnings
-    outcome.done.append(f"Back up {label_of(row)} to storage {desired.storage}")
+    outcome.done.append(plan.summary(desired.storage))
     outcome.archive = _require_archive(find_new(), row, desired.storage, upid)
     return True
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cluster.state import ClusterState, StorageRow, VmRow, fetch_cluster_state, with_names
 from ..._cluster.tenant import tenant_of
+from ..._container.kind import CONTAINER
 from ..._core.errors import ConfigurationError, FleetError, NodeUnhealthy, PermissionDenied
 from ..._core.failures.several import FailedGuest, failure_of
 from ..._core.parallel import Resource, within_limits
@@ -21,7 +22,7 @@ from ..._protection.privileges import Privileges
 from ..._tasks.read import read_removals
 from ..archive import Archive
 from ..job.table import FLEECING, PRUNE
-from ..read import backup_storages, read_archives
+from ..read import backup_storages, read_archives, read_left_out
 from ..run_info import KINDS
 from ..select import label_of, select
 from .desired import DesiredBackup, read_desired
@@ -92,6 +93,8 @@ def _work(
     def work(row: VmRow) -> BackupOutcome:
         on_node = [one for one in reading.archives if one.place in ("", row.node)]
         plan = plan_guest(context, row, on_node)
+        if plan.is_backed_up:
+            plan = replace(plan, left_out=read_left_out(client, row))
         full = find_full(context, plan, on_node)
         if check_mode or full is not None:
             return BackupOutcome(label_of(row), row, plan, error=full)
@@ -200,6 +203,7 @@ def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mod
     warnings: list[str] = []
     for one in outcomes:
         warnings += [f"{one.label}: {text}" for text in one.warnings]
+        warnings += _warn_of_mounts(one)
     if not outcomes:
         warnings.append("No guest has this tenant, these tags and this pool: nothing was backed up")
     before: dict[str, list[str]] = {}
@@ -219,6 +223,20 @@ def _report(desired: DesiredBackup, outcomes: Sequence[BackupOutcome], check_mod
     )
 
 
+def _warn_of_mounts(one: BackupOutcome) -> list[str]:
+    """Return a warning about volumes of a container that its backup leaves out, as PVE does unless
+    they have C(backup=1). A disk of a VM is left out only on request.
+    """
+    plan = one.plan
+    if plan is None or not plan.left_out or plan.row.type != CONTAINER.type:
+        return []
+    slots = ", ".join(plan.left_out)
+    return [
+        f"{one.label}: the backup leaves {slots} out, and a restore creates them empty: set backup:"
+        " true on these mounts to include them"
+    ]
+
+
 def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> dict[str, Any]:
     row, plan, archive = one.row, one.plan, one.archive
     steps = plan.summaries(desired.storage) if plan is not None else []
@@ -234,6 +252,7 @@ def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> d
         "volume": archive.volume if archive is not None else None,
         "size": archive.size if archive is not None else None,
         "duration": one.duration,
+        "left_out": None if plan is None else plan.left_out,
         "warnings": one.warnings,
         "removed": one.removed,
         "archives": [mark.as_dict() for mark in plan.marks] if plan is not None else [],
