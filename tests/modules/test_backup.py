@@ -98,7 +98,8 @@ def test_disks_that_a_backup_leaves_out_are_named(lab: Lab, check: bool) -> None
     assert rows[web["vmid"]]["left_out"] == ["scsi3"]
     assert rows[web["vmid"]]["plan"][0].endswith("to storage nas, without scsi3")
     (warning,) = result["warnings"]
-    assert "mp0" in warning and "box" in warning
+    assert "mp0" in warning
+    assert "box" in warning
     info = do(lab, "backup_info", vms=[str(box["vmid"]), str(web["vmid"])])
     assert [row["left_out"] for row in info["guests"]] == [["mp0"], ["scsi3"]]
 

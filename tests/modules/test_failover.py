@@ -168,7 +168,8 @@ def test_a_disk_that_backups_leave_out_does_not_stop_a_failover(vienna: Lab, mun
     assert len(made["warnings"]) == 2
     assert "without the data of mp0" in made["report"][0]
     found = [config(munich, row) for row in made["guests"]]
-    assert "mp=/data" in found[0]["mp0"] and "scsi1" not in found[1]
+    assert "mp=/data" in found[0]["mp0"]
+    assert "scsi1" not in found[1]
 
 
 def test_every_problem_is_named_at_once(vienna: Lab, munich: Lab, web: dict[str, Any]) -> None:

@@ -73,7 +73,8 @@ def test_a_disk_without_backup_is_left_out_by_name(
         assert any("no data of scsi1, and the restore does not" in text for text in one["warnings"])
         assert one["archive"]["left_out"] == ["scsi1"]
     found = config(lab, result["guest"])
-    assert "scsi1" not in found and "scsi0" in found
+    assert "scsi1" not in found
+    assert "scsi0" in found
     storage = "local-lvm" if place else "ceph"
     assert found["scsi0"].startswith(f"{storage}:")
     assert restore(lab, **task)["changed"] is False
@@ -83,7 +84,7 @@ def test_a_map_may_name_the_storage_of_a_disk_that_is_left_out(lab: Lab) -> None
     disks = [SCRATCH[0], {**SCRATCH[1], "storage": "local-lvm"}]
     made = do(lab, "vm", name="db", tenant="acme", node="pve1", disks=disks)["vm"]
     back_up(lab, made)
-    task = {"name": "db", "new_name": "db2", "storage_map": {"local-lvm": "ceph"}}
+    task: dict[str, Any] = {"name": "db", "new_name": "db2", "storage_map": {"local-lvm": "ceph"}}
     assert "scsi1" not in config(lab, restore(lab, **task)["guest"])
 
 
@@ -106,7 +107,7 @@ def test_an_overwritten_vm_keeps_the_disk_that_the_archive_lacks(
 ) -> None:
     volume = config(lab, db)["scsi1"].partition(",")[0]
     do(lab, "vm", name="db", tenant="acme", memory=1024)
-    task = {"name": "db", "confirm": "db"}
+    task: dict[str, Any] = {"name": "db", "confirm": "db"}
     foreseen, result = restore(lab, check=True, **task), restore(lab, **task)
     assert foreseen["plan"] == result["done"]
     assert any("scsi1" in text and "remains unused" in text for text in foreseen["warnings"])
@@ -124,8 +125,9 @@ def test_a_disk_that_the_archive_replaces_and_no_backup_has_is_refused(
     do(lab, "vm", name="db", tenant="acme", disks=left_out)
     message = refused(lab, "restore", tenant="acme", name="db", confirm="db")["msg"]
     assert "scsi0 would be lost" in message
-    assert "scsi1" not in message and "keep=none" not in message
-    copied = {"keep": "copy", "keep_name": "db-before"}
+    assert "scsi1" not in message
+    assert "keep=none" not in message
+    copied: dict[str, Any] = {"keep": "copy", "keep_name": "db-before"}
     assert restore(lab, name="db", confirm="db", **copied)["changed"]
 
 
@@ -142,7 +144,8 @@ def test_a_mount_without_backup_comes_back_empty_by_name(
         assert any("no data of mp0, and the restore creates" in text for text in one["warnings"])
         assert one["archive"]["left_out"] == ["mp0"]
     found = config(lab, result["guest"], "lxc")
-    assert "mp=/data" in found["mp0"] and "mp=/kept" in found["mp1"]
+    assert "mp=/data" in found["mp0"]
+    assert "mp=/kept" in found["mp1"]
 
 
 def test_an_overwritten_container_is_refused_if_a_mount_would_be_lost(
@@ -150,7 +153,8 @@ def test_an_overwritten_container_is_refused_if_a_mount_would_be_lost(
 ) -> None:
     task = {"tenant": "acme", "name": "box", "confirm": "box"}
     message = refused(lab, "restore", **task)["msg"]
-    assert "mp0 would be lost" in message and "keep=copy" in message
+    assert "mp0 would be lost" in message
+    assert "keep=copy" in message
     result = restore(lab, name="box", confirm="box", keep="none")
     assert any("no data of mp0" in text for text in result["warnings"])
     assert "mp0" in config(lab, box, "lxc")

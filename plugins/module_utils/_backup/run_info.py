@@ -50,7 +50,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     """Return the archives of the guests. Nothing is written, with or without check mode.
 
     One request for the listing, one for the privileges, one for each guest, one for each shared
-    storage, and one for each node of the other storages. Detection of reused VMIDs needs two more for each node.
+    storage, and one for each node of the other storages. Detection of reused VMIDs needs two more
+    for each node.
     """
     query = _read_query(params, client.clock.time())
     storages = params.get("storages")

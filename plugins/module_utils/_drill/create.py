@@ -81,7 +81,7 @@ class CopyResult:
         return f"guest {self.order.vmid}"
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether the guest failed after its restore had started."""
         return self.error is not None and self.error.came_after_changes
 

@@ -50,7 +50,8 @@ class Kind(Protocol):
     PVE names the task that converts a guest into a template. `archive_word` is the word for it in
     the names of archives on a backup server. `has_rootfs` is whether its guests have a root file
     system. `restores_empty_disks` is whether a restore creates disks without data in the archive,
-    which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches the options with volumes.
+    which are then empty, or leaves them out. `schema` contains its options; `volume_option` matches
+    the options with volumes.
     """
 
     type: ClassVar[str]

@@ -231,10 +231,8 @@ def _warn_of_mounts(one: BackupOutcome) -> list[str]:
     if plan is None or not plan.left_out or plan.row.type != CONTAINER.type:
         return []
     slots = ", ".join(plan.left_out)
-    return [
-        f"{one.label}: the backup leaves {slots} out, and a restore creates them empty: set backup:"
-        " true on these mounts to include them"
-    ]
+    effect = f"the backup leaves {slots} out, and a restore creates them empty"
+    return [f"{one.label}: {effect}: set backup: true on these mounts to include them"]
 
 
 def _describe(desired: DesiredBackup, one: BackupOutcome, check_mode: bool) -> dict[str, Any]:

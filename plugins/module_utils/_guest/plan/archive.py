@@ -96,14 +96,10 @@ def warn_of_unsaved(kind: Kind, label: str, config: Mapping[str, str]) -> tuple[
     unsaved = kind.unsaved_in(config)
     if not unsaved:
         return ()
-    slots, option = ", ".join(unsaved), "backup: true"
-    result = "does not restore them"
-    if kind.restores_empty_disks:
-        result = "creates them empty"
-    return (
-        f"The archive of {label} has no data of {slots}, and the restore {result}: set {option} on"
-        " them, so that the next backup includes them",
-    )
+    effect = "creates them empty" if kind.restores_empty_disks else "does not restore them"
+    problem = f"The archive of {label} has no data of {', '.join(unsaved)}"
+    remedy = "set backup: true on them, so that the next backup includes them"
+    return (f"{problem}, and the restore {effect}: {remedy}",)
 
 
 def require_listed(volume: str, having: Collection[str], node: str | None) -> None:

@@ -18,10 +18,10 @@ from ..._container.plan.decide import require_unprivileged
 from ..._core.errors import Conflict, ValidationFailed
 from ..._core.quantities import read_size
 from ..._guest.flow.flow import GuestPlan
+from ..._guest.kind import Kind
 from ..._guest.live.creation import has_creation_marker
 from ..._guest.marker import Marker, join_notes, split_notes
 from ..._guest.model import Actual
-from ..._guest.kind import Kind
 from ..._guest.plan import power
 from ..._guest.plan.archive import dropped_in, remark_on_unsaved, warn_of_unsaved
 from ..._guest.plan.capacity import new_bytes
