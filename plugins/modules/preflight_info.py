@@ -185,6 +185,15 @@ options:
       - volume
       - volume_info
     default: []
+  operations:
+    description:
+      - Operations of a tenant, as in O(pve.fleet.tenant#module:operations). Their tasks are checked
+        on the listed objects and in O(pool) only, because a tenant has no privileges on other
+        objects.
+    type: list
+    elements: str
+    choices: [read, operate, provision, snapshot, images, backup]
+    default: []
   vms:
     description:
       - VMs and containers that the tasks use, by exact name or VMID. They must exist.

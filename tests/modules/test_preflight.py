@@ -18,6 +18,7 @@ from tests.modules.container_lab import add_container
 from tests.modules.estate_lab import Lab, open_lab
 from tests.modules.module_runner import run_module
 from tests.modules.snapshot_lab import check, machine, settle, take
+from tests.modules.tenant_lab import made
 
 STRANGER = {"token_id": "ops@pve!auto", "token_secret": "00000000-0000-4000-8000-0000000000f2"}
 EVERYTHING: dict[str, Any] = {
@@ -144,6 +145,21 @@ def test_no_privilege_is_asked_on_what_was_named_and_not_found(lab: Lab) -> None
     shown = statuses(result, "privilege")
     assert not any("VM.Clone" in subject or "VM.Snapshot" in subject for subject in shown)
     assert shown["VM.Allocate on /vms"] == "pass"  # on the new VM, which cannot be named
+
+
+def test_operations_are_checked_with_the_token_of_the_tenant(lab: Lab) -> None:
+    """On its pool and the named objects only: it has no rights on others."""
+    login = made(lab, "hooli", operations=["read", "operate"])
+    own = {"pool": "hooli", "storages": [{"name": "ceph"}], "nodes": ["pve1", "pve2"]}
+    checked = run_module(
+        "preflight_info", {**lab.connection, **login, **own, "operations": ["read", "operate"]}
+    )
+    assert checked["passed"], checked["table"]
+    checked = run_module(
+        "preflight_info", {**lab.connection, **login, **own, "operations": ["backup", "snapshot"]}
+    )
+    failed = {row["subject"] for row in checked["failed_checks"]}
+    assert {"VM.Backup on /pool/hooli", "VM.Snapshot on /pool/hooli"} <= failed
 
 
 PROOFS: list[tuple[str, str, dict[str, Any]]] = [

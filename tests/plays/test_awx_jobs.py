@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("ansible_runner")
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import OPERATIONS
 from tests.awx import rules
 from tests.awx.controller import Controller
 from tests.awx.jobs import LOGIN_TYPE, Finished, Job, Workflow
@@ -29,7 +30,7 @@ from tests.tools import awx_collection
 pytestmark = pytest.mark.slow
 
 ACCESS: dict[str, Any] = {
-    "operations": ["operate", "provision", "snapshot"],
+    "operations": list(OPERATIONS),
     "templates": ["debian-13"],
     "storages": ["ceph"],
     "image_storages": ["local"],

@@ -42,7 +42,15 @@ from .checks import (
     vm_rows,
 )
 from .need import TEMPLATE, TEMPLATE_STORAGE, VM
-from .needs import Held, PrivilegeCheck, TaskObjects, merged, questions, tasks_of
+from .needs import (
+    Held,
+    PrivilegeCheck,
+    TaskObjects,
+    merged,
+    operation_questions,
+    questions,
+    tasks_of,
+)
 from .orphans import find_orphans
 from .template_files import CONTENT, NewestTemplate, file_rows, find_file, missing_row
 
@@ -209,6 +217,7 @@ def _checks(
         rows.append(_pool_row(read, cluster, pool))
     subjects = replace(_subjects(params, vms, templates, files), zones=_zones(read, vnets))
     requested = questions(_given(params, "tasks"), subjects, version)
+    requested += operation_questions(_given(params, "operations"), subjects, version)
     rows += _privileges(client, merged([*requested, *job_questions(backups, version)]))
     orphans: list[dict[str, Any]] = []
     if params.get("tenant"):

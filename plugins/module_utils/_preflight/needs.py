@@ -32,6 +32,27 @@ from .need import (
     Version,
 )
 
+# The operations of a tenant, as tasks of preflight.
+OPERATIONS: Mapping[str, tuple[str, ...]] = {
+    "read": ("vm_info", "pool_info", "storage_info", "node_info"),
+    "operate": ("vm_power", "vm_console", "vm_agent"),
+    "provision": (
+        "vm_create",
+        "vm_clone",
+        "vm_update",
+        "container_create",
+        "container_clone",
+        "container_update",
+        "vm_disks",
+        "vm_power",
+        "vm_migrate",
+        "vm_delete",
+    ),
+    "snapshot": ("snapshot", "rollback"),
+    "images": ("image_download", "image_upload"),
+    "backup": ("backup_info", "backup"),
+}
+
 Held: TypeAlias = "Mapping[str, int | None] | None"
 
 
@@ -93,6 +114,17 @@ def questions(
                 of_need = _questions_of(need, subjects)
                 found += [replace(question, tasks=(task,)) for question in of_need]
     return merged(found)
+
+
+def operation_questions(
+    operations: Sequence[str], subjects: TaskObjects, version: Version
+) -> list[PrivilegeCheck]:
+    """Return the questions about the tasks of a tenant's operations on the named objects only: a
+    tenant has no rights on other objects (pure).
+    """
+    tasks = [task for operation in operations for task in OPERATIONS[operation]]
+    found = questions(tasks, subjects, version)
+    return [one for one in found if not one.below and one.path not in _PATH.values()]
 
 
 def merged(found: Iterable[PrivilegeCheck]) -> list[PrivilegeCheck]:

@@ -25,27 +25,8 @@ from .._preflight.need import (
     RequiredPrivileges,
     Version,
 )
+from .._preflight.needs import OPERATIONS
 
-# The operations of a tenant, as tasks of preflight.
-OPERATIONS: Mapping[str, tuple[str, ...]] = {
-    "read": ("vm_info", "pool_info", "storage_info", "node_info"),
-    "operate": ("vm_power", "vm_console", "vm_agent"),
-    "provision": (
-        "vm_create",
-        "vm_clone",
-        "vm_update",
-        "container_create",
-        "container_clone",
-        "container_update",
-        "vm_disks",
-        "vm_power",
-        "vm_migrate",
-        "vm_delete",
-    ),
-    "snapshot": ("snapshot", "rollback"),
-    "images": ("image_download", "image_upload"),
-    "backup": ("backup_info", "backup"),
-}
 # Each operation includes this one: without it a module cannot see the objects it works on.
 BASE = "read"
 

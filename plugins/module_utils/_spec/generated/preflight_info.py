@@ -48,6 +48,12 @@ def preflight_info_spec() -> Spec:
             ).split(),
             "default": [],
         },
+        "operations": {
+            "type": "list",
+            "elements": "str",
+            "choices": ["read", "operate", "provision", "snapshot", "images", "backup"],
+            "default": [],
+        },
         "vms": {"type": "list", "elements": "str", "default": []},
         "templates": {"type": "list", "elements": "str", "default": []},
         "nodes": {"type": "list", "elements": "str", "default": []},

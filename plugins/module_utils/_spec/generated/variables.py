@@ -124,6 +124,7 @@ FAMILIES: Mapping[str, VariableFamily] = {
             "preflight_hosts": {"type": "raw"},
             "preflight_min_version": {"type": "str"},
             "preflight_nodes": {"type": "list", "elements": "str"},
+            "preflight_operations": {"type": "list", "elements": "str"},
             "preflight_pool": {"type": "str"},
             "preflight_result": {"type": "raw"},
             "preflight_show": {"type": "bool"},

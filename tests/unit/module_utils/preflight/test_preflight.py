@@ -26,14 +26,28 @@ from ansible_collections.pve.fleet.plugins.module_utils._preflight.generated.tas
     TASKS,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import (
+    OPERATIONS,
     PrivilegeCheck,
     TaskObjects,
     holds,
+    operation_questions,
     questions,
 )
 from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.preflight_info import (
     preflight_info_spec,
 )
+from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.tenant import tenant_spec
+
+
+def test_every_operation_of_a_tenant_can_be_checked() -> None:
+    for spec in (tenant_spec(), preflight_info_spec()):
+        assert tuple(spec["operations"]["choices"]) == tuple(OPERATIONS)
+    own = TaskObjects(pool="acme", storages=("ceph",), image_storages=("local",))
+    for operation in OPERATIONS:
+        paths = {one.path for one in operation_questions([operation], own, (9, 2))}
+        assert paths
+        assert paths <= {"/pool/acme", "/storage/ceph", "/storage/local"}
+
 
 # The calls that the tasks make: PVE's own permission check of each must be among what we look for.
 CALLS: list[tuple[str, str, str]] = [
