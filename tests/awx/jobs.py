@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,14 +120,19 @@ class Job:
         return data
 
     def launch_for_all(
-        self, name: str, answers: Mapping[str, Any] | None = None, options: Sequence[str] = ()
+        self,
+        name: str,
+        answers: Mapping[str, Any] | None = None,
+        options: Sequence[str] = (),
+        artifacts: Mapping[str, Any] | None = None,
     ) -> Finished:
-        """Run the job template of the administrators."""
+        """Run the job template of the administrators; `artifacts` are those of nodes before it."""
         template = job_template(name, "fleet")
         survey = survey_of(template, "fleet")
         given = {**_defaults(survey), **(answers or {})}
         assert rules.answer_errors(survey or {"spec": []}, given) == []
-        return self.send(template["playbook"], rules.job_variables({}, survey, given), options)
+        variables = rules.job_variables({}, survey, given) | dict(artifacts or {})
+        return self.send(template["playbook"], variables, options)
 
     def run_maintenance(
         self, names: Sequence[str], answers: Mapping[str, Any], *, denied: str = ""
@@ -142,19 +147,28 @@ class Job:
                 return identifier == f"approve {denied}"
             options = ["--check"] if node.get("job_type") == "check" else []
             given = {**answers, **node["extra_data"]}
-            done.jobs[identifier] = self.launch_for_all("Maintain nodes", given, options)
-            return done.jobs[identifier].status != 0
+            job = self.launch_for_all("Maintain nodes", given, options, done.artifacts)
+            done.jobs[identifier] = job
+            done.artifacts |= job.artifacts
+            return job.status != 0
 
         _ended, done.failed = rules.walk(nodes, run)
         return done
 
     def run_workflow(
-        self, name: str, tenant: str, answers: Mapping[str, Any], *, approve: bool | None = None
+        self,
+        name: str,
+        tenant: str,
+        answers: Mapping[str, Any],
+        *,
+        approve: bool | None = None,
+        before: Callable[[str], object] = str,
     ) -> Workflow:
         """Run a workflow as AWX does, with an approval node if `approve` is not None.
 
         The variables of a node are those of its job template, answers of the node, artifacts of the
         nodes before it, and the variables and answers of the workflow, each over those before.
+        `before` is called with the identifier of each node before its job starts.
         """
         (workflow,) = [one for one in read("workflows") if one["name"] == name]
         survey = {"name": "", "description": "", "spec": workflow["survey"]}
@@ -166,6 +180,7 @@ class Job:
 
         def run(identifier: str) -> bool:
             node = nodes[identifier]
+            before(identifier)
             if "approval" in node:
                 return not approve
             job = self._run_node(node, tenant, done.artifacts, fixed)

@@ -406,6 +406,38 @@ def test_a_workflow_rolls_containers_back_too(lab: Lab, job: Job) -> None:
     assert f"Rolled back to snapshot {snapshot}: ct1. " in ended.jobs["failed"].output
 
 
+def test_a_workflow_creates_the_first_vm(lab: Lab, job: Job) -> None:
+    """There is nothing to take a snapshot of, and a VM that is created and fails has none."""
+    set_vms(job, WEB1)
+    ended = change(job, "")
+    assert ended.statuses == dict.fromkeys(("check", "snapshot", "change", "verify"), 0)
+    assert ended.artifacts["fleet_created"] == ["acme/web1"]
+    set_vms(job, {**WEB1, "onboot": True}, LOST)
+    ended = change(job, "")
+    assert ended.statuses == {"check": 0, "snapshot": 0, "change": 2, "undo": 0, "failed": 2}
+    assert len(rolled_back(lab)) == 1
+
+
+@pytest.mark.parametrize("pushed", ["plan", "snapshot", "change", "verify"])
+def test_a_workflow_ends_if_the_project_changes(lab: Lab, job: Job, pushed: str) -> None:
+    """AWX 24.6 updates the project for each job: what was checked must be what is applied."""
+    (web1,) = provisioned(lab, WEB1)
+    set_vms(job, {**WEB1, "description": "checked"})
+
+    def push(identifier: str) -> None:
+        if identifier == pushed:
+            set_vms(job, {**WEB1, "description": "pushed"})
+
+    ended = change(job, approve=True, before=push)
+    assert ended.failed
+    job_of_push = ended.jobs[pushed]
+    assert "the project changed after the first job of this workflow" in job_of_push.output
+    assert rolled_back(lab) == []
+    found = lab.config(web1).get("description", "")
+    assert "pushed" not in found
+    assert ("checked" in found) == (pushed == "verify")
+
+
 def test_a_workflow_that_wrote_nothing_rolls_nothing_back(lab: Lab, job: Job) -> None:
     provisioned(lab, WEB1)
     set_vms(job, {**WEB1, "cores": 100000})  # refused at planning
