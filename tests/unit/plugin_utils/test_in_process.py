@@ -102,11 +102,11 @@ def test_arguments_are_those_of_a_module() -> None:
     ("arguments", "error"),
     [
         ({"nosuch": 1}, "Unsupported parameters for (pve.fleet.x) module: nosuch"),
-        ({"count": "many"}, "unable to convert to int"),
+        ({"count": "many"}, "count was refused: it is not a whole number."),
         ({"name": "a", "rows": []}, "mutually exclusive: name|rows"),
         (
             {"count": "many", "nosuch": 1},
-            "to an int; Unsupported parameters for (pve.fleet.x) module: nosuch. See ansible-doc",
+            "whole number.; Unsupported parameters for (pve.fleet.x) module: nosuch. See",
         ),
     ],
 )

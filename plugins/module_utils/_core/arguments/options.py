@@ -90,6 +90,12 @@ _NOT_A_LIST = re.compile(
     r"argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to list\b.*",
     re.DOTALL,
 )
+# Ansible's message about a value that is not of a simple type (the same file).
+_NOT_A_VALUE = re.compile(
+    r"(?P<item>Elements value for option|argument) '(?P<name>[^']*)' is of type .*? and we were"
+    r" unable to convert to (?:<class ')?(?P<kind>bool|float|int|path|str)\b.*",
+    re.DOTALL,
+)
 # Messages in which Ansible repeats a refusal without the name of the option, or less precisely.
 _REPEATED = re.compile(
     r"dictionary requested, could not parse JSON or key=value"
@@ -135,8 +141,8 @@ def every_refusal(errors: Iterable[AnsibleValidationError], module: str, spec: S
 
 def shorter_refusal(message: str, spec: Spec) -> str:
     """Return a message of Ansible with a hint: for an unknown option a likely name instead of all
-    names, for a value that is not a dictionary or a list the form to write, for an unknown value a
-    likely value.
+    names, for a value that is not a dictionary or a list the form to write, for another value of
+    the wrong type this type in words, for an unknown value a likely value.
     """
     single = _NOT_A_LIST.match(message)
     if single is not None:
@@ -146,6 +152,10 @@ def shorter_refusal(message: str, spec: Spec) -> str:
     if wrong is not None:
         name, is_list = wrong["name"], "list" in wrong["kind"]
         return _how_to_write(name, wrong["item"] == "argument", is_list, _entry_of(name, spec))
+    other = _NOT_A_VALUE.match(message)
+    if other is not None:
+        subject = "it" if other["item"] == "argument" else "an item of the list"
+        return f"{other['name']} was refused: {subject} is not {_KINDS[other['kind']]}."
     found = _UNSUPPORTED.match(message)
     if found is None:
         return f"{message}{_choice_hint(message)}"

@@ -28,7 +28,8 @@ ITEM = VM_SPECS.item
 UNKNOWN = "Unsupported parameters for (vm) module:"
 SEE = "See ansible-doc for the options."
 NOT_A_DICTIONARY = "was refused: it is not a dictionary. Write"
-CONVERT = "and we were unable to convert to dict:"
+UNABLE = "and we were unable to convert to"
+CONVERT = f"{UNABLE} dict:"
 NOT_ITEMS = (
     "was refused: an item of the list is not a dictionary of options. Write each as one, such as"
 )
@@ -165,6 +166,18 @@ def test_values_that_must_not_be_shown_are_found_in_any_shape() -> None:
         (
             "argument 'tags' is of type dict and we were unable to convert to list: no",
             "tags was refused: it is not a list. Write 'tags: [VALUE]'.",
+        ),
+        (
+            f"argument 'keep' is of type str {UNABLE} int: \"'abc'\" cannot be converted to an int",
+            "keep was refused: it is not a whole number.",
+        ),
+        (
+            f"argument 'force' is of type <class 'str'> {UNABLE} bool: The value is not valid",
+            "force was refused: it is not true or false.",
+        ),
+        (
+            f"Elements value for option 'vmids' is of type <class 'str'> {UNABLE} int: no",
+            "vmids was refused: an item of the list is not a whole number.",
         ),
     ],
 )
