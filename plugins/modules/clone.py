@@ -170,6 +170,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 vm:
   description:
     - The clone, with the keys of RV(pve.fleet.vm_info#module:vms), also if it is a container.
@@ -243,6 +248,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("name", "vmid")]},
     secrets=class_secrets,
     conditions=conditions_of_failure,
+    returns_site=True,
     name="clone",
 )
 main = ENTRY.main

@@ -724,6 +724,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 container:
   description:
     - The container after the task, with the keys of RV(pve.fleet.container_info#module:containers).
@@ -798,6 +803,7 @@ ENTRY = ModuleEntry(
     container_spec(),
     {"required_one_of": [("name", "vmid")]},
     conditions=conditions_of_failure,
+    returns_site=True,
     name="container",
 )
 main = ENTRY.main

@@ -84,6 +84,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 containers:
   description: The containers, with the keys that M(pve.fleet.vm_info) has for VMs.
   returned: success
@@ -139,7 +144,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._container.run_info impo
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_info_spec
 
-ENTRY = ModuleEntry(run, container_info_spec(), name="container_info")
+ENTRY = ModuleEntry(run, container_info_spec(), returns_site=True, name="container_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

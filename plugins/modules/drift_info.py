@@ -141,6 +141,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint. Empty if the estate
+    has several sites, which RV(drift) names.
+  returned: success
+  type: str
+  sample: vienna
 drift:
   description: The report. C(docs/drift.schema.json) has its JSON Schema.
   returned: success
@@ -262,6 +268,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("vms", "containers", "cluster")]},
     secrets=secrets_in,
     sites=SiteSupport(names=sites_of, run=run_at_sites),
+    returns_site=True,
     name="drift_info",
 )
 main = ENTRY.main

@@ -155,6 +155,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 snapshot:
   description: Name of the snapshot, which can be an automatic name. Null if only a pattern was set.
   returned: success
@@ -218,6 +223,7 @@ ENTRY = ModuleEntry(
         "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
         "required_if": [("state", "rolled_back", ["snapshot"])],
     },
+    returns_site=True,
     name="snapshot",
 )
 main = ENTRY.main

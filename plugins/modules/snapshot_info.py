@@ -54,6 +54,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 vms:
   description: The selected VMs.
   returned: success
@@ -111,6 +116,7 @@ ENTRY = ModuleEntry(
         "mutually_exclusive": [("name", "vms"), ("vmid", "vms")],
         "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
     },
+    returns_site=True,
     name="snapshot_info",
 )
 main = ENTRY.main

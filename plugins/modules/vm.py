@@ -131,6 +131,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 vm:
   description:
     - The VM after the task, with the keys of RV(pve.fleet.vm_info#module:vms) except C(conditions).
@@ -214,6 +219,7 @@ ENTRY = ModuleEntry(
     {"required_one_of": [("name", "vmid")]},
     secrets=class_secrets,
     conditions=conditions_of_failure,
+    returns_site=True,
     name="vm",
 )
 main = ENTRY.main

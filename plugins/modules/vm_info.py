@@ -74,6 +74,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 vms:
   description: The VMs.
   returned: success
@@ -128,7 +133,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mod
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
 
-ENTRY = ModuleEntry(run, vm_info_spec(), name="vm_info")
+ENTRY = ModuleEntry(run, vm_info_spec(), returns_site=True, name="vm_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -286,6 +286,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+site:
+  description: Name of the site of the task, otherwise the host of the endpoint.
+  returned: success
+  type: str
+  sample: vienna
 vms:
   description:
     - The VMs in the order of the list, then the containers, followed by those that O(prune)
@@ -419,6 +424,7 @@ ENTRY = ModuleEntry(
     secrets=fleet_secrets,
     on_failure=refused_values,
     sites=SiteSupport(names=sites_of, run=run_at_sites),
+    returns_site=True,
     name="vms",
 )
 main = ENTRY.main

@@ -51,6 +51,8 @@ def counted(module: str, result: Any) -> list[dict[str, Any]]:
             assert None not in facts.values()
     identities = [json.dumps(node["canonical_facts"], sort_keys=True) for node in nodes]
     assert len(identities) == len(set(identities)), "a guest is counted twice"
+    names = [node["name"] for node in nodes]
+    assert len(names) == len(set(names)), "AWX drops all records of the job: unique_together"
     return nodes
 
 
@@ -170,7 +172,29 @@ def test_a_vm_stays_the_same_when_it_is_renamed(lab: Lab) -> None:
     before, after = counted("vm", first), counted("vm", renamed)
     assert before[0]["canonical_facts"] == after[0]["canonical_facts"]
     assert before[0]["facts"] == after[0]["facts"]
-    assert [before[0]["name"], after[0]["name"]] == ["old", "new"]
+    known = f"{first['site']} {first['vm']['vmid']}"
+    assert [before[0]["name"], after[0]["name"]] == [f"old ({known})", f"new ({known})"]
+
+
+def test_guests_of_one_name_and_of_two_clusters_are_counted(lab: Lab) -> None:
+    """AWX stores the name of a counted node with its job, unique together (the model
+    IndirectManagedNodeAudit of awx/main/models/indirect_managed_node_audit.py). Two clusters have
+    the same VMIDs.
+    """
+    options: dict[str, Any] = {"cores": 1, "memory": 256, "name": "twin"}
+    for tenant in ("acme", "globex"):
+        lab.run("vm", tenant=tenant, **options)
+    found = lab.run("vm_info")
+    assert found["site"] == "127.0.0.1"
+    names = [node["name"] for node in counted("vm_info", found)]
+    assert len([name for name in names if name.startswith("twin (127.0.0.1 ")]) == 2
+    elsewhere = counted("vm_info", {**found, "site": "munich"})
+    here = [node["canonical_facts"] for node in counted("vm_info", found)]
+    assert all(node["canonical_facts"] not in here for node in elsewhere)
+    row = {"vmid": 107, "name": "a", "node": "pve1"}
+    drift = {"vms": [{**row, "site": "vienna"}, {**row, "site": "munich"}]}
+    facts = [one["canonical_facts"] for one in counted("drift_info", {"drift": drift, "site": ""})]
+    assert {one["site"] for one in facts} == {"vienna", "munich"}
 
 
 @pytest.mark.parametrize("module", [name.removeprefix("pve.fleet.") for name in QUERIES])
@@ -194,10 +218,10 @@ def test_other_results_count_nothing(module: str, result: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("module", "result", "name"),
     [
-        ("vm_info", {"vms": [{}]}, "vm-107"),
-        ("container_info", {"containers": [{}]}, "container-107"),
-        ("vms", {"vms": [{"kind": "container"}]}, "container-107"),
-        ("vms", {"vms": [{"kind": "vm"}]}, "vm-107"),
+        ("vm_info", {"vms": [{}]}, "vm (107)"),
+        ("container_info", {"containers": [{}]}, "container (107)"),
+        ("vms", {"vms": [{"kind": "container"}]}, "container (107)"),
+        ("vms", {"vms": [{"kind": "vm"}]}, "vm (107)"),
     ],
     ids=str,
 )

@@ -336,6 +336,8 @@ class Code:
         arguments += self._sites(module)
         if "returned_secrets" in module:
             arguments.append(f"returned_secrets={tuple(module['returned_secrets'])!r}")
+        if "site" in module.get("returns", {}):
+            arguments.append("returns_site=True")
         if "libraries" in module:
             names = "".join(f"{self.named(library)}, " for library in module["libraries"])
             arguments.append(f"libraries=({names})")

@@ -90,9 +90,10 @@ class ModuleEntry:
     `checks` are keywords of AnsibleModule (`required_if`, `mutually_exclusive`, ...). `secrets`
     finds secret values besides the options with `no_log`. `conditions` returns the conditions of a
     failure, if the module returns conditions. `returned_secrets` are keys of a result whose values
-    are not printed. `libraries` are libraries that only this module needs. `name` is the module's
-    name; a module without a name always needs a tenant if the connection requires one. A module
-    declares its entry as `ENTRY`, which its own process and the controller both read.
+    are not printed. `libraries` are libraries that only this module needs. With `returns_site`, the
+    result names the site, because VMIDs are unique in a site only. `name` is the module's name; a
+    module without a name always needs a tenant if the connection requires one. A module declares
+    its entry as `ENTRY`, which its own process and the controller both read.
     """
 
     run: Run
@@ -105,6 +106,7 @@ class ModuleEntry:
     returned_secrets: tuple[str, ...] = ()
     sites: SiteSupport | None = None
     libraries: tuple[str, ...] = ()
+    returns_site: bool = False
     name: str = ""
 
     @property
@@ -215,6 +217,8 @@ class ModuleEntry:
                     params, list(zip(places.values(), clients, strict=True)), mode.check
                 )
             values = result.as_dict(diff=mode.diff)
+            if self.returns_site:
+                values["site"] = _site_of(list(places))
             failed = result.failure is not None
             warnings += tuple(map(as_sentence, result.warnings))
         except FleetError as error:
@@ -252,6 +256,14 @@ class ModuleEntry:
         if self.sites is None or (first == [""] and not others):
             return self.run(params, client, check_mode)
         return self.sites.run(params, clients, check_mode)
+
+
+def _site_of(connections: Sequence[ConnectionSettings]) -> str:
+    """Return the name of the site, or the host of its endpoint; an empty text for several sites."""
+    if len(connections) > 1:
+        return ""
+    (connection,) = connections
+    return connection.site or connection.endpoint.host
 
 
 def _counts(clients: Sequence[Client]) -> list[dict[str, Any]]:
