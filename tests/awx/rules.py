@@ -167,6 +167,10 @@ def _value_errors(question: Mapping[str, Any], value: Any) -> Iterator[str]:
         if value not in question["choices"]:
             yield f"{value!r} is not one of the choices"
         return
+    if kind == "multiselect":
+        if not isinstance(value, list) or not set(value) <= set(question["choices"]):
+            yield f"{value!r} is not a list of choices"
+        return
     if kind == "integer":
         size = value
         if isinstance(value, bool) or not isinstance(value, int):

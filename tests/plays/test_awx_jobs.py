@@ -22,12 +22,15 @@ from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import g
 from ansible_collections.pve.fleet.plugins.module_utils._preflight.needs import OPERATIONS
 from tests.awx import rules
 from tests.awx.controller import Controller
+from tests.awx.data import job_template
 from tests.awx.jobs import LOGIN_TYPE, Finished, Job, Workflow
 from tests.demo.lab import Lab, Machine
 from tests.modules.module_runner import run_module
+from tests.plays.test_image_role import templates, web
 from tests.tools import awx_collection
 
 pytestmark = pytest.mark.slow
+__all__ = ["web"]
 
 ACCESS: dict[str, Any] = {
     "operations": list(OPERATIONS),
@@ -481,8 +484,56 @@ def test_the_job_templates_of_administrators(lab: Lab, everything: Job) -> None:
     report = job.launch_for_all("Report on the cluster", {"report_directory": str(place)}).expect()
     assert report.artifacts["fleet_reports"] == [str(place / "report.html")]
     assert "globex" in (place / "report.html").read_text(encoding="utf-8")
-    job.launch_for_all("Remove VMs", {"provision_tenants": "globex"}).expect()
+    check_tidy(lab, job)
+    check_files(job)
+    # A choice of several is a list.
+    job.send(job_template("Remove VMs", "fleet")["playbook"], {"provision_tenants": ["globex"]})
     assert {one.tenant for one in lab.machines()} == {"acme"}
+
+
+def check_tidy(lab: Lab, job: Job) -> None:
+    answers = {"tidy_tenant": "acme"}
+    assert job.launch_for_all("Remove unfinished guests", answers).expect().recap("changed") == {}
+    unknown = job.launch_for_all("Remove unfinished guests", {"tidy_tenant": "nosuch"}).expect(2)
+    assert "There is no tenant nosuch" in unknown.output
+
+
+def check_files(job: Job) -> None:
+    """Of an export and of metrics, which would vanish with the directory of the job."""
+    place = job.directory.parent / "files"
+    place.mkdir()
+    job.launch_for_all("Export the cluster", {"export_directory": str(place)}).expect()
+    assert "web1" in (place / "estate.yml").read_text(encoding="utf-8")
+    assert (place / "cluster.yml").exists()
+    answers = {"metrics_path": str(place / "fleet.prom")}
+    job.launch_for_all("Write metrics", answers).expect()
+    assert "proxmox_machines_total" in (place / "fleet.prom").read_text(encoding="utf-8")
+    for name, answers in (
+        ("Write metrics", {"metrics_path": "fleet.prom"}),
+        ("Export the cluster", {"export_directory": "export"}),
+    ):
+        refused = job.launch_for_all(name, answers).expect(2)
+        assert f"because {next(iter(answers))} is not an absolute path" in refused.output
+
+
+def test_a_job_configures_the_cluster_of_the_estate(lab: Lab, everything: Job) -> None:
+    roles = [{"name": "Watcher", "privileges": ["VM.Audit"]}]
+    everything.set_estate({**ESTATE, "cluster_roles": roles})
+    name = "Configure the cluster"
+    planned = everything.launch_for_all(name, options=["--check"]).expect()
+    assert planned.recap("changed") == {"localhost": 1}
+    assert "Watcher" not in {one["roleid"] for one in lab.call("GET", "/access/roles")}
+    everything.launch_for_all(name).expect()
+    assert "Watcher" in {one["roleid"] for one in lab.call("GET", "/access/roles")}
+    assert everything.launch_for_all(name).expect().recap("changed") == {}
+
+
+def test_a_job_publishes_an_image(lab: Lab, everything: Job, web: str) -> None:
+    name = "Publish an image"
+    answers = {"image_name": "debian-14", "image_url": f"{web}/debian-14.qcow2"}
+    everything.launch_for_all(name, answers).expect()
+    assert templates(lab, "debian-14")
+    assert everything.launch_for_all(name, answers).expect().recap("changed") == {}
 
 
 @pytest.fixture

@@ -176,6 +176,16 @@ def check_what_is_there(awx: Controller) -> None:
     source = awx.named("inventory_sources", "acme: Proxmox VE")
     assert source.values["source_vars"] == '{"PROXMOX_TENANT": "acme"}'
     assert awx.named("inventory_sources", "Proxmox VE: Proxmox VE").values["source_vars"] == ""
+    # The tenants that set-up knows are the choices of the administrators.
+    chosen = {
+        one.name: (question["type"], question["choices"])
+        for one in awx.all("job_templates")
+        for question in one.survey.get("spec", [])[:1]
+        if "tenant" in question["variable"]
+    }
+    assert len(chosen) == 10
+    assert chosen["Proxmox VE: Take snapshots"] == ("multiplechoice", ["acme"])
+    assert chosen["Proxmox VE: Provision VMs"] == ("multiselect", ["acme"])
     nodes = {node.name: node for node in awx.all("workflow_job_template_nodes")}
     assert nodes["change"].links["failure_nodes"] == [nodes["undo"].id]
     assert nodes["undo"].links["always_nodes"] == [nodes["failed"].id]

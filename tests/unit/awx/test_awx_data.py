@@ -190,7 +190,7 @@ def test_survey_variables_are_those_of_the_roles(repo: Path) -> None:
     known |= {"tenant_state", "preflight_tenant", "snapshot_policy_force"}
     known |= {"rotate_tenants", "rotate_expires_within"}
     known |= {"maintenance_nodes", "maintenance_sites"}
-    for family in ("backup", "power", "rebalance"):
+    for family in ("backup", "export", "metrics", "power", "rebalance", "tidy"):
         known |= set(FAMILIES[family].variables)
     asked = {one["variable"] for template in TEMPLATES for one in template.get("survey", [])}
     asked |= {
