@@ -87,11 +87,9 @@ READ_BY_OTHERS: Mapping[Place, tuple[str, ...]] = {
     ("module_utils/_cluster/storages/volume_users.py", "read_volume_users"): (
         "cluster/resources",
         "cluster/replication",
-    ),
-    ("module_utils/_cluster/storages/volume_users.py", "_places"): (
         "nodes/*/qemu/*/pending",
-        "nodes/*/qemu/*/snapshot",
     ),
+    ("module_utils/_cluster/storages/volume_users.py", "_held"): ("nodes/*/qemu/*/snapshot",),
     ("module_utils/_cluster/visible.py", "require_all_guests_visible"): ("access/permissions",),
     ("module_utils/_storage/volume/run.py", "_files_of"): ("cluster/status", "storage"),
     ("module_utils/_tenant/checks.py", "bridges_of_templates"): ("nodes/*/qemu/*/config",),

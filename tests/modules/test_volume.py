@@ -558,3 +558,61 @@ def test_a_linked_clone_is_named_with_or_without_its_base() -> None:
         "l:100/base-100-disk-0.qcow2/101/vm-101-disk-0.qcow2,size=1G"
     )
     assert not volume_pattern("local:iso/a.iso").search("local:vztmpl/a.iso")
+
+
+@pytest.fixture
+def storages(lab: Lab) -> None:
+    """Define storages of types that the cluster lacks."""
+    known = [row["storage"] for row in lab.client.get("storage")]
+    for storage in (
+        {"storage": "files", "type": "dir", "path": "/srv/files", "content": "images"},
+        {"storage": "pool", "type": "zfspool", "pool": "pool", "content": "rootdir,images"},
+    ):
+        if storage["storage"] not in known:
+            lab.client.write("POST", "storage", data=storage)
+
+
+@pytest.mark.usefixtures("storages")
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("files:vm-4711-x.raw", {}, "Name it files:VMID/vm-VMID-NAME.raw"),
+        ("files:4711/vm-4711-x", {}, "storages of type dir"),
+        ("files:4712/vm-4711-x.raw", {}, "does not belong to guest 4711"),
+        ("files:4711/vm-4711-x.raw", {"format": "qcow2"}, "disk of format qcow2"),
+        ("ceph:4711/vm-4711-x.raw", {}, "storages of type rbd"),
+        ("ceph:base-4711-x", {}, "does not begin with vm-4711-"),
+        ("local-lvm:subvol-4711-x", {}, "storages of type lvmthin"),
+        ("local-lvm:vm-4711-x.qcow2", {}, "has format qcow2"),
+        ("pool:vm-4711-x", {"format": "subvol"}, "does not begin with subvol-4711-"),
+        ("pool:subvol-4711-x", {}, "does not begin with vm-4711-"),
+    ],
+)
+def test_name_that_the_type_of_the_storage_does_not_have(
+    lab: Lab, name: str, options: dict[str, Any], why: str
+) -> None:
+    """PVE takes the last part as the name of a file, and creates another volume (pve-storage:
+    API2/Storage/Content.pm, create; parse_volname and alloc_image of the plugins).
+    """
+    result = refused(lab, volume=name, node="pve1", vmid=4711, size="1G", **options)
+    assert why in result["msg"]
+
+
+def test_disk_of_a_name_that_cannot_exist_is_not_reported_as_absent(lab: Lab) -> None:
+    options: dict[str, Any] = {"volume": "local:vm-4711-x.raw", "node": "pve1", "state": "absent"}
+    assert "storages of type dir" in refused(lab, **options)["msg"]
+
+
+@pytest.mark.usefixtures("storages")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("files:4711/vm-4711-x.qcow2", {}),
+        ("pool:subvol-4711-x", {"format": "subvol"}),
+        ("pool:vm-4711-x", {}),
+    ],
+)
+def test_name_of_the_type_is_allocated(lab: Lab, name: str, options: dict[str, Any]) -> None:
+    place = {"volume": name, "node": "pve1"}
+    as_foreseen(lab, **place, vmid=4711, size="1G", **options)
+    as_foreseen(lab, **place, state="absent")

@@ -95,7 +95,7 @@ def test_a_volume_in_use_is_not_attached_without_a_tenant(
     lab: Lab, module: str, options: dict[str, Any]
 ) -> None:
     own = VM if module == "vm" else CONTAINER
-    result = refused(lab, module, name="of-nobody", **own, **naming(ROOT, options))
+    result = refused(lab, module, name="without-tenant", **own, **naming(ROOT, options))
     assert result["error"]["reason"] == "in use", result["msg"]
     assert f"guest {THEIRS} (of-globex) as rootfs uses it" in result["msg"]
 

@@ -9,6 +9,7 @@ PVE silently drops a content type that the type of a storage cannot hold (Plugin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 # Types with a directory that holds files of several content types.
@@ -45,4 +46,19 @@ SINCE: Mapping[str, tuple[int, int]] = {
     "snapshot_as_volume_chain": (9, 0),
     "saferemove_stepsize": (9, 1),
     "zfs_base_path": (9, 0),
+}
+
+# Storages whose disks are raw (plugindata and get_formats of each plugin).
+RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
+# The names of disks by type (parse_volname of each plugin), and the name of a new disk. The name of
+# a linked clone can begin with its base.
+_IN_DIRECTORIES = re.compile(r"(?:\d+/[^/\s]+/)?\d+/[^/\s]+\.(?:raw|qcow2|vmdk|subvol)")
+_ZFS = re.compile(r"(?:base(?:vol)?-\d+-[^/\s]+/)?(?:base|basevol|vm|subvol)-\d+-[^/\s]+")
+DISK_NAMES: Mapping[str, tuple[re.Pattern[str], str]] = {
+    **dict.fromkeys(("btrfs", "cifs", "dir", "nfs"), (_IN_DIRECTORIES, "VMID/vm-VMID-NAME.raw")),
+    "lvm": (re.compile(r"vm-\d+-[^/\s]+"), "vm-VMID-NAME"),
+    "lvmthin": (re.compile(r"(?:vm|base)-\d+-[^/\s]+"), "vm-VMID-NAME"),
+    "rbd": (re.compile(r"(?:base-\d+-[^/\s]+/)?(?:vm|base)-\d+-[^/\s]+"), "vm-VMID-NAME"),
+    "zfs": (_ZFS, "vm-VMID-NAME"),
+    "zfspool": (_ZFS, "vm-VMID-NAME, or subvol-VMID-NAME with format=subvol"),
 }

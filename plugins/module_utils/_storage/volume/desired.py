@@ -54,6 +54,11 @@ class DesiredVolume:
         return self.file.volume
 
     @property
+    def is_new_disk(self) -> bool:
+        """Whether the task allocates a disk, unless it exists."""
+        return self.present and self.size is not None and not (self.src or self.source)
+
+    @property
     def name(self) -> str:
         """The volume ID without its storage."""
         return self.volid.partition(":")[2]

@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..._cluster.lookup import volume_owner
+from ..._core import validate
 from ..._core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
 from ..._core.quantities import readable_sizes
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
+from ..types import DISK_NAMES, RAW_ONLY
 from .copy import copy_step
 from .desired import DesiredVolume
 
@@ -181,6 +184,40 @@ def _plan_delete(volume: DesiredVolume, found: Row | None) -> Plan:
     path = (*_content(volume), volume.volid)
     step = Step(DELETE, f"Delete {volume.volid} from node {volume.file.node}", "DELETE", path)
     return Plan((step,), {"volid": volume.volid, "size": found.get("size")}, {})
+
+
+def require_disk_name(volume: DesiredVolume, kind: str) -> None:
+    """Raise ValidationFailed for a disk whose name the type of its storage does not have, and for
+    a new disk whose name or format PVE refuses or replaces.
+    """
+    if volume.file.content != "images" or kind not in DISK_NAMES:
+        return
+    pattern, form = DISK_NAMES[kind]
+    why = None
+    if not pattern.fullmatch(volume.name):
+        why = f"is not a name that storages of type {kind} give to disks"
+    elif volume.is_new_disk:
+        why = _find_wrong_name(volume, kind)
+    if why is not None:
+        step = f"Name it {volume.file.storage}:{form}"
+        raise validate.refused("volume", volume.volid, why, step)
+
+
+def _find_wrong_name(volume: DesiredVolume, kind: str) -> str | None:
+    """Return why PVE does not create a disk of this name, or None (alloc_image of the plugins)."""
+    if volume_owner(volume.volid) != volume.vmid:
+        return f"does not belong to guest {volume.vmid}"
+    extension = volume.name.rpartition(".")[2]
+    if extension not in ("raw", "qcow2", "vmdk"):
+        extension = volume.format or "raw"
+    if volume.format not in (None, extension):
+        return f"is not the name of a disk of format {volume.format}"
+    if extension in ("qcow2", "vmdk") and kind in RAW_ONLY:
+        return f"has format {extension}, which storages of type {kind} do not have"
+    prefix = f"subvol-{volume.vmid}-" if extension == "subvol" else f"vm-{volume.vmid}-"
+    if "/" not in volume.name and not volume.name.startswith(prefix):
+        return f"does not begin with {prefix}"
+    return None
 
 
 def require_space(volume: DesiredVolume, free: int | None) -> None:

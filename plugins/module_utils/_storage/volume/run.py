@@ -41,6 +41,7 @@ from .plan import (
     describe,
     find_template,
     plan_volume,
+    require_disk_name,
     require_images,
     require_space,
 )
@@ -59,6 +60,9 @@ def run_volume(params: Mapping[str, Any], client: Client, check_mode: bool = Fal
     cluster = fetch_cluster_state(client, ())
     node = choose_node(desired.file, cluster, client.node_preference)
     volume = replace(desired, file=replace(desired.file, node=node))
+    place = cluster.storage_on(volume.file.storage, str(node))
+    if place is not None:
+        require_disk_name(volume, place.kind)
     if desired.template and desired.present:
         volume = _with_template(client, volume)
     if desired.source and desired.present:

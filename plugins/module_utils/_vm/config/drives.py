@@ -31,9 +31,6 @@ _FIRMWARE_OPTIONS: Mapping[str, Mapping[str, str]] = {
 # Sub-keys of a disk that belong to its volume.
 _OF_VOLUME = frozenset(("file", "size", "format"))
 
-# Storages whose disks are raw (plugindata and get_formats of each plugin).
-RAW_ONLY = frozenset("lvmthin zfspool zfs rbd btrfs iscsi iscsidirect".split())
-
 
 def change_drives(desired: DesiredVm, target: Mapping[str, str]) -> DriveChange:
     """Return the change that makes the drives of `target` the desired ones.

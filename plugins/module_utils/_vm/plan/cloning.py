@@ -13,8 +13,8 @@ from ..._cluster.state import ClusterState
 from ..._core.errors import Locked, NotSupported
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.allocation import Definitions
+from ..._storage.types import RAW_ONLY
 from ..config.actual import drives, is_disk, storage_of
-from ..config.drives import RAW_ONLY
 from ..model import DesiredVm
 
 # The abilities of each storage with a volume (pve-storage: volume_has_feature of each plugin).

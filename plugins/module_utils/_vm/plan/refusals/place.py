@@ -17,8 +17,8 @@ from ...._cluster.placement import require_node, require_storage
 from ...._cluster.site import require_own_storages
 from ...._cluster.state import ClusterState
 from ...._core.errors import ConfigurationError, NotSupported, ValidationFailed
+from ...._storage.types import RAW_ONLY
 from ...config.changes import ConfigChange
-from ...config.drives import RAW_ONLY
 
 
 def require_storages(
