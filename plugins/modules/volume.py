@@ -142,8 +142,8 @@ options:
     type: str
     choices: [md5, sha1, sha224, sha256, sha384, sha512]
   compression:
-    description: Compression of the file at O(source_url). The node decompresses it; O(checksum) is
-      the checksum of the compressed file.
+    description: Compression of the file at O(source_url). The node decompresses it, which Proxmox
+      VE supports for ISOs only; O(checksum) is the checksum of the compressed file.
     type: str
     choices: [bz2, gz, lzo, zst]
   verify_certificates:

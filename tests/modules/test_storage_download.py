@@ -4,6 +4,8 @@ of the test.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import http.server
 import threading
@@ -16,7 +18,14 @@ from tests.modules.estate_lab import Lab, open_lab
 
 IMAGE = b"QFI\xfb" + bytes(20) + (1 << 30).to_bytes(8, "big") + bytes(200)
 ISO = b"an ISO" * 100
-FILES = {"/disk.qcow2": IMAGE, "/noble.img": IMAGE, "/disk.iso": ISO, "/broken.qcow2": ISO}
+FILES = {
+    "/disk.qcow2": IMAGE,
+    "/noble.img": IMAGE,
+    "/disk.iso": ISO,
+    "/broken.qcow2": ISO,
+    "/packed.iso.gz": gzip.compress(ISO),
+    "/packed2.iso.bz2": bz2.compress(ISO),
+}
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -91,6 +100,15 @@ CASES: list[tuple[dict[str, Any], str]] = [
         },
         "local:iso/c.iso",
     ),
+    (
+        {
+            "source_url": "/packed.iso.gz",
+            "compression": "gz",
+            "checksum": hashlib.sha256(FILES["/packed.iso.gz"]).hexdigest(),
+        },
+        "local:iso/packed.iso",
+    ),
+    ({"source_url": "/packed2.iso.bz2", "compression": "bz2"}, "local:iso/packed2.iso"),
 ]
 
 
@@ -272,3 +290,17 @@ def test_the_node_is_chosen_where_the_storage_is(lab: Lab, web: str) -> None:
         filename="chosen.iso",
     )
     assert elsewhere["changed"]
+
+
+def test_a_file_that_is_not_compressed_is_not_decompressed(rough: Lab, web: str) -> None:
+    """pve-common: Tools.pm, download_file_from_url: the command must succeed."""
+    options = {"source_url": f"{web}/disk.iso", "filename": "x.iso", "compression": "gz"}
+    result = refused(rough, writes=1, **options)
+    assert "zcat" in result["msg"]
+    assert "local:iso/x.iso" not in volumes(rough)
+
+
+def test_only_isos_are_decompressed(lab: Lab, web: str) -> None:
+    """pve-storage: API2/Storage/Status.pm, download_url."""
+    options = {"source_url": f"{web}/disk.qcow2", "compression": "gz"}
+    assert "PVE decompresses ISOs only" in refused(lab, **options)["msg"]

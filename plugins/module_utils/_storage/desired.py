@@ -87,6 +87,10 @@ def read_desired_file(params: Mapping[str, Any]) -> DesiredFile:
     if content in _ENDINGS and not _ENDINGS[content].search(name):
         step = f"Give one that ends in {_ENDING_TEXTS[content]}"
         raise validate.refused("filename", name, f"is not a name for content {content}", step)
+    if compression and content != "iso":
+        step = "Leave out compression, and give the URL of a file that is not compressed"
+        why = f"is not possible for content {content}: PVE decompresses ISOs only"
+        raise validate.refused("compression", compression, why, step)
     checksum, algorithm = _checksum(params.get("checksum"), params.get("checksum_algorithm"))
     node = params.get("node") or None
     if node:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import tempfile
+import zlib
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -13,6 +15,7 @@ _HEAD = 64
 _PIECE = 1 << 20
 _ZEROS = bytes(_PIECE)
 QCOW2 = b"QFI\xfb"
+_MAGIC = {"zst": b"\x28\xb5\x2f\xfd", "lzo": b"\x89LZO"}
 
 
 class Contents(Protocol):
@@ -48,6 +51,27 @@ class Received:
             self.head = (self.head + data)[:_HEAD]
         self.size += len(data)
         self._file.write(data)
+
+    def decompressed(self, compression: str) -> Received:
+        """The file without its compression. Raises ValueError for a file of another form.
+
+        Files of zstd and lzop are only recognized: Python 3.11 cannot decompress them.
+        """
+        result = Received()
+        self._file.seek(0)
+        if compression in _MAGIC:
+            if not self.head.startswith(_MAGIC[compression]):
+                raise ValueError(compression)
+            return self
+        tool = bz2.BZ2Decompressor() if compression == "bz2" else zlib.decompressobj(31)
+        try:
+            while data := self._file.read(_PIECE):
+                result.add(tool.decompress(data))
+        except (OSError, zlib.error) as error:
+            raise ValueError(compression) from error
+        if not tool.eof:
+            raise ValueError(compression)
+        return result
 
     def seal(self) -> None:
         """Calculate the checksums, and let the bytes go."""

@@ -156,7 +156,6 @@ class Fetched:
         self.contents = Received()
         while data := answer.read(_PIECE):
             self.contents.add(data)
-        self.contents.seal()
 
 
 def fetch(url: str, method: str = "GET") -> Fetched:
@@ -232,13 +231,15 @@ def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
             return
         known = _known_url(ctx, url)
         contents = known["contents"] if known is not None else await _download(url, task)
-        await _check_sum(contents, p, task)
         temporary = f"{path}.tmp_dwnl.{task.pid}"
-        if p.get("compression") and not url.endswith((".gz", ".zst", ".lzo", ".bz2")):
-            tool = {"gz": "zcat", "zst": "zstd -q -d -c", "lzo": "lzop -d -c", "bz2": "bzcat"}.get(
-                p["compression"], "zcat"
-            )
+        unpacked = await asyncio.to_thread(_unpacked, contents, p.get("compression"))
+        await _check_sum(contents, p, task)  # of the compressed file
+        if p.get("compression"):
+            task.say(f"decompressing {temporary} to {path}.tmp_dcom.{task.pid}")
+        if unpacked is None:
+            tool = _DECOMPRESSORS[p["compression"]]
             raise PveError(f"command '{tool} {temporary}' failed: exit code 1")
+        contents = unpacked
         if content == "import" and known is None:
             try:
                 check_image(contents, name, temporary, task)
@@ -250,6 +251,24 @@ def download_url(ctx: Ctx, p: dict[str, Any]) -> str:
         task.say(f"download of '{url}' to '{path}' finished")
 
     return ctx.task(node, "download", name, work)
+
+
+# Storage.pm, decompressor_info
+_DECOMPRESSORS = {"gz": "zcat", "zst": "zstd -q -d -c", "lzo": "lzop -d -c", "bz2": "bzcat -q"}
+
+
+def _unpacked(contents: Contents, compression: str | None) -> Contents | None:
+    """The contents without their compression, None if they have another form."""
+    if not isinstance(contents, Received):
+        return contents
+    unpacked: Contents | None = contents
+    if compression is not None:
+        try:
+            unpacked = contents.decompressed(compression)
+        except ValueError:
+            unpacked = None
+    contents.seal()
+    return unpacked
 
 
 async def _check_existing(held: Volume, path: str, p: dict[str, Any], task: Task) -> None:
