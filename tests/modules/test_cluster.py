@@ -15,7 +15,7 @@ import yaml
 from tests.certificates import some_certificate
 from tests.modules.access_lab import do, limited
 from tests.modules.estate_lab import Lab
-from tests.modules.tenant_lab import RIGHTS
+from tests.modules.tenant_lab import RIGHTS, state_of
 
 _PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
 CARD = {
@@ -253,6 +253,29 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
     again = lab.run("cluster", firewall=found)
     assert (again["changed"], again["plan"]) == (False, [])
     assert not do(lab, "vm", **own)["changed"]
+
+
+def test_an_exact_file_leaves_the_tenants_after_its_export_alone(lab: Lab) -> None:
+    """Pools, groups, users, tokens, roles and rights of a tenant that the file does not know."""
+    do(lab, "role", name="own", privileges=["VM.Audit"])
+    do(lab, "group", name="own")
+    do(lab, "user", name="own@pve")
+    do(lab, "token", owner="own@pve", name="own")
+    sections = ["roles", "groups", "users", "tokens", "pools", "acls"]
+    exported = lab.run("cluster_export_info", sections=sections)["cluster"]
+    options = {name.removeprefix("cluster_"): value for name, value in exported.items()}
+    exact = [name for name in sections if name != "acls"]
+    assert not set(exact) - options.keys()
+    do(lab, "tenant", name="initech", **RIGHTS)
+    do(lab, "group", name="late")
+    before = state_of(lab)
+    for check in (True, False):
+        result = lab.run("cluster", **options, exact=exact, check=check)
+        assert not result.get("failed"), result["msg"]
+        assert result["plan"] == ["Delete group 'late'"]
+    after = state_of(lab)
+    before["groups"] = [row for row in before["groups"] if row["groupid"] != "late"]
+    assert after == before
 
 
 def vmid_of(lab: Lab, name: str) -> int:

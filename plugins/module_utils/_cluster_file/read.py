@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from .._access.role import ROLE
 from .._api.client import Client
+from .._core.marks import marked_tag
 from .._core.parallel import side_by_side
 from .._resource.change import DesiredResource
 from .._resource.decide import after, compare, read_desired, read_keys
@@ -26,9 +28,10 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SectionReading:
-    """The existing resources of a section, by their keys."""
+    """The existing resources of a section, by their keys, and the tags of tenants with roles."""
 
     values: Mapping[Names, Values] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
 
 
 def read_section(
@@ -52,7 +55,18 @@ def read_section(
         found.pop(tuple(keys.values()), None)
         if one is not None:
             found[tuple(keys.values())] = one
-    return SectionReading(found)
+    return SectionReading(
+        found, _tags_with_roles(client) if whole and table is ROLE else frozenset()
+    )
+
+
+def _tags_with_roles(client: Client) -> frozenset[str]:
+    """Return the tags of the tenants with a pool; one request.
+
+    The names of a tenant's roles begin with its tag: Proxmox VE has no comments of roles.
+    """
+    tags = (marked_tag(row.get("comment")) for row in client.get("pools") or [])
+    return frozenset(tag for tag in tags if tag is not None)
 
 
 def _listed(
@@ -109,15 +123,21 @@ def find_difference(
 def undeclared(
     section: Section, items: Sequence[DeclaredItem], known: SectionReading
 ) -> list[DeclaredItem]:
-    """Return the removals of the resources that are not in the file (pure)."""
+    """Return the removals of the resources that are not in the file (pure).
+
+    A resource with the mark of a tenant belongs to the estate, and stays.
+    """
     table = section.table
     if table is None:
         return []
     declared = {tuple(read_keys(table, item.params).values()) for item in items}
     found: list[DeclaredItem] = []
     for names in sorted(known.values.keys() - declared):
-        keys = dict(zip(section.keys, names, strict=True))
-        if not section.built_in(keys) and not section.elsewhere(known.values[names]):
+        keys, values = dict(zip(section.keys, names, strict=True)), known.values[names]
+        is_marked = marked_tag(values.get("comment")) is not None
+        is_role = any(names[0] == tag or names[0].startswith(f"{tag}.") for tag in known.tags)
+        is_kept = is_marked or is_role or section.elsewhere(values) or section.built_in(keys)
+        if not is_kept:
             found.append(DeclaredItem(section, _absent(section, keys)))
     return found
 
