@@ -21,7 +21,7 @@ options:
     description: Name of the VNet, with O(scope=vnet).
     type: str
   group:
-    description: Name of the security group, with O(scope=group).
+    description: Name of the security group, with O(scope=group). Proxmox VE keeps it in lower case.
     type: str
   name:
     description: Exact name of the guest, with O(scope=guest).

@@ -33,7 +33,7 @@ options:
     description:
       - Whether a security group exists. V(absent) removes a group with its rules.
       - A group that a rule of the cluster, a node, a VNet or a guest uses is not removed. The token
-        then needs C(VM.Audit) on the guests, because one request is made for each of them.
+        then needs C(VM.Audit) on C(/vms), because one request is made for each guest.
     type: str
     choices: [present, absent]
     default: present
@@ -185,7 +185,7 @@ options:
         description: Destination ports, such as V(80,443,8000:8010).
         type: str
       icmp_type:
-        description: Type of ICMP packets, such as V(echo-request).
+        description: Type of ICMP packets, such as V(echo-request). Proxmox VE accepts names only.
         type: str
       log:
         description: Log level. V(nolog) is the default.
@@ -218,7 +218,7 @@ options:
     elements: dict
     suboptions:
       name:
-        description: Name of the IP set.
+        description: Name of the IP set. Proxmox VE keeps it in lower case.
         type: str
         required: true
       comment:
@@ -258,6 +258,9 @@ options:
         and O(ip_sets) that is set.
       - Aliases and IP sets of tenants in the firewall of the cluster are kept. M(pve.fleet.tenant)
         creates and removes them.
+      - An alias or IP set that a rule or an IP set of any scope uses is not removed. For names of
+        the cluster, the token then needs C(VM.Audit) on C(/vms), because two or more requests are
+        made for each guest.
     type: bool
     default: false
 extends_documentation_fragment:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.pve.fleet.plugins.module_utils._core.errors import FleetError
 from ansible_collections.pve.fleet.plugins.module_utils._firewall.resource import FirewallOfScope
 from tests.modules.access_lab import do
 from tests.modules.estate_lab import Lab
@@ -153,8 +154,8 @@ def converge_empty(lab: Lab) -> None:
     do(lab, "firewall", scope="cluster", rules=[], exact=True, aliases=[], ip_sets=[])
 
 
-def test_names_are_added_changed_and_removed_if_exact(lab: Lab) -> None:
-    converge_empty(lab)
+def test_names_are_added_changed_and_removed_if_exact(unused: Lab) -> None:
+    lab = unused
     one, two = {"name": "one", "cidr": "10.0.0.1"}, {"name": "two", "cidr": "10.0.0.0/8"}
     member = {"cidr": "10.1.0.0/16", "comment": "c"}
     converge(
@@ -266,3 +267,119 @@ def test_three_of_many_changed_rules_are_three_writes(lab: Lab) -> None:
     lab.simulator.reset_log()
     do(lab, "firewall", scope="group", group="many", rules=[{**tcp, "dport": one} for one in ports])
     assert len(lab.simulator.writes()) == 3
+
+
+def test_groups_and_ip_sets_with_upper_case_letters_are_those_in_lower_case(unused: Lab) -> None:
+    """PVE reads the names of groups and IP sets in lower case (Firewall.pm,
+    generic_fw_config_parser), and refuses a rule or a request with another spelling (verify_rule).
+    """
+    lab = unused
+    converge(lab, scope="group", group="Web", rules=[SSH], comment="Web servers")
+    members = [{"cidr": "198.51.100.7"}]
+    converge(lab, scope="cluster", ip_sets=[{"name": "Admins", "members": members}])
+    lab.vm(name="filtered", node="pve2", memory="1G", nics=[{"bridge": "vmbr0"}])
+    own = [{"name": "Own", "members": [{"cidr": "10.0.0.1"}]}]
+    rules = [
+        {"type": "group", "action": "WEB"},
+        {**SSH, "source": "+dc/Admins"},
+        {**SSH, "source": "+Own"},
+    ]
+    result = converge(lab, scope="guest", name="filtered", ip_sets=own, rules=rules)
+    assert [rule.get("source") for rule in result["firewall"]["rules"]] == [
+        None,
+        "+dc/admins",
+        "+own",
+    ]
+    changed = [{**members[0], "nomatch": True}, {"cidr": "10.9.0.0/16"}]
+    converge(lab, scope="cluster", ip_sets=[{"name": "ADMINS", "comment": "x", "members": changed}])
+    twice = [{"name": "Own"}, {"name": "own"}]
+    assert "listed more than once" in refused(lab, scope="cluster", ip_sets=twice)["msg"]
+    do(lab, "firewall", scope="guest", name="filtered", rules=[])
+    assert converge(lab, scope="group", group="wEB", state="absent")["firewall"] is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"rules": [{**SSH, "comment": "-"}]}, {"rules": [SSH]}),
+        ({"rules": [{**SSH, "comment": " x "}]}, {"rules": [{**SSH, "comment": "x"}]}),
+        ({"rules": [{**SSH, "comment": "0"}]}, {"rules": [SSH]}),
+        ({"rules": [{**SSH, "source": "dc/Office"}]}, {"rules": [{**SSH, "source": "office"}]}),
+        ({"rules": [{**SSH, "source": "+dc/Set"}]}, {"rules": [{**SSH, "source": "+set"}]}),
+        ({"rules": [{**SSH, "iface": "-", "log": "nolog"}]}, {"rules": [SSH]}),
+        (
+            {"ip_sets": [{"name": "set", "members": [{"cidr": "dc/office"}]}]},
+            {"ip_sets": [{"name": "set", "members": [{"cidr": "Office"}]}]},
+        ),
+        (
+            {"ip_sets": [{"name": "set", "comment": " a"}]},
+            {"ip_sets": [{"name": "set", "comment": "a "}]},
+        ),
+        (
+            {"aliases": [{"name": "own", "cidr": "10.0.0.1", "comment": " a"}]},
+            {"aliases": [{"name": "OWN", "cidr": "10.0.0.1/32", "comment": "a"}]},
+        ),
+    ],
+    ids=str,
+)
+def test_another_spelling_changes_nothing(
+    unused: Lab, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """Source: Firewall.pm, copy_rule_data (a dash removes a property), resolve_alias,
+    ipt_gen_src_or_dst_match, format_rules and parse_fw_rule.
+    """
+    lab = unused
+    office = {"name": "office", "cidr": "192.0.2.0/24"}
+    do(lab, "firewall", scope="cluster", aliases=[office], ip_sets=[{"name": "set"}])
+    converge(lab, scope="cluster", **first)
+    again = do(lab, "firewall", scope="cluster", **second)
+    assert not again["changed"], again["plan"]
+    lab.vm(name="filtered", node="pve2", memory="1G", nics=[{"bridge": "vmbr0"}])
+    guest: dict[str, Any] = {"scope": "guest", "name": "filtered"}
+    converge(lab, **guest, **first)
+    again = do(lab, "firewall", **guest, **second)
+    assert not again["changed"], again["plan"]
+
+
+def test_an_alias_of_the_guest_is_another_one_than_that_of_the_cluster(unused: Lab) -> None:
+    """A guest's own alias precedes that of the cluster (Firewall.pm, resolve_alias)."""
+    lab = unused
+    office = {"name": "office", "cidr": "192.0.2.0/24"}
+    do(lab, "firewall", scope="cluster", aliases=[office])
+    lab.vm(name="filtered", node="pve2", memory="1G", nics=[{"bridge": "vmbr0"}])
+    guest: dict[str, Any] = {"scope": "guest", "name": "filtered"}
+    converge(lab, **guest, aliases=[office], rules=[{**SSH, "source": "office"}])
+    assert do(lab, "firewall", **guest, rules=[{**SSH, "source": "dc/office"}])["changed"]
+    sets = [{"name": "set", "members": [{"cidr": "office"}]}]
+    converge(lab, **guest, ip_sets=sets)
+    sets = [{"name": "set", "members": [{"cidr": "dc/office"}]}]
+    assert do(lab, "firewall", **guest, ip_sets=sets, exact=True)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ({"proto": "icmp", "icmp_type": "echo-reqest"}, "has no icmp_type 'echo-reqest'"),
+        ({"proto": "icmp", "icmp_type": "8"}, "has no icmp_type '8'"),
+        ({"proto": "icmp", "icmp_type": "packet-too-big"}, "has no icmp_type 'packet-too-big'"),
+        ({"proto": "icmpv6", "icmp_type": "any"}, "has no icmp_type 'any'"),
+        ({"proto": "ipv6-icmp", "icmp_type": "nothing"}, "has no icmp_type 'nothing'"),
+        ({"proto": "tcp", "icmp_type": "echo-request"}, "needs one of the protocols"),
+        ({"proto": "1", "icmp_type": "echo-request"}, "needs one of the protocols"),
+        ({"macro": "Ping", "icmp_type": "echo-request"}, "need proto"),
+        ({"macro": "SSH", "dport": "22"}, "need proto"),
+        ({"proto": "icmp", "icmp_type": "any", "dport": "echo-request"}, "exclude each other"),
+    ],
+    ids=str,
+)
+def test_an_icmp_type_that_pve_refuses_is_refused_first(
+    lab: Lab, rule: dict[str, str], answer: str
+) -> None:
+    """Source: Firewall.pm, $icmp_type_names, $icmpv6_type_names, $proto_is_icmp and verify_rule.
+    The simulator refuses each of them too.
+    """
+    rules = [{"type": "in", "action": "ACCEPT", **rule}]
+    assert answer in refused(lab, scope="node", node="pve1", rules=rules)["msg"]
+    data = {key.replace("_", "-"): value for key, value in rules[0].items()}
+    with pytest.raises(FleetError):
+        lab.client.write("POST", "nodes", "pve1", "firewall", "rules", data=data)

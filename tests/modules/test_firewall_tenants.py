@@ -21,12 +21,12 @@ def lab(unused: Lab) -> Lab:
 
 
 GLOBEX = "[pve.fleet: tenant=tenant_globex]"
-GROUP = {"scope": "group", "group": "tenant_globex"}
+GROUP: dict[str, Any] = {"scope": "group", "group": "tenant_globex"}
 
 
 @pytest.fixture
 def marked(lab: Lab) -> None:
-    """A security group, a VNet, an alias and IP sets that bear the mark of globex."""
+    """A security group, a VNet, an alias and IP sets with the mark of globex."""
     base = ("cluster", "firewall")
     lab.client.write("POST", *base, "groups", data={"group": "tenant_globex", "comment": GLOBEX})
     lab.client.write("POST", *base, "groups", "tenant_globex", data={**DROP, "enable": 1})

@@ -111,7 +111,12 @@ CASES = [(module, option) for module in TASKS for option in limits_of(module)]
 
 @pytest.fixture
 def lab(unused: Lab) -> Lab:
-    place = {"node": "pve1", "pool": "globex", "tenant": "globex", "state": "started"}
+    place: dict[str, Any] = {
+        "node": "pve1",
+        "pool": "globex",
+        "tenant": "globex",
+        "state": "started",
+    }
     disk = [{"name": "scsi0", "storage": "local-lvm", "size": 1}]
     do(unused, "vm", name="web", vmid=VM, memory="1G", disks=disk, tags=["prod"], **place)
     do(unused, "container", name="box", vmid=CONTAINER, source=TEMPLATE, **place)
@@ -200,7 +205,7 @@ def test_an_option_of_another_scope_is_refused(
         zones=[{"name": "lan", "type": "simple"}],
         vnets=[{"name": "front", "zone": "lan"}],
     )
-    more = {"rules": []} if module == "firewall" else {}
+    more: dict[str, Any] = {"rules": []} if module == "firewall" else {}
     refused(lab, module, **scope, **{option: value}, **more)
 
 

@@ -152,3 +152,33 @@ def test_rules_follow_the_new_name_of_a_security_group(fw: Client) -> None:
     fw.post(f"{CLUSTER}/groups", group="new", rename="old")
     assert [rule["action"] for rule in fw.get(f"{BASE}/rules")] == ["new"]
     assert [row["group"] for row in fw.get(f"{CLUSTER}/groups")] == ["new"]
+
+
+def test_names_of_sets_and_groups_are_read_in_lower_case(fw: Client) -> None:
+    """Firewall.pm, generic_fw_config_parser: the section in lower case is later in the file."""
+    base = "/cluster/firewall"
+    fw.post(f"{base}/ipset", name="Admins", comment="one")
+    assert [(row["name"], row["comment"]) for row in fw.get(f"{base}/ipset")] == [("admins", "one")]
+    answer = fw.call("POST", f"{base}/ipset/Admins", {"cidr": "10.0.0.1"})
+    assert answer.reason == "no such IPSet 'Admins'"
+    fw.post(f"{base}/ipset/admins", cidr="10.0.0.1")
+    fw.post(f"{base}/ipset", name="ADMINS")
+    assert [row["cidr"] for row in fw.get(f"{base}/ipset/admins")] == ["10.0.0.1"]
+    fw.post(f"{base}/groups", group="Web")
+    assert [row["group"] for row in fw.get(f"{base}/groups")] == ["web"]
+    answer = fw.call("POST", f"{base}/groups/Web", {"type": "in", "action": "DROP"})
+    assert answer.reason == "no such security group 'Web'"
+    rule = {"type": "in", "action": "DROP", "source": "+dc/Admins"}
+    answer = fw.call("POST", f"{BASE}/rules", rule)
+    assert answer.errors == {"source": "no such ipset 'Admins'"}
+
+
+def test_a_member_whose_alias_is_gone_has_an_error(fw: Client) -> None:
+    """Firewall.pm, generic_fw_config_parser and copy_list_with_digest."""
+    base = "/cluster/firewall"
+    fw.post(f"{base}/aliases", name="Office", cidr="192.0.2.0/24")
+    fw.post(f"{base}/ipset", name="own")
+    fw.post(f"{base}/ipset/own", cidr="dc/Office")
+    assert "errors" not in fw.get(f"{base}/ipset/own")[0]
+    fw.delete(f"{base}/aliases/office")
+    assert fw.get(f"{base}/ipset/own")[0]["errors"] == {"cidr": "no such alias 'Office'"}

@@ -62,8 +62,11 @@ def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
     )
 
 
-def require_all_guests_visible(client: Reader, attempted: str) -> None:
-    """Raise PermissionDenied if the listing may lack guests; one request.
+def require_all_guests_visible(
+    client: Reader, attempted: str, otherwise: str = ", or set force=true"
+) -> None:
+    """Raise PermissionDenied if the listing may lack guests; one request. `otherwise` is another
+    next step.
 
     The listing contains only guests on which the caller has VM.Audit (pve-manager:
     PVE/API2/Cluster.pm, resources).
@@ -73,7 +76,7 @@ def require_all_guests_visible(client: Reader, attempted: str) -> None:
         raise PermissionDenied(
             attempted=attempted,
             answer="this user or token does not see all guests, and a hidden one may use it",
-            next_step="Give it VM.Audit on /vms, or set force=true",
+            next_step=f"Give it VM.Audit on /vms{otherwise}",
             reason="hidden guests",
             details={"privilege": "VM.Audit", "acl_path": "/vms"},
         )

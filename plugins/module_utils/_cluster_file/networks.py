@@ -88,12 +88,13 @@ def _named(kind: str, listing: str, name: str, row: Mapping[str, Any]) -> list[R
 
 def _edits_of_group(item: Options) -> list[RowEdit]:
     listing = (*ROOT, "groups")
-    identity = {"group": str(item["group"])}
+    place = plain_scope(GROUP, item["group"])
+    identity = {"group": place.name}
     if item.get("state") == "absent":
         return [RowEdit(listing, identity, None)]
-    desired = read_desired(item, plain_scope(GROUP, item["group"]))
+    desired = read_desired(item, place)
     found = [RowEdit(listing, identity, {"comment": item.get("comment") or ""})]
-    return [*found, *edits_of_rules((*listing, str(item["group"])), desired.rules)]
+    return [*found, *edits_of_rules(place.rules_path, desired.rules)]
 
 
 def edits_of_rules(path: Path, rules: Sequence[Rule] | None) -> list[RowEdit]:

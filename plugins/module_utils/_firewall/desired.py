@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
+from .evaluate.icmp import ICMP_TYPES
 from .model import DesiredFirewall, IpSet
-from .rules.model import Rule, canonical
+from .rules.model import Rule, canonical, kept_comment
 from .scope import GROUP, FirewallScope
 
 
@@ -66,7 +69,7 @@ def _options(given: Mapping[str, Any], scope: FirewallScope) -> dict[str, str]:
 def _rules(given: Iterable[Mapping[str, Any]], scope: FirewallScope) -> tuple[Rule, ...]:
     rules = []
     for place, row in enumerate(given):
-        rule = canonical({**row, "enable": row.get("enable") is not False})
+        rule = _as_kept(canonical({**row, "enable": row.get("enable") is not False}))
         label = f"rules[{place}] ({rule}) was refused"
         if rule.type not in scope.rule_types:
             types = ", ".join(scope.rule_types)
@@ -76,6 +79,20 @@ def _rules(given: Iterable[Mapping[str, Any]], scope: FirewallScope) -> tuple[Ru
     return tuple(rules)
 
 
+def _as_kept(rule: Rule) -> Rule:
+    """Return a rule with the names of groups and IP sets in lower case, as PVE reads them
+    (pve-firewall: Firewall.pm, generic_fw_config_parser).
+    """
+    source, dest, action = rule.source, rule.dest, rule.action
+    if source.startswith("+"):
+        source = source.lower()
+    if dest.startswith("+"):
+        dest = dest.lower()
+    if rule.type == "group":
+        action = action.lower()
+    return replace(rule, action=action, source=source, dest=dest)
+
+
 def _require_valid_rule(rule: Rule, label: str) -> None:
     """Raise ValidationFailed for combinations that PVE refuses (Firewall.pm, verify_rule)."""
     if rule.type != "group" and rule.action not in ("ACCEPT", "DROP", "REJECT"):
@@ -83,15 +100,31 @@ def _require_valid_rule(rule: Rule, label: str) -> None:
     if rule.type == "forward" and rule.action == "REJECT":
         raise _refused(label, "rules of type forward cannot have action REJECT", "Use DROP")
     has_ports = rule.dport or rule.sport or rule.icmp_type
-    if has_ports and not (rule.proto or rule.macro):
+    if has_ports and not rule.proto:
         raise _refused(label, "ports and icmp_type need proto", "Set proto, such as tcp")
+    if rule.icmp_type:
+        _require_icmp_type(rule, label)
+
+
+def _require_icmp_type(rule: Rule, label: str) -> None:
+    """Raise ValidationFailed for a type that PVE does not know (Firewall.pm, verify_rule)."""
+    if rule.proto not in ICMP_TYPES:
+        protocols = ", ".join(ICMP_TYPES)
+        raise _refused(label, f"icmp_type needs one of the protocols {protocols}", "Set proto")
+    if rule.dport:
+        raise _refused(label, "icmp_type and dport exclude each other", "Remove dport")
+    known = ICMP_TYPES[rule.proto]
+    if rule.icmp_type not in known:
+        hint = did_you_mean(rule.icmp_type, known)
+        answer = f"protocol {rule.proto} has no icmp_type '{rule.icmp_type}'{hint}"
+        raise _refused(label, answer, f"Use one of {', '.join(sorted(known))}")
 
 
 def _aliases(given: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     aliases: dict[str, tuple[str, str]] = {}
     for row in given:
         cidr = clean_cidr(str(row["cidr"]), f"aliases, {row['name']}")
-        aliases[str(row["name"])] = (cidr, (row.get("comment") or "").rstrip())
+        aliases[str(row["name"])] = (cidr, kept_comment(row.get("comment")))
     _require_distinct(aliases, [str(row["name"]) for row in given], "aliases")
     return aliases
 
@@ -111,8 +144,9 @@ def _ip_sets(given: Iterable[Mapping[str, Any]]) -> dict[str, IpSet]:
             cidr = str(member["cidr"])
             if cidr[:1].isdigit() or ":" in cidr:
                 cidr = clean_cidr(cidr, f"ip_sets, {row['name']}")
-            members[cidr] = (bool(member.get("nomatch")), (member.get("comment") or "").rstrip())
-        sets[str(row["name"])] = IpSet((row.get("comment") or "").rstrip(), members)
+            members[cidr] = (bool(member.get("nomatch")), kept_comment(member.get("comment")))
+        # PVE reads the names of IP sets in lower case (Firewall.pm, generic_fw_config_parser).
+        sets[str(row["name"]).lower()] = IpSet(kept_comment(row.get("comment")), members)
     _require_distinct(sets, [str(row["name"]) for row in given], "ip_sets")
     return sets
 

@@ -45,7 +45,8 @@ class DesiredFirewall:
     An option with an empty text is removed. With `exact`, aliases, IP sets and members that are not
     listed are removed. Without it, only the aliases and IP sets in `gone` and the members in
     `gone_members` are removed. `only_sets` are the IP sets whose members are read, None for all. A
-    first rule that uses one of `kept_groups` stays.
+    first rule that uses one of `kept_groups` stays. `own_names` are the aliases and IP sets of a
+    guest, those as C(+name).
     """
 
     options: Mapping[str, str]
@@ -59,14 +60,18 @@ class DesiredFirewall:
     gone_members: Mapping[str, frozenset[str]] = field(default_factory=dict)
     only_sets: frozenset[str] | None = None
     kept_groups: frozenset[str] = frozenset()
+    own_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class UsableNames:
-    """The names that rules can use; None for names that were not read."""
+    """The names that rules can use; None for names that were not read. `own` are the names of the
+    guest itself, those of IP sets as C(+name).
+    """
 
     aliases: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     groups: frozenset[str] | None = None
     macros: frozenset[str] | None = None
     interfaces: frozenset[str] | None = None
+    own: frozenset[str] = frozenset()

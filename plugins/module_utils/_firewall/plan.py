@@ -14,7 +14,8 @@ from .._cluster.tenant import EVERY_TENANT
 from .._core.marks import keep_mark, marked_tag
 from .._resource.plan import Plan, Step
 from .model import DesiredFirewall, Firewall, IpSet
-from .rules.model import Rule
+from .references import as_spelled, members_as_spelled, unqualified_rule
+from .rules.model import Rule, kept_comment
 from .rules.transition import CREATE, DELETE, MOVE, POLICY, DefaultPolicies, RuleWrite, transition
 from .scope import GROUP, ROOT, FirewallScope, Path
 from .view import view_of
@@ -68,17 +69,18 @@ def after_plan(actual: Firewall, desired: DesiredFirewall) -> Firewall:
     options = {**actual.options, **desired.options}
     comment = actual.comment
     if desired.comment is not None:
-        comment = keep_mark(actual.comment, desired.comment.rstrip())
+        comment = keep_mark(actual.comment, kept_comment(desired.comment))
     aliases = _without(_by_name(actual.aliases, desired.aliases, desired.exact), desired.gone)
     sets = _without(_by_name(actual.ip_sets, desired.ip_sets, desired.exact), desired.gone)
+    for name, goal in sets.items():
+        known = actual.ip_sets.get(name, IpSet()).members
+        members = members_as_spelled(goal.members, known, desired.own_names)
+        if not desired.exact:
+            members = _without({**known, **members}, desired.gone_members.get(name, ()))
+        sets[name] = replace(goal, members=members)
     if desired.exact:
         aliases = {**_aliases_of_tenants(actual), **aliases}
         sets = {**_sets_of_tenants(actual), **sets}
-    if not desired.exact:
-        for name, goal in sets.items():
-            members = {**actual.ip_sets.get(name, IpSet()).members, **goal.members}
-            kept = _without(members, desired.gone_members.get(name, ()))
-            sets[name] = replace(goal, members=kept)
     return Firewall(
         {name: value for name, value in options.items() if value != ""},
         _rules_after(actual, desired),
@@ -92,11 +94,14 @@ def _rules_after(actual: Firewall, desired: DesiredFirewall) -> tuple[Rule, ...]
     """Return the rules after the task. The group that isolates a guest stays first."""
     if desired.rules is None:
         return actual.rules
+    own = desired.own_names
+    known = {unqualified_rule(rule, own): rule for rule in reversed(actual.rules)}
+    rules = tuple(as_spelled(rule, known, own) for rule in desired.rules)
     for first in actual.rules[:1]:
         is_kept = first.type == "group" and first.action in desired.kept_groups
-        if is_kept and first not in desired.rules:
-            return (first, *desired.rules)
-    return desired.rules
+        if is_kept and first not in rules:
+            return (first, *rules)
+    return rules
 
 
 def _aliases_of_tenants(actual: Firewall) -> dict[str, tuple[str, str]]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import NotSupported
 from .._core.parallel import side_by_side
 from .model import DesiredFirewall, Firewall, IpSet, UsableNames
-from .rules.model import Rule, rule_of_row
-from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope
+from .rules.model import Rule, kept_comment, rule_of_row
+from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope, Path
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -39,7 +39,7 @@ def read_firewall(
     if "aliases" in parts:
         aliases = aliases_of(client.get(*scope.path, "aliases"))
     if "ip_sets" in parts:
-        sets = _read_sets(client, scope, None if desired is None else desired.only_sets)
+        sets = read_sets(client, scope.path, None if desired is None else desired.only_sets)
     if "options" in parts:
         options = options_of(client.get(*scope.path, "options"))
     if "rules" in parts:
@@ -73,29 +73,35 @@ def parts_of(scope: FirewallScope, desired: DesiredFirewall | None) -> set[str]:
     return parts | {"options"} if desired.options else parts
 
 
-def _read_sets(
-    client: Client, scope: FirewallScope, only: frozenset[str] | None
-) -> dict[str, IpSet]:
-    names = sets_of(client.get(*scope.path, "ipset"))
+def read_sets(client: Client, path: Path, only: frozenset[str] | None = None) -> dict[str, IpSet]:
+    """Return the IP sets of a scope; with `only`, other sets have no members."""
+    names = sets_of(client.get(*path, "ipset"))
 
     def read_one(name: str) -> IpSet:
         if only is not None and name not in only:
             return IpSet(names[name])
-        return IpSet(names[name], members_of(client.get(*scope.path, "ipset", name)))
+        return IpSet(names[name], members_of(client.get(*path, "ipset", name)))
 
     return dict(zip(names, side_by_side(read_one, list(names), _WORKERS), strict=True))
 
 
-def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> UsableNames:
-    """Return the names that these rules can use; only kinds of names that they use are read."""
-    listed = list(rules)
+def read_known(client: Client, scope: FirewallScope, desired: DesiredFirewall) -> UsableNames:
+    """Return the names that rules and members of IP sets can use; only kinds of names that they use
+    are read.
+    """
+    listed = list(desired.rules or ())
     addresses = [one for rule in listed for one in (rule.source, rule.dest)]
+    for ip_set in (desired.ip_sets or {}).values():
+        addresses += ip_set.members
     aliases: set[str] = set()
     sets: set[str] = set()
+    own: set[str] = set()
     if any(is_name(one) for one in addresses):
         for row in client.get(*scope.refs_path) or ():
-            found = sets if row["type"] == "ipset" else aliases
-            found.add(str(row["name"]).lower())
+            name, is_set = str(row["name"]).lower(), row["type"] == "ipset"
+            (sets if is_set else aliases).add(name)
+            if row.get("scope") == "guest":
+                own.add(f"+{name}" if is_set else name)
     groups = macros = interfaces = None
     if any(rule.type == "group" for rule in listed):
         groups = frozenset(groups_of(client.get(*ROOT, "groups")))
@@ -107,17 +113,15 @@ def read_known(client: Client, scope: FirewallScope, rules: Iterable[Rule]) -> U
     elif scope.kind == NODE and any(rule.iface for rule in listed):
         rows = client.get("nodes", scope.path[1], "network") or ()
         interfaces = frozenset(str(row["iface"]) for row in rows)
-    return UsableNames(frozenset(aliases), frozenset(sets), groups, macros, interfaces)
+    return UsableNames(
+        frozenset(aliases), frozenset(sets), groups, macros, interfaces, frozenset(own)
+    )
 
 
 def is_name(text: str) -> bool:
     """Return whether an address is the name of an alias or an IP set (pure)."""
     plain = text[1:] if text.startswith("+") else text
     return plain[:1].isalpha() and ":" not in plain
-
-
-def _text(value: Any) -> str:
-    return str(value or "").rstrip()
 
 
 def options_of(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -133,12 +137,14 @@ def rules_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
 
 def aliases_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, tuple[str, str]]:
     """Return the network and the comment of each alias (pure)."""
-    return {str(row["name"]): (str(row["cidr"]), _text(row.get("comment"))) for row in rows or ()}
+    return {
+        str(row["name"]): (str(row["cidr"]), kept_comment(row.get("comment"))) for row in rows or ()
+    }
 
 
 def sets_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, str]:
     """Return the comment of each IP set (pure)."""
-    return {str(row["name"]): _text(row.get("comment")) for row in rows or ()}
+    return {str(row["name"]): kept_comment(row.get("comment")) for row in rows or ()}
 
 
 def members_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, tuple[bool, str]]:
@@ -146,10 +152,10 @@ def members_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, tuple[bool
     found: dict[str, tuple[bool, str]] = {}
     for row in rows or ():
         is_excluded = str(row.get("nomatch") or "0") != "0"
-        found[str(row["cidr"])] = (is_excluded, _text(row.get("comment")))
+        found[str(row["cidr"])] = (is_excluded, kept_comment(row.get("comment")))
     return found
 
 
 def groups_of(rows: Iterable[Mapping[str, Any]] | None) -> dict[str, str]:
     """Return the comment of each security group (pure)."""
-    return {str(row["group"]): _text(row.get("comment")) for row in rows or ()}
+    return {str(row["group"]): kept_comment(row.get("comment")) for row in rows or ()}

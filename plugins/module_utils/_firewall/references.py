@@ -9,12 +9,15 @@ Proxmox VE refuses some of these changes halfway. It accepts the others, and ign
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from .._core.arguments.options import did_you_mean
 from .._core.errors import ConfigurationError, Conflict
-from .model import DesiredFirewall, Firewall, UsableNames
+from .model import DesiredFirewall, Firewall, Members, UsableNames
 from .rules.model import Rule
+from .scope import GUEST, FirewallScope
 
 _SCOPES = ("dc/", "guest/")
 
@@ -33,6 +36,9 @@ def require_known(rules: Iterable[Rule], known: UsableNames, desired: DesiredFir
             _require(label, "macro", rule.macro, known.macros)
         if known.interfaces is not None and rule.iface:
             _require(label, "interface", rule.iface, known.interfaces)
+    for name, ip_set in (desired.ip_sets or {}).items():
+        for cidr in ip_set.members:
+            _require_address(f"ip_sets, {name} was refused", cidr, aliases, sets)
 
 
 def _require_address(
@@ -58,6 +64,38 @@ def plain_name(address: str) -> str:
     return text.lower()
 
 
+def unqualified(address: str, own: Collection[str]) -> str:
+    """Return an address without C(dc/), which means the same unless it is one of the guest's `own`
+    names.
+    """
+    text = address.lower()
+    sign = "+" if text.startswith("+") else ""
+    name = text.removeprefix("+")
+    if name.startswith("dc/") and sign + name[3:] not in own:
+        return sign + name[3:]
+    return text
+
+
+def as_spelled(rule: Rule, known: Mapping[Rule, Rule], own: Collection[str]) -> Rule:
+    """Return the known rule with the same meaning, by its unqualified form, or else the rule."""
+    return known.get(unqualified_rule(rule, own), rule)
+
+
+def unqualified_rule(rule: Rule, own: Collection[str]) -> Rule:
+    """Return a rule with unqualified addresses."""
+    source, dest = unqualified(rule.source, own), unqualified(rule.dest, own)
+    return replace(rule, source=source, dest=dest)
+
+
+def members_as_spelled(members: Members, known: Members, own: Collection[str]) -> Members:
+    """Return members of an IP set with the spelling of known members that mean the same."""
+    spelled = {unqualified(cidr, own): cidr for cidr in known}
+    return {
+        cidr if cidr in known else spelled.get(unqualified(cidr, own), cidr): values
+        for cidr, values in members.items()
+    }
+
+
 def _require(label: str, noun: str, name: str, known: Collection[str]) -> None:
     if name in known:
         return
@@ -73,17 +111,66 @@ def _require(label: str, noun: str, name: str, known: Collection[str]) -> None:
     )
 
 
-def require_unused(actual: Firewall, after: Firewall) -> None:
-    """Raise Conflict if a removed alias or IP set is used by a rule of the scope."""
-    gone = {name.lower() for name in (*actual.aliases, *actual.ip_sets)}
-    gone -= {name.lower() for name in (*after.aliases, *after.ip_sets)}
-    for place, rule in enumerate(after.rules):
+@dataclass(frozen=True)
+class RemovedNames:
+    """Aliases and IP sets that a task removes, in lower case, and the prefix of names that cannot
+    mean them: C(guest/) for names of the cluster, C(dc/) for names of a guest.
+    """
+
+    aliases: frozenset[str]
+    sets: frozenset[str]
+    other_scope: str
+
+    def is_used(self, address: str, own: Collection[str] = ()) -> bool:
+        """Return whether an address means a removed name.
+
+        `own` are the aliases and IP sets (C(+name)) of a guest: they precede those of the cluster
+        (pve-firewall: Firewall.pm, ipt_gen_src_or_dst_match and resolve_alias).
+        """
+        name = plain_name(address)
+        is_set = address.startswith("+")
+        if not name or address.removeprefix("+").startswith(self.other_scope):
+            return False
+        is_qualified = "/" in address
+        if not is_qualified and ("+" if is_set else "") + name in own:
+            return False
+        return name in (self.sets if is_set else self.aliases)
+
+
+def removed_names(scope: FirewallScope, before: Firewall, after: Firewall) -> RemovedNames:
+    """Return the aliases and IP sets that a change of a scope removes."""
+    aliases = {name.lower() for name in before.aliases} - {name.lower() for name in after.aliases}
+    sets = {name.lower() for name in before.ip_sets} - {name.lower() for name in after.ip_sets}
+    other = "dc/" if scope.kind == GUEST else "guest/"
+    return RemovedNames(frozenset(aliases), frozenset(sets), other)
+
+
+def uses_of(
+    removed: RemovedNames, firewall: Firewall, own: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Yield each rule and each member of an IP set that means a removed name, with the name."""
+    for place, rule in enumerate(firewall.rules):
         for address in (rule.source, rule.dest):
-            if plain_name(address) in gone:
-                raise Conflict(
-                    attempted=f"'{plain_name(address)}' was not removed",
-                    answer=f"rules[{place}] ({rule}) uses it",
-                    next_step="List it, or remove the rule in the same task",
-                    reason="in use",
-                    dispatched=False,
-                )
+            if removed.is_used(address, own):
+                yield plain_name(address), f"rules[{place}] ({rule})"
+    for set_name, ip_set in firewall.ip_sets.items():
+        for cidr in ip_set.members:
+            if removed.is_used(cidr, own):
+                yield plain_name(cidr), f"member {cidr} of IP set '{set_name}'"
+
+
+def require_unused(scope: FirewallScope, before: Firewall, after: Firewall) -> None:
+    """Raise Conflict if a removed alias or IP set is used in its own scope."""
+    for name, use in uses_of(removed_names(scope, before, after), after):
+        raise_in_use(name, use)
+
+
+def raise_in_use(name: str, use: str) -> NoReturn:
+    """Raise Conflict for an alias or IP set that was not removed."""
+    raise Conflict(
+        attempted=f"'{name}' was not removed",
+        answer=f"{use} uses it, and Proxmox VE ignores rules and members without it",
+        next_step="List it, or remove the use first",
+        reason="in use",
+        dispatched=False,
+    )

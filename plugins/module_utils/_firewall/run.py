@@ -14,14 +14,14 @@ from .._core.result import Result
 from .._resource.engine import apply_plan
 from .desired import read_desired
 from .find_scope import find_scope, require_same_guest, tag_of
-from .group_users import require_group_unused
 from .model import Firewall
 from .owners import require_marks_unchanged, require_owner
 from .reach.guard import require_access
 from .read import read_firewall, read_known
-from .references import require_known, require_unused
+from .references import require_known
 from .resource import FirewallOfScope
 from .scope import GROUP
+from .users import require_group_unused, require_names_unused
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -33,15 +33,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     desired = replace(read_desired(params, scope), kept_groups=scope.tenant_groups)
     actual = read_firewall(client, scope, desired)
     require_owner(client, scope, actual, tag_of(params))
-    rules = desired.rules or ()
-    if rules:
-        require_known(rules, read_known(client, scope, rules), desired)
+    known = read_known(client, scope, desired)
+    require_known(desired.rules or (), known, desired)
+    desired = replace(desired, own_names=known.own)
 
     is_group_removed = scope.kind == GROUP and actual.exists and not desired.is_wanted
 
     def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
         require_marks_unchanged(scope, before, after)
-        require_unused(before, after)
+        require_names_unused(client, scope, before, after)
         warnings = require_access(client, scope, desired, params)
         if is_group_removed:
             require_group_unused(client, scope.name)

@@ -122,4 +122,6 @@ def plain_scope(kind: str, name: str | None) -> FirewallScope:
     if kind == VNET:
         path = ("cluster", "sdn", "vnets", name, "firewall")
         return FirewallScope(kind, f"VNet {name}", path, name=name)
+    # PVE reads the names of groups in lower case (Firewall.pm, generic_fw_config_parser).
+    name = name.lower()
     return FirewallScope(kind, f"group '{name}'", (*ROOT, "groups", name), name=name)

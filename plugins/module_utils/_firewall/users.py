@@ -2,24 +2,30 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses the removal of a security group that rules use.
+"""Refuses the removal of a security group, alias or IP set that another scope uses.
 
-Proxmox VE removes any group that has no rules itself. Rules that use it stay, and are ignored
-(pve-firewall: PVE/API2/Firewall/Groups.pm, delete_security_group).
+Proxmox VE removes any group that has no rules itself, and any alias and IP set. Rules that use it
+stay, and are ignored, so a packet that such a rule drops is accepted (pve-firewall:
+PVE/API2/Firewall/Groups.pm, delete_security_group; PVE/Firewall.pm, generate_group_rules,
+ruleset_generate_vm_rules and generate_ipset_chains).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._cluster.state import fetch_cluster_state, read_members
+from .._cluster.visible import require_all_guests_visible
 from .._container.kind import CONTAINER
 from .._core.errors import Conflict, NotFound, NotSupported
 from .._core.parallel import side_by_side
 from .._vm.kind import VM
 from .find_scope import label_of_row
-from .read import rules_of, vnets_of
-from .scope import CLUSTER, NODE, VNET, Path, plain_scope
+from .model import Firewall
+from .read import aliases_of, groups_of, read_sets, rules_of, vnets_of
+from .references import RemovedNames, raise_in_use, removed_names, uses_of
+from .scope import CLUSTER, NODE, ROOT, VNET, FirewallScope, Path, plain_scope
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -31,8 +37,9 @@ _MAX_LISTED = 5
 def require_group_unused(client: Client, name: str) -> None:
     """Raise Conflict if a rule of the cluster, a node, a VNet or a guest uses a group.
 
-    It sends four requests, and one for each node, VNet and guest.
+    It sends five requests, and one for each node, VNet and guest.
     """
+    require_all_guests_visible(client, f"Group '{name}' was not removed", "")
     _require_no_users(name, _users_of(client, name))
 
 
@@ -59,6 +66,57 @@ def _require_no_users(name: str, users: list[str]) -> None:
             reason="in use",
             dispatched=False,
         )
+
+
+def require_names_unused(
+    client: Client, scope: FirewallScope, before: Firewall, after: Firewall
+) -> None:
+    """Raise Conflict if another place uses an alias or IP set that the task removes.
+
+    Names of a guest are used by the guest only. For names of the cluster it sends six requests, one
+    for each node, VNet and security group, two for each guest, and one for each of its IP sets.
+    """
+    removed = removed_names(scope, before, after)
+    if not removed.aliases and not removed.sets:
+        return
+    if after.ip_sets == before.ip_sets:  # sets that the task does not list were not read
+        sets = read_sets(client, scope.path)
+        after = replace(after, ip_sets=sets)
+    for name, use in uses_of(removed, after):
+        raise_in_use(name, f"{use} of {scope.label}")
+    if scope.kind != CLUSTER:
+        return
+    require_all_guests_visible(client, "Names of the cluster were not removed", "")
+    places = _places(client)[1:]
+    groups = groups_of(client.get(*ROOT, "groups"))
+    places += [(f"group '{name}'", (*ROOT, "groups", name)) for name in groups]
+
+    def find_use(place: tuple[str, Path]) -> tuple[str, str] | None:
+        label, path = place
+        for name, use in _uses_at(client, path, removed):
+            return name, f"{use} of {label}"
+        return None
+
+    for found in side_by_side(find_use, places, _READS_AT_ONCE):
+        if found is not None:
+            raise_in_use(*found)
+
+
+def _uses_at(client: Client, path: Path, removed: RemovedNames) -> list[tuple[str, str]]:
+    """Return the uses in the rules at a path, and in the IP sets of a guest."""
+    try:
+        firewall = Firewall(rules=rules_of(client.get(*path)))
+        own: set[str] = set()
+        if path[2] in (VM.type, CONTAINER.type):
+            base = path[:-1]
+            sets = read_sets(client, base)
+            firewall = replace(firewall, ip_sets=sets)
+            own = {f"+{name}" for name in sets}
+            if any(uses_of(removed, firewall, own)):
+                own |= {name.lower() for name in aliases_of(client.get(*base, "aliases"))}
+    except (NotFound, NotSupported):
+        return []
+    return list(uses_of(removed, firewall, own))
 
 
 def _joined(users: list[str]) -> str:

@@ -208,7 +208,17 @@ def _copy(rule: dict[str, Any], p: dict[str, Any]) -> dict[str, Any]:
             fresh.pop(key, None)
         elif value is not None:
             fresh[key] = value
-    return fresh
+    if "comment" in fresh and not _comment(fresh):
+        del fresh["comment"]
+    return {**fresh, **_comment(fresh)}
+
+
+def _comment(p: dict[str, Any]) -> dict[str, str]:
+    """The comment as the file keeps it: without blanks at its ends, and none if it is empty or 0
+    (Firewall.pm, format_rules, format_aliases, format_ipsets and generic_fw_config_parser).
+    """
+    text = str(p.get("comment") or "").strip()
+    return {"comment": text} if text not in ("", "0") else {}
 
 
 @at("POST", RULES)
@@ -270,11 +280,7 @@ def delete_rule(ctx: Ctx, p: dict[str, Any]) -> None:
 
 def _alias(p: dict[str, Any], name: str) -> dict[str, Any]:
     alias = {"name": name, "cidr": p["cidr"].removesuffix("/32").removesuffix("/128")}
-    return {
-        **alias,
-        "ipversion": ip_version(p["cidr"]),
-        **({"comment": p["comment"]} if p.get("comment") else {}),
-    }
+    return {**alias, "ipversion": ip_version(p["cidr"]), **_comment(p)}
 
 
 def _aliases(ctx: Ctx, p: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -368,7 +374,21 @@ def create_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     else:
         held[name] = []
     if p.get("comment") is not None:
-        comments[name] = p["comment"]
+        comments[name] = _comment(p).get("comment", "")
+    _reread(held, comments, name)
+
+
+def _reread(held: dict[str, Any], comments: dict[str, str], name: str) -> None:
+    """The file is read with names of sets and groups in lower case: a set of the same name in lower
+    case comes later in the file and replaces it (Firewall.pm, generic_fw_config_parser).
+    """
+    lower = name.lower()
+    if lower == name or name not in held:
+        return
+    entries, comment = held.pop(name), comments.pop(name, None)
+    held.setdefault(lower, entries)
+    if comment:
+        comments.setdefault(lower, comment)
 
 
 def _members(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
@@ -386,20 +406,43 @@ def _as_in_file(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @at("GET", WITH_NAMES, "/ipset/{name}")
 def read_ipset(ctx: Ctx, p: dict[str, Any]) -> list[dict[str, Any]]:
     """The members of an address set, in the order of the file."""
-    return _stamped(_as_in_file(_members(ctx, p)))
+    members = _stamped(_as_in_file(_members(ctx, p)))
+    return [_with_member_faults(ctx, p, member) for member in members]
+
+
+def _with_member_faults(ctx: Ctx, p: dict[str, Any], member: dict[str, Any]) -> dict[str, Any]:
+    """The member with what is wrong with it by now: a missing alias leaves it out of the set
+    (Firewall.pm, generic_fw_config_parser and generate_ipset_chains).
+    """
+    alias = _missing_alias(ctx, p, member["cidr"])
+    if alias is None:
+        return member
+    return {**member, "errors": {"cidr": f"no such alias '{alias}'"}}
+
+
+def _missing_alias(ctx: Ctx, p: dict[str, Any], cidr: str) -> str | None:
+    """The alias that a member names and that does not exist."""
+    if not _is_alias(cidr):
+        return None
+    scope, _slash, alias = cidr.rpartition("/")
+    own, shared = _aliases(ctx, p), _firewall(ctx, {})["aliases"]
+    known = {"dc": shared, "guest": own}.get(scope, {**shared, **own})
+    return None if alias.lower() in known else alias
+
+
+def _is_alias(cidr: str) -> bool:
+    scope, _slash, alias = cidr.rpartition("/")
+    return scope in ("", "dc", "guest") and alias[:1].isalpha() and ":" not in alias
 
 
 @at("POST", WITH_NAMES, "/ipset/{name}")
 def add_to_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     """Add a member to an address set, before the others."""
     held, cidr = _members(ctx, p), p["cidr"]
-    scope, _slash, alias = cidr.rpartition("/")
-    if scope in ("", "dc", "guest") and alias[:1].isalpha() and ":" not in alias:
-        own, shared = _aliases(ctx, p), _firewall(ctx, {})["aliases"]
-        known = {"dc": shared, "guest": own}.get(scope, {**shared, **own})
-        if alias.lower() not in known:
-            raise PveError(f"no such alias '{alias}'")
-    else:
+    alias = _missing_alias(ctx, p, cidr)
+    if alias is not None:
+        raise PveError(f"no such alias '{alias}'")
+    if not _is_alias(cidr):
         cidr = clean_cidr(cidr)
     if any(entry["cidr"] == cidr for entry in held):
         raise ParamError({"cidr": f"address '{cidr}' already exists"})
@@ -408,9 +451,7 @@ def add_to_ipset(ctx: Ctx, p: dict[str, Any]) -> None:
     entry: dict[str, Any] = {"cidr": cidr}
     if p.get("nomatch"):
         entry["nomatch"] = 1
-    if p.get("comment"):
-        entry["comment"] = p["comment"]
-    held.insert(0, entry)
+    held.insert(0, {**entry, **_comment(p)})
 
 
 @at("DELETE", WITH_NAMES, "/ipset/{name}")
@@ -492,7 +533,8 @@ def create_group(ctx: Ctx, p: dict[str, Any]) -> None:
     else:
         held[name] = []
     if p.get("comment") is not None:
-        comments[name] = p["comment"]
+        comments[name] = _comment(p).get("comment", "")
+    _reread(held, comments, name)
 
 
 def _rename_group(ctx: Ctx, old: str, new: str) -> None:

@@ -33,12 +33,14 @@ _PROTOCOLS = frozenset(
     " iso-tp4 l2tp manet mobility-header mpls-in-ip ospf pim pup rdp rohc rspf rsvp sctp shim6 skip"
     " st tcp udp udplite vmtp vrrp wesp xns-idp xtp icmpv6".split()
 )
-_ICMP = ("icmp", "1")
-_ICMP6 = ("icmpv6", "ipv6-icmp", "58")
+# The numbers 1 and 58 do not count as ICMP (Firewall.pm, $proto_is_icmp).
+_ICMP = ("icmp",)
+_ICMP6 = ("icmpv6", "ipv6-icmp")
 _ICMP_TYPES = frozenset(
     "any echo-reply destination-unreachable network-unreachable host-unreachable"
     " protocol-unreachable port-unreachable fragmentation-needed source-route-failed"
-    " network-unknown host-unknown network-prohibited host-prohibited communication-prohibited"
+    " network-unknown host-unknown network-prohibited host-prohibited TOS-network-unreachable"
+    " TOS-host-unreachable TOS-network-redirect TOS-host-redirect communication-prohibited"
     " host-precedence-violation precedence-cutoff source-quench redirect network-redirect"
     " host-redirect echo-request router-advertisement router-solicitation time-exceeded"
     " ttl-zero-during-transit ttl-zero-during-reassembly parameter-problem ip-header-bad"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 Kind = tuple[int, "int | None"]
 """The type and the code; None matches every code."""
@@ -76,6 +76,13 @@ ICMPV6: Mapping[str, Kind] = {
     "neighbour-advertisement": (136, None),
     "redirect": (137, None),
 }
+ICMP_TYPES: Mapping[str, Collection[str]] = {
+    "icmp": ("any", *ICMP),
+    "icmpv6": tuple(ICMPV6),
+    "ipv6-icmp": tuple(ICMPV6),
+}
+"""The types that a rule can name, by protocol (pve-firewall: Firewall.pm, $icmp_type_names and
+$icmpv6_type_names)."""
 
 
 def icmp_type(text: str, version: int) -> Kind | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 _NO_LOG = "nolog"
+_NOT_SET = "-"
 
 
 @dataclass(frozen=True)
@@ -122,10 +123,33 @@ def rule_of_row(row: Mapping[str, Any]) -> Rule:
 
 
 def canonical(values: Mapping[str, Any]) -> Rule:
-    """Return the rule with these properties; `log: nolog` is the default and counts as not set."""
+    """Return the rule with these properties as PVE keeps them (pve-firewall: Firewall.pm,
+    copy_rule_data and parse_fw_rule).
+
+    `log: nolog` is the default and counts as not set, as does a dash. Aliases are not
+    case-sensitive.
+    """
     texts = {name: value for name, value in values.items() if name in FIELDS and value is not None}
+    for name in [name for name, value in texts.items() if value == _NOT_SET and name != "action"]:
+        del texts[name]
     if texts.get("log") == _NO_LOG:
         del texts["log"]
     if "comment" in texts:
-        texts["comment"] = texts["comment"].rstrip()
+        texts["comment"] = kept_comment(texts["comment"])
+    for name in ("source", "dest"):
+        if is_alias(texts.get(name, "")):
+            texts[name] = texts[name].lower()
     return Rule(**texts)
+
+
+def is_alias(address: str) -> bool:
+    """Return whether an address is the name of an alias."""
+    return address[:1].isalpha() and ":" not in address
+
+
+def kept_comment(text: object) -> str:
+    """Return a comment as PVE keeps it: without blanks at its ends, and empty instead of C(0)
+    (pve-firewall: Firewall.pm, format_rules and parse_fw_rule).
+    """
+    stripped = str(text or "").strip()
+    return "" if stripped == "0" else stripped

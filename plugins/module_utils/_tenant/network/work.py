@@ -173,7 +173,7 @@ def _firewall_part(
     """Return the part about aliases and IP sets of the cluster."""
     goal = goal_of(_read_names(reader, sets))
     actual = read_firewall(reader, scope, goal)
-    require_unused(actual, after_plan(actual, goal))
+    require_unused(scope, actual, after_plan(actual, goal))
 
     def write(client: Client) -> Result:
         fresh = goal_of(_read_names(client, sets))
@@ -191,13 +191,12 @@ def _group_part(reader: Client, tag: str, goal: DesiredFirewall) -> NetworkPart:
 
 
 def _write_firewall(client: Client, scope: FirewallScope, goal: DesiredFirewall) -> Result:
+    def check(before: Firewall, after: Firewall) -> tuple[str, ...]:
+        require_unused(scope, before, after)
+        return ()
+
     actual = read_firewall(client, scope, goal)
-    return apply_plan(FirewallOfScope(client, scope, goal, actual, _checked), False)
-
-
-def _checked(before: Firewall, after: Firewall) -> tuple[str, ...]:
-    require_unused(before, after)
-    return ()
+    return apply_plan(FirewallOfScope(client, scope, goal, actual, check), False)
 
 
 # -- removed -------------------------------------------------------------------------------------
