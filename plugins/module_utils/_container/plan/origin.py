@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..._cluster.lookup import namesakes, templates_for
+from ..._cluster.lookup import templates_for
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.template_file import TemplateFile
 from ..._cluster.tenant import parse_tags
 from ..._core.errors import Conflict, NotFound, NotSupported, ValidationFailed
 from ..._guest.flow.placed import GuestOrigin
 from ..._guest.model import Actual, GuestSource
-from ..._guest.plan.copies import cloneable, is_shared, require_own
+from ..._guest.plan.copies import cloneable, is_shared, namesakes_of_source, require_own
 from ..._guest.plan.creation import spread_storage
 from ..config.actual import volumes_in
 from ..config.volumes import paths_of_node
@@ -64,20 +64,7 @@ def rows_of(source: GuestSource, desired: DesiredContainer, cluster: ClusterStat
             raise _is_a_vm(str(source.vmid))
         return [row] if row is not None else []
     same = cloneable(guest, source, cluster)
-    if same:
-        return same
-    name = source.name or ""
-    tag = None if name in guest.shared_sources else guest.tenant_tag
-    rows = namesakes(cluster, name, tag, guest.tenant_prefix)
-    if len(rows) > 1:
-        places = ", ".join(f"{row.vmid} on {row.node}" for row in rows)
-        raise Conflict(
-            attempted=f"Source '{name}' could not be chosen",
-            answer=f"{len(rows)} containers have that name: {places}",
-            next_step="Name the one you mean by its VMID",
-            reason="ambiguous template",
-        )
-    return rows
+    return same or namesakes_of_source(guest, source, cluster)
 
 
 def _is_a_vm(label: str) -> Conflict:

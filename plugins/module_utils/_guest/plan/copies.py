@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..._cluster.lookup import require_own_source, templates_named
+from ..._cluster.lookup import namesakes, require_own_source, templates_named
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.images import (
     ImageVersion,
@@ -59,6 +59,26 @@ def cloneable(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[
         if node is not None and node.online and _may_clone(guest, row):
             rows.append(row)
     return with_version(rows, source.version, source.name or "")
+
+
+def namesakes_of_source(guest: Guest, source: GuestSource, cluster: ClusterState) -> list[VmRow]:
+    """Return the guest that is no template and has the name of the source, or an empty list.
+
+    Raises Conflict for several.
+    """
+    name = source.name or ""
+    tag = None if name in guest.shared_sources else guest.tenant_tag
+    rows = namesakes(cluster, name, tag, guest.tenant_prefix)
+    if len(rows) > 1:
+        in_order = sorted(rows, key=lambda row: row.vmid)
+        places = ", ".join(f"{row.vmid} on {row.node}" for row in in_order)
+        raise Conflict(
+            attempted=f"Source '{name}' could not be chosen",
+            answer=f"{len(rows)} guests have that name: {places}",
+            next_step="Name the one you mean by its VMID",
+            reason="ambiguous template",
+        )
+    return rows
 
 
 def require_own(guest: Guest, row: VmRow, tags: Iterable[str]) -> None:

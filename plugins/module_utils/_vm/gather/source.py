@@ -19,7 +19,7 @@ from ..._guest.flow.reads import find_file, read_archive
 from ..._guest.live.read import read_wherever
 from ..._guest.model import Actual, GuestSource
 from ..._guest.plan.archive import is_archive, require_listed
-from ..._guest.plan.copies import choose_copy, image_of, require_alike
+from ..._guest.plan.copies import choose_copy, image_of, namesakes_of_source, require_alike
 from ..._guest.plan.origin import find_newer_copy, storages_with
 from ..kind import VM
 from ..model import DesiredVm
@@ -82,7 +82,9 @@ def _search(
     if source.name:
         storages = storages_with(IMAGES, desired.guest.node, cluster)
         images = frozenset(_images_named(reads, source.name, storages))
-        return FoundSource(images=tuple(images))
+        if images:
+            return FoundSource(images=tuple(images))
+        return FoundSource(tuple(namesakes_of_source(desired.guest, source, state)))
     return FoundSource(sight=probe_vmid(reads.client, cluster, source.vmid))
 
 
