@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.access_lab import refused
 from tests.modules.estate_lab import TOKEN_SECRET, Lab
 from tests.modules.module_runner import run_module
 
@@ -139,3 +140,10 @@ def test_wrong_connections_have_distinct_errors(
     assert TOKEN_SECRET not in str(result)
     assert "Traceback" not in str(result)
     assert lab.simulator.writes() == []
+
+
+def test_a_boot_order_of_missing_devices_is_refused(quiet: Lab, name: str) -> None:
+    failed = refused(
+        quiet, "vm", name=name, disks=[{"name": "scsi0", "size": "4G"}], boot=["cdrom"]
+    )
+    assert "the VM has no cdrom" in failed["msg"]

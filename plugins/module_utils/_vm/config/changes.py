@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 from urllib.parse import quote
 
+from ..._core.errors import ValidationFailed
 from ..._core.quantities import render_size
 from ..._guest.config.change import ConfigChange, possible, without
 from ..._guest.config.update import ConfigUpdate, SubKeys
@@ -131,15 +132,23 @@ class _VmConfigUpdate(ConfigUpdate):
         return dict(wanted)
 
     def _boot_values(self, wanted: SubKeys, _existing: Mapping[str, str]) -> dict[str, str | None]:
-        """Return the sub-keys of the boot order; none if the VM has no bootable device.
+        """Return the sub-keys of the boot order; none for an empty order.
 
-        The order and its old form replace each other.
+        The order and its old form replace each other. Raises ValidationFailed if the VM has none of
+        the devices.
         """
         if "legacy" in wanted:
             return {"order": None, **wanted}
         config = without(self.config, self.gone)
         text = wanted.get("order") or ""
         order = boot_order(text, config, self.desired.hardware)
+        if text and not order:
+            raise ValidationFailed(
+                attempted=f"The boot order of {self.desired.guest.label} was not set",
+                answer=f"the VM has no {' and no '.join(text.split(';'))}",
+                next_step="Name devices that the VM has or that the task adds",
+                reason="boot",
+            )
         if not order:
             return {}
         return {"order": order, "legacy": None}
