@@ -292,9 +292,10 @@ options:
         description: Storage of a new cloud-init drive. By default, the storage of the first disk.
         type: str
       drive:
-        description: Slot of a new cloud-init drive.
+        description: Slot of the cloud-init drive. By default, an existing drive stays where it is,
+          and a new one uses V(ide2). An existing drive in another slot moves while the VM is
+          stopped.
         type: str
-        default: ide2
       type:
         description: Format of the data.
         type: str

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.modules.access_lab import refused
 from tests.modules.estate_lab import Lab
 
 ONCE = "#cloud-config\npackages: [vim]\n"
@@ -153,3 +154,42 @@ def user_data(directory: Path, content: str) -> dict[str, Any]:
         "snippets": {"user": "local:snippets/user.yml"},
         "snippet_directory": str(directory),
     }
+
+
+def drive_of(lab: Lab, vm: dict[str, Any]) -> list[str]:
+    return [slot for slot, text in lab.config(vm).items() if "cloudinit" in str(text)]
+
+
+@pytest.mark.parametrize("disks", [[], [{"name": "ide2", "state": "absent"}]], ids=str)
+def test_the_drive_moves_to_another_slot(quiet: Lab, name: str, disks: list[Any]) -> None:
+    """PVE refuses a second drive, so the old one is removed first (qemu-server: API2/Qemu.pm,
+    create_disks).
+    """
+    vm = quiet.vm(name=name, source="debian-13", cloud_init={"user": "first"})["vm"]
+    assert drive_of(quiet, vm) == ["ide2"]
+    options: dict[str, Any] = {"name": name, "cloud_init": {"drive": "scsi1"}, "disks": disks}
+    foreseen = quiet.vm(check=True, **options)
+    moved = quiet.vm(**options)
+    assert moved["done"] == foreseen["plan"]
+    assert moved["diff"] == foreseen["diff"]
+    assert drive_of(quiet, vm) == ["scsi1"]
+    assert quiet.config(vm)["ciuser"] == "first"
+    assert not quiet.vm(**options)["changed"]
+    assert not quiet.vm(name=name, cloud_init={"user": "first"})["changed"]
+
+
+def test_a_new_clone_gets_its_drive_in_another_slot(quiet: Lab, name: str) -> None:
+    quiet.vm(name=f"{name}-t", source="debian-13", cloud_init={"user": "first"}, state="template")
+    options = {"name": name, "source": f"{name}-t", "cloud_init": {"drive": "scsi1"}}
+    vm = quiet.vm(**options)["vm"]
+    assert drive_of(quiet, vm) == ["scsi1"]
+    assert not quiet.vm(**options)["changed"]
+
+
+def test_the_drive_of_a_running_vm_stays(quiet: Lab, name: str) -> None:
+    vm = running(quiet, name)
+    failed = refused(quiet, "vm", name=name, cloud_init={"drive": "scsi1"})
+    assert "was not moved: the VM runs" in failed["msg"]
+    assert drive_of(quiet, vm) == ["ide2"]
+    quiet.vm(name=name, cloud_init={"drive": "scsi1"}, state="stopped")
+    assert drive_of(quiet, vm) == ["scsi1"]

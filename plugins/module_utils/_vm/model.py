@@ -32,7 +32,7 @@ class VmHardware(GuestHardware):
     update_password: str = "on_create"
     default_agent: bool = True  # whether a new VM gets the guest agent without an option
     snippet: Snippet | None = None
-    cloud_init_drive: str | None = None  # slot
+    cloud_init_drive: str | None = None  # slot; "" for any, None without cloud-init
     cloud_init_storage: str | None = None
 
 

@@ -131,7 +131,7 @@ def hardware_spec() -> Spec:
             "type": "dict",
             "options": {
                 "storage": {"type": "str"},
-                "drive": {"type": "str", "default": "ide2"},
+                "drive": {"type": "str"},
                 "type": {"type": "str", "choices": ["", "configdrive2", "nocloud", "opennebula"]},
                 "user": {"type": "str"},
                 "password": {"type": "str", "no_log": True},

@@ -85,13 +85,18 @@ class _DriveUpdate(VolumeUpdate):
             self.create(Disk("efidisk0", storage=self._main_storage()))
 
     def add_cloud_init_drive(self) -> None:
-        """Add the cloud-init drive if cloud-init is requested and the VM has none."""
-        slot = self.desired.hardware.cloud_init_drive
-        has_drive = any(map(is_cloud_init, self.existing.values()))
-        if has_drive:
+        """Add the cloud-init drive if cloud-init is requested and the VM has none, or move it to
+        the named slot. A VM can have only one drive (qemu-server: API2/Qemu.pm, create_disks).
+        """
+        named = self.desired.hardware.cloud_init_drive
+        if named is None:
             return
-        if slot is None:
+        kept = {slot for slot, drive in self.existing.items() if is_cloud_init(drive)}
+        kept -= self.change.removed
+        if kept and named in ("", *kept):
             return
+        self.change.removed |= kept
+        slot = named or "ide2"
         storage = self.desired.hardware.cloud_init_storage or self._main_storage()
         user = self._user_of(slot)
         if user:
@@ -104,7 +109,7 @@ class _DriveUpdate(VolumeUpdate):
 
     def _user_of(self, slot: str) -> str:
         """Return the drive that uses the slot of the cloud-init drive, or an empty text."""
-        if slot in self.existing:
+        if slot in self.existing and slot not in self.change.removed:
             return str(self.existing[slot].get("file"))
         if slot in self.change.sets:
             return "a drive of disks"

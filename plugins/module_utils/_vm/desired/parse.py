@@ -54,7 +54,7 @@ def _desired(options: Mapping[str, Any]) -> DesiredVm:
         ssh_keys=cloud_init.get("ssh_keys"),
         password=None if is_blank(password) else password,
         update_password=cloud_init.get("update_password") or "on_create",
-        cloud_init_drive=cloud_init["drive"] if has_drive else None,
+        cloud_init_drive=(cloud_init.get("drive") or "") if has_drive else None,
         cloud_init_storage=cloud_init.get("storage"),
         default_storage=options["default_storage"],
     )

@@ -164,7 +164,7 @@ def _with_iso(desired: DesiredVm, volume: str) -> DesiredVm:
     if volume in volumes:
         return desired
     slot = "ide2"
-    if desired.hardware.cloud_init_drive == slot:
+    if desired.hardware.cloud_init_drive in ("", slot):
         slot = "ide0"
     cd = Disk(slot, volume=volume, options={"media": "cdrom"})
     return desired.with_hardware(disks=(*desired.hardware.disks, cd))

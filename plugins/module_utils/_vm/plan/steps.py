@@ -29,7 +29,7 @@ from ..config.actual import drives, is_cd, is_cloud_init, storage_of
 from ..config.changes import ConfigChange
 from ..config.hotplug import is_cloud_init_key
 from ..model import DesiredVm
-from .refusals.update import taken_drives
+from .refusals.update import moves_cloud_init, taken_drives
 
 _CARD = re.compile(r"net(\d+)$")
 
@@ -103,8 +103,11 @@ def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
     actual, change = update.actual, update.change
     steps: list[Step] = []
     boot = None
+    is_moved = moves_cloud_init(change)
+    if is_moved:
+        steps.append(_remove_drives(actual, change, first=first))
     if change.sets or change.deletes:
-        step = update.write_options(first=first)
+        step = update.write_options(first=first and not is_moved)
         if _allocates(change):
             # A PUT allocates a volume within the request, which can time out; a POST is a task.
             step = replace(step, method="POST", is_task=True)
@@ -113,7 +116,7 @@ def _written(update: PlannedVmUpdate, *, first: bool) -> list[Step]:
             boot = data.pop("boot", None)
             step = replace(step, data=data)
         steps.append(step)
-    if change.drives.removed:
+    if change.drives.removed and not is_moved:
         is_first = first and not steps
         steps.append(_remove_drives(actual, change, first=is_first))
     if boot:

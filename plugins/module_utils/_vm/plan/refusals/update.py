@@ -37,8 +37,28 @@ def require_preconditions(
     _require_valid_balloon(actual, change)
     _require_valid_tpm(actual, change, after, runs=runs)
     if runs:
+        _require_fixed_cloud_init(actual, change)
         _require_no_waiting_disks(actual, change)
         _require_growable(actual, change.drives.grown_later, change.drives.sets)
+
+
+def _require_fixed_cloud_init(actual: Actual, change: ConfigChange) -> None:
+    if not moves_cloud_init(change):
+        return
+    raise Conflict(
+        attempted=f"The cloud-init drive of {actual.label} was not moved",
+        answer="the VM runs, and PVE adds the new drive only when the old one is unplugged",
+        next_step="Stop the VM first, or move the drive in a task with state=stopped",
+        reason="running",
+    )
+
+
+def moves_cloud_init(change: ConfigChange) -> bool:
+    """Return whether a cloud-init drive is added and drives are removed: PVE refuses the new one
+    until the old one is removed (qemu-server: API2/Qemu.pm, create_disks).
+    """
+    new = [slot for slot, text in change.drives.sets.items() if ":cloudinit" in text]
+    return bool(new and change.drives.removed)
 
 
 def taken_drives(change: ConfigChange) -> set[str]:
