@@ -170,6 +170,13 @@ options:
       import_from:
         description: Volume ID of the disk image from which a new disk is imported.
         type: str
+      volume:
+        description:
+          - Volume ID of an existing disk to attach, such as V(ceph:vm-100-disk-1), also of a
+            detached one. It excludes O(disks[].size) and O(disks[].storage).
+          - A volume that another guest uses is refused, except with C(shared) in O(disks[].options)
+            within a tenant.
+        type: str
       iso:
         description: Volume ID of an ISO for a CD drive; V(none) ejects it.
         type: str

@@ -49,6 +49,7 @@ def refused(lab: Lab, module: str, **options: Any) -> dict[str, Any]:
 
 NAMING: list[tuple[str, dict[str, Any]]] = [
     ("container", {"mounts": [{"name": "mp5", "path": "/x", "volume": "VOLUME"}]}),
+    ("vm", {"disks": [{"name": "scsi5", "volume": "VOLUME"}]}),
     ("vm", {"disks": [{"name": "sata1", "iso": "VOLUME"}]}),
     ("vm", {"disks": [{"name": "scsi5", "import_from": "VOLUME", "size": "9G"}]}),
     ("vm", {"options": {"efidisk0": {"file": "VOLUME", "efitype": "4m"}}}),
@@ -121,3 +122,62 @@ def test_a_mount_of_a_missing_volume_is_refused(lab: Lab) -> None:
     for options in ({"vmid": MINE}, {"name": "new-one", **CONTAINER}):
         result = refused(lab, "container", **options, tenant="acme", mounts=[mount])
         assert result["error"]["reason"] == "unknown volume", result["msg"]
+
+
+def converged(lab: Lab, **options: Any) -> dict[str, Any]:
+    """Run in check mode, then twice: check mode foresees the diff, and the second run is silent."""
+    lab.simulator.reset_log()
+    foreseen = lab.run("vm", check=True, **options)
+    assert lab.simulator.writes() == []
+    made = lab.run("vm", **options)
+    assert not made.get("failed"), made
+    assert made["changed"]
+    assert made["diff"] == foreseen["diff"]
+    again = lab.run("vm", **options)
+    assert not again["changed"], again["diff"]
+    return dict(made["vm"])
+
+
+def test_a_detached_disk_is_attached_again(lab: Lab) -> None:
+    """PVE drops the unused entry of a volume that is attached (qemu-server: QemuServer.pm,
+    write_vm_config), and notes the size of the volume (API2/Qemu.pm, create_disks).
+    """
+    disks = [{"name": "scsi0", "size": "2G", "storage": "ceph"}, {"name": "scsi1", "size": "3G"}]
+    vm = converged(lab, name="two-disks", tenant="acme", disks=disks, default_storage="ceph")
+    volume = lab.config(vm)["scsi1"].partition(",")[0]
+    own = {"name": "two-disks", "tenant": "acme"}
+    converged(lab, **own, disks=[{"name": "scsi1", "state": "detached"}])
+    assert lab.config(vm)["unused0"] == volume
+    back = [{"name": "virtio3", "volume": volume, "cache": "writeback"}]
+    converged(lab, **own, disks=back)
+    config = lab.config(vm)
+    assert config["virtio3"] == f"{volume},cache=writeback,size=3G"
+    assert not any(key.startswith("unused") for key in config)
+    converged(lab, **own, disks=[{**back[0], "cache": "none"}])
+
+
+def test_a_new_vm_gets_an_existing_disk(lab: Lab) -> None:
+    volume = "ceph:vm-4711-kept"
+    lab.run("volume", volume=volume, node="pve1", vmid=4711, size="2G")
+    disks = [{"name": "scsi0", "size": "1G"}, {"name": "scsi1", "volume": volume}]
+    vm = converged(lab, name="with-data", disks=disks, default_storage="ceph")
+    assert lab.config(vm)["scsi1"] == f"{volume},size=2G"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"size": "4G"}, "is given beside an existing volume"),
+        ({"storage": "ceph"}, "is given beside an existing volume"),
+        ({"iso": "local:iso/x.iso"}, "is given beside an existing volume"),
+        ({"volume": "ceph:vm-4711-missing"}, "does not have it"),
+        ({"name": "scsi0"}, "not ceph:vm-4711-there. Name a free slot"),
+    ],
+)
+def test_disk_that_cannot_be_attached(lab: Lab, options: dict[str, Any], why: str) -> None:
+    there = "ceph:vm-4711-there"
+    lab.run("volume", volume=there, node="pve1", vmid=4711, size="2G")
+    own: dict[str, Any] = {"name": "cannot", "default_storage": "ceph"}
+    lab.run("vm", **own, disks=[{"name": "scsi0", "size": "1G"}])
+    disk = {"name": "scsi1", "volume": there, **options}
+    assert why in refused(lab, "vm", **own, disks=[disk])["msg"]

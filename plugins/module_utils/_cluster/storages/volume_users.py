@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._core import propstring
 from ..._core.parallel import side_by_side
 from ..lookup import volume_owner
 from ..state import VmRow, row_of_listing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _READS_AT_ONCE = 8
 # The options of a guest whose value is a drive or a mount.
 _DRIVE = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|unused|mp)\d+|rootfs")
+_NAMED: propstring.Format = {"file": {"default_key": True}}
 _ALLOCATION = re.compile(r"[^:]*:(?:[\d.]+|cloudinit|new)")
 # Properties of guests whose value can name a volume.
 _VOLUMES = re.compile(
@@ -119,16 +121,15 @@ def names_volume(pattern: re.Pattern[str], key: str, value: Any) -> bool:
     return bool(_VOLUMES.fullmatch(key) and pattern.search(str(value)))
 
 
-def drive_volumes(config: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield the options of drives, each with a volume that it names, and whether PVE copies the
-    volume (pure). Volumes that PVE allocates have no name yet.
+def drive_volumes(config: Mapping[str, str]) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the volumes that drives and mounts name, each with whether PVE copies the volume, and
+    whether its option has C(shared) (pure). Volumes that PVE allocates have no name yet.
     """
     for key, value in sorted(config.items()):
         if not _DRIVE.fullmatch(key):
             continue
-        for part in value.split(","):
-            name, equals, volume = part.partition("=")
-            if not equals:
-                name, volume = "file", part
-            if name in ("file", "volume", "import-from") and not _ALLOCATION.fullmatch(volume):
-                yield key, volume, name == "import-from"
+        values = propstring.parse(value, _NAMED)
+        for name in ("file", "volume", "import-from"):
+            volume = values.get(name, "")
+            if volume and not _ALLOCATION.fullmatch(volume):
+                yield volume, name == "import-from", values.get("shared") == "1"

@@ -20,9 +20,10 @@ _INSTEAD: Mapping[str, tuple[str, ...]] = {
     "bridge": ("network",),
     "network": ("bridge",),
     "storage_class": ("storage",),
-    "iso": ("size", "import_from", "storage", "storage_class", "format"),
-    "size": ("iso",),
-    "import_from": ("iso",),
+    "iso": ("size", "import_from", "storage", "storage_class", "format", "volume"),
+    "volume": ("size", "import_from", "storage", "storage_class", "format", "iso"),
+    "size": ("iso", "volume"),
+    "import_from": ("iso", "volume"),
 }
 # An address that needs no gateway removes the gateway of the lower layer.
 _GATEWAYS = (("ip", "gateway"), ("ip6", "gateway6"))

@@ -41,8 +41,8 @@ def require_own_volumes(
     checked. The users of each other volume are read, unless it is a file such as an ISO.
     """
     tag, prefix, shared = guest.tenant_tag, guest.tenant_prefix, guest.shared_sources
-    known = {volume for _key, volume, _copied in drive_volumes(existing)}
-    for key, volume, is_copied in drive_volumes(sets):
+    known = {volume for volume, _copied, _shared in drive_volumes(existing)}
+    for volume, is_copied, is_shared in drive_volumes(sets):
         if volume in known:
             continue
         owner = volume_owner(volume)
@@ -52,14 +52,13 @@ def require_own_volumes(
             continue
         if is_copied and (tag is None or _is_template(cluster, owner)):
             continue
-        may_share = "shared=1" in sets[key].split(",")
         for user in read_volume_users(client, volume, clones=not is_copied):
             if user.row.vmid == vmid:
                 continue
             if is_copied:
                 require_own_source(user.row, user.tags, tag, prefix, shared)
             else:
-                _require_own_user(guest, volume, user, may_share=may_share)
+                _require_own_user(guest, volume, user, may_share=is_shared)
 
 
 def require_existing_volumes(

@@ -43,7 +43,7 @@ def new_bytes(
     for slot, drive in kind.disks_in(after).items():
         storage, colon, _name = drive.get("file", "").partition(":")
         size = read_size(drive.get("size"))
-        if not size and images:
+        if not size and images and _is_planned(drive):
             size = images.get(slot)
         if not colon or not size:
             continue

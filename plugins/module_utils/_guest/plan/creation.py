@@ -170,7 +170,7 @@ def spread_storage(desired: AnyDesired, source: Actual) -> AnyDesired:
         return desired
     disks: dict[str, Disk] = {}
     for disk in desired.hardware.disks:
-        has_place = disk.storage or disk.is_cdrom
+        has_place = disk.storage or disk.is_cdrom or disk.volume
         if not has_place:
             disk = replace(disk, storage=storage)
         disks[disk.slot] = disk

@@ -81,6 +81,7 @@ def hardware_spec() -> Spec:
                 "storage_class": {"type": "str"},
                 "format": {"type": "str", "choices": ["raw", "qcow2", "vmdk"]},
                 "import_from": {"type": "str"},
+                "volume": {"type": "str"},
                 "iso": {"type": "str"},
                 "cache": {
                     "type": "str",

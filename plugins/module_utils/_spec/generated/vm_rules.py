@@ -116,6 +116,7 @@ CHECKS: Mapping[str, Mapping[str, str]] = {
         "size": "disk_size",
         "storage": "storage",
         "import_from": "volume",
+        "volume": "volume",
         "iso": "iso",
         "discard": "discard",
     },

@@ -69,7 +69,7 @@ def all_changes(
 def with_images(
     change: ConfigChange, desired: DesiredVm, target: Mapping[str, str], images: Mapping[str, int]
 ) -> ConfigChange:
-    """Return the change with the sizes, in bytes by slot, of the images that new disks import.
+    """Return the change with the sizes, in bytes by slot, of images and of attached disks.
 
     A new disk without a size gets the size of its image; a larger one grows after the import.
     """
@@ -77,8 +77,9 @@ def with_images(
     grown_later: dict[str, int] = {}
     for disk in desired.hardware.disks:
         image_size = images.get(disk.slot, 0)
-        is_imported = "import-from=" in change.drives.sets.get(disk.slot, "")
-        if not image_size or not is_imported:
+        sets = change.drives.sets.get(disk.slot, "")
+        is_attached = disk.volume is not None and sets.startswith(disk.volume)
+        if not image_size or not ("import-from=" in sets or is_attached):
             continue
         if disk.size is None:
             predicted[disk.slot] += f",size={render_size(image_size)}"

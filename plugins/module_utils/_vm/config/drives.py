@@ -146,11 +146,12 @@ class _DriveUpdate(VolumeUpdate):
             self._allocate(disk)
 
     def _attach(self, disk: Disk, volume: str) -> None:
-        """Attach an existing volume, such as an ISO."""
+        """Attach an existing volume: an ISO or a disk."""
         text = render_option(disk.slot, {**disk.options, "file": volume})
         self.change.sets[disk.slot] = text
         self.change.predicted[disk.slot] = text
-        self._need_iso(volume)
+        if volume != "none":
+            self.change.volumes[volume] = "iso" if disk.is_cdrom else "images"
 
     def _replace(self, disk: Disk, existing: Mapping[str, str]) -> None:
         """Replace the volume of a disk by an image of a template; PVE keeps the old volume as an
@@ -160,10 +161,6 @@ class _DriveUpdate(VolumeUpdate):
         options = {name: value for name, value in merged.items() if name not in _OF_VOLUME}
         storage = disk.storage or storage_of(existing)
         self._allocate(replace(disk, storage=storage, options=options))
-
-    def _need_iso(self, volume: str) -> None:
-        if volume != "none":
-            self.change.volumes[volume] = "iso"
 
     def _allocate(self, disk: Disk) -> None:
         """Create a volume: firmware, an imported image, or an empty disk."""
@@ -219,9 +216,12 @@ class _DriveUpdate(VolumeUpdate):
             return
         after = _with_options(disk, existing)
         if disk.volume and disk.volume != existing.get("file"):
+            if not disk.is_cdrom:
+                raise _has_other_volume(self.desired.guest.label, disk, existing)
             after["file"] = disk.volume
             after.pop("size", None)
-            self._need_iso(disk.volume)
+            if disk.volume != "none":
+                self.change.volumes[disk.volume] = "iso"
         if after != existing:
             text = render_option(slot, after)
             self.change.sets[slot] = text
@@ -248,7 +248,7 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
     wanted = found
     if disk.is_cdrom:
         wanted = CD
-    elif disk.has_content:
+    elif disk.has_content or disk.volume:
         wanted = DISK
     if wanted == found:
         return
@@ -260,6 +260,15 @@ def _require_kind(label: str, disk: Disk, existing: Mapping[str, str]) -> None:
             " state=absent or detached"
         ),
         reason="other kind of drive",
+    )
+
+
+def _has_other_volume(label: str, disk: Disk, existing: Mapping[str, str]) -> ValidationFailed:
+    return ValidationFailed(
+        attempted=f"Disk {disk.slot} of {label} was not changed",
+        answer=f"it has volume {existing.get('file')}, not {disk.volume}",
+        next_step="Name a free slot, or detach this disk first, in a task with state=detached",
+        reason="other volume",
     )
 
 

@@ -67,6 +67,8 @@ def _require_content(slot: str, item: Mapping[str, Any]) -> None:
             "cannot be chosen: PVE decides how large it is",
             "Leave size out",
         )
+    if item.get("volume"):
+        _require_volume_alone(slot, item)
     has_content = has_size or item.get("import_from")
     if has_content and item.get("iso"):
         raise validate.refused(
@@ -75,6 +77,18 @@ def _require_content(slot: str, item: Mapping[str, Any]) -> None:
             "is an ISO and has no size or import",
             "Give the ISO alone",
         )
+
+
+def _require_volume_alone(slot: str, item: Mapping[str, Any]) -> None:
+    """Raise ValidationFailed for an option of a new disk beside an existing volume."""
+    for name in ("size", "storage", "format", "import_from", "iso"):
+        if item.get(name) is not None:
+            raise validate.refused(
+                f"disks.{slot}.{name}",
+                item[name],
+                "is given beside an existing volume",
+                "Leave it out, or leave volume out for a new disk",
+            )
 
 
 def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
@@ -87,7 +101,7 @@ def _disk(slot: str, item: Mapping[str, Any]) -> Disk:
         storage=item.get("storage") or None,
         format=item.get("format"),
         import_from=item.get("import_from") or None,
-        volume=item.get("iso"),
+        volume=item.get("iso") or item.get("volume"),
         allocation=item.get("type"),
         options=canonical.sub_keys(slot, options),
     )

@@ -17,7 +17,7 @@ from ..config.actual import drives
 from ..live.snippets import files_beside
 from ..model import DesiredVm, Snippet
 from ..plan.facts import DiskImage, SeenSnippet
-from ..plan.origin import IMAGES
+from ..plan.origin import DISKS, IMAGES
 from ..plan.refusals.disks import volumes_used
 from ..plan.refusals.options import uncertain_options, unknown_names
 
@@ -53,7 +53,8 @@ class VmReads(GuestReads):
         others: list[str] = []
         for row in rows:
             if row["volid"] == volume:
-                return DiskImage(volume, exists=True)
+                size = row.get("size") if row.get("content") in DISKS else None
+                return DiskImage(volume, exists=True, size=int(size or 0))
             if row.get("content") in IMAGES:
                 others.append(row["volid"])
         return DiskImage(volume, exists=False, others=tuple(sorted(others)))

@@ -28,6 +28,7 @@ from .cloning import decide_full, nodes_for, require_unlocked
 
 # The contents of a storage from which a VM can be created.
 IMAGES = frozenset(("iso", "import"))
+DISKS = frozenset(("images", "rootdir"))
 _ISO_ENDINGS = (".iso", ".img.iso")
 
 
@@ -174,7 +175,7 @@ def _with_image(desired: DesiredVm, volume: str) -> DesiredVm:
     """Return the desired VM whose first disk imports the image. Raises Conflict for two images."""
     disks = list(desired.hardware.disks)
     for index, disk in enumerate(disks):
-        if disk.is_cdrom or disk.state != "present":
+        if disk.volume or disk.is_cdrom or disk.state != "present":
             continue
         if disk.import_from not in (None, volume):
             raise Conflict(

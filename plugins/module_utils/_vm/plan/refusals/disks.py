@@ -59,10 +59,10 @@ def volumes_used(desired: DesiredVm) -> Iterator[tuple[Disk, str]]:
 
 
 def image_sizes(desired: DesiredVm, images: Mapping[str, DiskImage]) -> dict[str, int]:
-    """Return the size in bytes of each image that a disk imports, by slot."""
+    """Return the size in bytes of each image that a disk imports or attaches, by slot."""
     sizes: dict[str, int] = {}
     for disk, volume in volumes_used(desired):
-        if disk.import_from:
+        if not disk.is_cdrom:
             sizes[disk.slot] = images[volume].size
     return sizes
 
