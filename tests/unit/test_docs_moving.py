@@ -140,6 +140,34 @@ def test_everything_of_another_tool_has_a_row(title: str) -> None:
     assert list(counterparts(title)) == TABLES[title][1]
 
 
+def attribute_rows() -> list[Row]:
+    """Return the rows of the attributes of a VM."""
+    table = TERRAFORM.partition("| attribute | pve.fleet | |\n|---|---|---|\n")[2].partition(
+        "\n\n"
+    )[0]
+    cells = [line.strip("|").split(" |", 2) for line in table.splitlines()]
+    return [Row(left.strip(), ours.strip(), note.strip("| ")) for left, ours, note in cells]
+
+
+def test_every_attribute_of_a_vm_has_a_row() -> None:
+    found = [name for row in attribute_rows() for name in re.findall(r"`([\w.]+)`", row.option)]
+    assert len(found) == len(set(found))
+    covered = {name for name in BPG["vm"] if any(f"{name}.".startswith(f"{one}.") for one in found)}
+    assert set(BPG["vm"]) - covered == set()
+    assert [
+        one for one in found if not any(f"{name}.".startswith(f"{one}.") for name in BPG["vm"])
+    ] == []
+
+
+def test_every_attribute_has_an_option_or_a_reason() -> None:
+    for row in attribute_rows():
+        if row.ours == NONE:
+            assert row.note, row
+            continue
+        for path in re.findall(r"`([^`]+)`", row.ours):
+            assert _exists(path, vm_spec()), row
+
+
 @pytest.mark.parametrize("title", TABLES)
 def test_every_counterpart_is_a_module(title: str) -> None:
     modules = {file.stem for file in (REPO / "plugins" / "modules").glob("*.py")}
