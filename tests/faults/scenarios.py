@@ -364,6 +364,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario("restore in place", "restore", _IN_PLACE, machine(), before=_BACKED_UP),
     Scenario(
+        "restore in place while it runs", "restore", _IN_PLACE, machine(True), before=_BACKED_UP
+    ),
+    Scenario(
         "restore in place with a copy",
         "restore",
         {**_IN_PLACE, "keep": "copy", "keep_name": "faulty-before"},

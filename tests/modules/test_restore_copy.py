@@ -32,7 +32,7 @@ def test_the_state_is_kept_as_a_stopped_copy(lab: Lab, web: dict[str, Any]) -> N
     assert lab.simulator.writes() == []
     made = restore(lab, **KEPT)
     assert made["done"] == made["plan"] == foreseen["plan"]
-    assert "Keep the state of VM 'web'" in made["plan"][1]
+    assert "Keep the state of VM 'web'" in made["plan"][2]
     assert made["kept"] == "web-before"
     assert made["guest"]["status"] == "running"
     assert config(lab, web)["memory"] == "256"

@@ -10,6 +10,7 @@ pve-container, PVE/API2/LXC.pm (create_vm).
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -79,9 +80,72 @@ def test_a_running_vm_is_stopped_first_and_runs_again(lab: Lab, web: dict[str, A
     foreseen = restore(lab, check=True)
     result = restore(lab)
     assert foreseen["plan"] == result["done"]
-    assert result["done"][0].startswith("Shut down VM 'web'")
+    assert result["done"][0].startswith("Note that VM 'web'")
+    assert result["done"][1].startswith("Shut down VM 'web'")
+    assert "description" not in config(lab, web)
     assert result["guest"]["status"] == "running"
     assert int(config(lab, web)["memory"]) == 256
+
+
+@pytest.mark.parametrize("kind", ["vm", "container"])
+@pytest.mark.parametrize("keep", ["archive", "none"])
+def test_a_guest_that_ran_runs_after_a_run_that_was_interrupted_at_any_write(
+    lab: Lab, kind: str, keep: str
+) -> None:
+    """Later writes with the same method fail as well, as if the run was interrupted there."""
+    if kind == "vm":
+        box = do(lab, "vm", **WEB)["vm"]
+    else:
+        box = container(lab, hostname="web", tags="tenant_acme")
+    back_up(lab, box)
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"], "keep": keep}
+    do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
+    lab.simulator.reset_log()
+    restore(lab, **task)
+    methods = [row["method"] for row in lab.simulator.writes()]
+    points = [(one, 1 + methods[:n].count(one)) for n, one in enumerate(methods)]
+    assert len(points) >= 5
+    for method, nth in points:
+        do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
+        lab.simulator.fault(method=method, path="/", nth=nth, times=None, status=403)
+        assert lab.run("restore", **whole(task))["failed"], (method, nth)
+        lab.simulator.clear_faults()
+        foreseen, made = restore(lab, check=True, **task), restore(lab, **task)
+        assert foreseen["plan"] == made["done"]
+        assert made["guest"]["status"] == "running", (method, nth)
+        assert "description" not in config(lab, box, "qemu" if kind == "vm" else "lxc")
+
+
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_a_guest_that_ran_runs_after_a_restore_that_failed(lab: Lab, kind: str) -> None:
+    """A failed restore leaves a VM empty and removes a container: the archive of the state before
+    has the note.
+    """
+    if kind == "vm":
+        box = do(lab, "vm", **WEB)["vm"]
+    else:
+        box = container(lab, hostname="web", tags="tenant_acme")
+    back_up(lab, box)
+    do(lab, kind, vmid=box["vmid"], tenant="acme", state="started")
+    task: dict[str, Any] = {"name": None, "vmid": box["vmid"]}
+    lab.simulator.fault(task="qmrestore" if kind == "vm" else "vzrestore", fail="no space left")
+    assert lab.run("restore", **whole(task))["failed"]
+    foreseen, made = restore(lab, check=True, **task), restore(lab, **task)
+    assert foreseen["plan"] == made["done"]
+    assert made["guest"]["status"] == "running"
+
+
+def test_a_guest_that_was_started_and_stopped_since_stays_off(
+    lab: Lab, web: dict[str, Any]
+) -> None:
+    do(lab, "vm", name="web", tenant="acme", state="started")
+    lab.simulator.fault(method="POST", path="/vzdump", times=None, status=403)
+    assert lab.run("restore", **whole({}))["failed"]
+    lab.simulator.clear_faults()
+    time.sleep(1.1)  # the times of tasks are whole seconds
+    do(lab, "vm", name="web", tenant="acme", state="started")
+    do(lab, "vm", name="web", tenant="acme", state="stopped", force=True)
+    assert restore(lab)["guest"]["status"] == "stopped"
 
 
 def test_a_container_is_overwritten(lab: Lab) -> None:

@@ -32,7 +32,8 @@ class Marker:
 
     `run` is the run that creates the VM, `tenant` its future tag. `inherited_tags` are the tags of
     its source that will be removed (`shed` in the notes). `stale`: the cloud-init drive of a
-    running VM is older than its configuration.
+    running VM is older than its configuration. `ran` is the last start of a VM that a restore stops
+    and starts again at its end, in seconds since the epoch.
     """
 
     origin: int | None = None
@@ -41,6 +42,7 @@ class Marker:
     tenant: str | None = None
     inherited_tags: tuple[str, ...] = ()
     stale: bool = False
+    ran: int | None = None
 
     @property
     def building(self) -> bool:
@@ -59,6 +61,7 @@ class Marker:
             "run": self.run,
             "tenant": self.tenant,
             "shed": ":".join(self.inherited_tags),
+            "ran": self.ran,
         }
         if self.stale:
             values["drive"] = _STALE
@@ -86,6 +89,7 @@ def split_notes(notes: str | None) -> tuple[str, Marker]:
         tenant=values.get("tenant"),
         inherited_tags=tuple(filter(None, inherited_tags)),
         stale=values.get("drive") == _STALE,
+        ran=whole_number(values.get("ran", "")),
     )
     before = text[: found.start()]
     return before.rstrip(), marker

@@ -79,7 +79,12 @@ def choose(desired: DesiredRestore, archives: Iterable[Archive]) -> Archive:
 
 def is_ordinary(one: Archive) -> bool:
     """Return whether an archive is of a VM or container, and not the state before a restore."""
-    return one.type in KINDS and not one.notes.strip().endswith(SAFETY_BACKUP_NOTES)
+    return one.type in KINDS and not is_state_before(one)
+
+
+def is_state_before(one: Archive) -> bool:
+    """Return whether an archive is the state before a restore."""
+    return one.notes.strip().endswith(SAFETY_BACKUP_NOTES)
 
 
 def choose_by_name(

@@ -30,6 +30,7 @@ from .desired import DesiredRestore, read_desired
 from .guest import read_guest
 from .orphans import find_locked, find_orphans
 from .overwrite.run import overwrite
+from .ran import find_noted, read_state_before
 from .read import find_chosen, read_all
 from .removed import find_completion
 
@@ -50,15 +51,30 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     if desired.confirm:
         completion = find_completion(client, cluster, desired, chosen)
     if completion is not None:
+        completion = _starting_again(client, completion, chosen, archives)
         return restore_new(client, completion, chosen, archives, check_mode)
     if desired.confirm:
         flow, context = context_of(
             client, desired, chosen, chosen.name or desired.confirm, check_mode
         )
         require_own_archive(context.desired.guest, chosen.archive.volume, chosen.config)
-        result = overwrite(flow, context, desired, chosen, cluster)
+        result = overwrite(flow, context, desired, chosen, cluster, archives)
         return reported(_with_guest(flow, result), _described(client, desired, chosen), (), ())
     return restore_new(client, desired, chosen, archives, check_mode)
+
+
+def _starting_again(
+    client: Client, completion: DesiredRestore, chosen: ChosenArchive, archives: Sequence[Archive]
+) -> DesiredRestore:
+    """Return the completion of a failed restore, which starts the guest if it ran before."""
+    options, vmid = completion.options, chosen.archive.vmid or 0
+    if options.get("state", "present") != "present":
+        return completion
+    before = read_state_before(client, vmid, archives)
+    ran = find_noted(client, chosen.kind, vmid, str(options["node"]), before)
+    if ran is None:
+        return completion
+    return replace(completion, options={**options, "state": "started"})
 
 
 def restore_new(

@@ -26,6 +26,7 @@ from ..._guest.plan import power
 from ..._guest.plan.archive import dropped_in, remark_on_unsaved, warn_of_unsaved
 from ..._guest.plan.capacity import new_bytes
 from ..._guest.plan.planner import CreationOptions, GuestPlanner
+from ..._guest.plan.steps import with_digest
 from ..._kinds.words import CONTAINER, VM
 from ..._resource.plan import Plan, Step
 from ..choose import SAFETY_BACKUP_NOTES, ChosenArchive
@@ -34,7 +35,7 @@ from .copy import summary_of
 
 # States in which the HA manager does not start a service by itself.
 _AT_REST = frozenset(("stopped", "disabled", "ignored", "error"))
-KEEP, RESTORE = "keep", "restore"
+NOTE, KEEP, RESTORE = "note", "keep", "restore"
 _NOTES = "{{guestname}}: " + SAFETY_BACKUP_NOTES
 
 
@@ -43,7 +44,8 @@ class Overwrite:
     """A guest that an archive overwrites; `desired` is the desired VM or container.
 
     PVE restores all disks to `storage`, or each disk to its own storage if it is None. `copy` is
-    the plan of the copy that keeps its present state.
+    the plan of the copy that keeps its present state. `ran` is the last start of a guest that runs,
+    or ran before an interrupted restore, None if it stays off.
     """
 
     restore: DesiredRestore
@@ -53,6 +55,7 @@ class Overwrite:
     run: str
     storage: str | None
     copy: GuestPlan[Any] | None = None
+    ran: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -88,6 +91,7 @@ def plan_overwrite(planner: GuestPlanner[Any, Any], task: Overwrite) -> Plan:
     actual, guest = task.actual, task.desired.guest
     steps: list[Step] = []
     if actual.running:
+        steps += _note_step(task)
         steps.append(power.stop(actual, guest))
     if task.copy is not None:
         steps.append(_copy_step(task, task.copy))
@@ -117,6 +121,19 @@ def archived_guest(task: Overwrite) -> Actual:
     """Return the archived guest with the VMID and node of the present one."""
     config, actual = task.chosen.config, task.actual
     return Actual(actual.kind, actual.vmid, actual.node, "stopped", live=config, target=config)
+
+
+def _note_step(task: Overwrite) -> list[Step]:
+    """Return the step that notes in the guest that it ran: the run that completes an interrupted
+    restore starts it.
+    """
+    if task.ran is None:
+        return []
+    actual = task.actual
+    notes = join_notes(actual.notes, replace(actual.marker, ran=task.ran))
+    data = with_digest({"description": notes}, actual)
+    summary = f"Note that {actual.label} runs"
+    return [Step(NOTE, summary, "PUT", (*actual.path, "config"), data, is_task=False)]
 
 
 def _keep_step(task: Overwrite) -> Step:
@@ -150,7 +167,7 @@ def restore_step(task: Overwrite) -> Step:
     actual, volume = task.actual, task.chosen.archive.volume
     notes, marker = split_notes(task.chosen.config.get("description"))
     guest = task.desired.guest
-    marker = Marker(origin=marker.origin, run=task.run, tenant=guest.tenant_tag)
+    marker = Marker(marker.origin, run=task.run, tenant=guest.tenant_tag, ran=task.ran)
     data: dict[str, Any] = {
         "vmid": actual.vmid,
         "force": 1,

@@ -26,7 +26,7 @@ from ..._kinds.words import CONTAINER
 from ..._resource.execute import Execution, FailureVerdict, StepResult
 from ..._resource.plan import Plan, Step
 from ..._snapshot.read import running_task
-from .plan import KEEP, RESTORE, Overwrite
+from .plan import KEEP, NOTE, RESTORE, Overwrite
 
 if TYPE_CHECKING:
     from ..._api.upid import TaskResult
@@ -50,7 +50,7 @@ class OverwrittenGuest(ExistingResource[Any]):
         """Read the guest again before steps that cannot be undone. Raises Conflict if another guest
         has its VMID now, or if its disks have changed.
         """
-        if step.action not in (KEEP, RESTORE, "stop", "shutdown"):
+        if step.action not in (NOTE, KEEP, RESTORE, "stop", "shutdown"):
             return
         if step.action == KEEP and self._task.archives:
             self._known = frozenset(self._archives())
@@ -85,6 +85,8 @@ class OverwrittenGuest(ExistingResource[Any]):
                 self.context.desired, current, creating=CreationOptions()
             )
         finished = {step.action for step in done}
+        if current.marker.ran is not None:
+            finished.add(NOTE)
         steps = [step for step in self.plan.steps if step.action not in finished]
         if not current.running:
             steps = [step for step in steps if step.action not in ("stop", "shutdown")]
@@ -116,7 +118,8 @@ class OverwrittenGuest(ExistingResource[Any]):
         vmid, name = self.actual.vmid, self._task.chosen.name
         if self.actual.kind is CONTAINER:
             return self._remedy_of_container(vmid, name)
-        step = f"Run this again with vmid {vmid} and confirm '{name}': it restores the guest again"
+        step = f"Run this again with vmid {vmid}{self._state} and confirm '{name}'"
+        step = f"{step}: it restores the guest again"
         if self._task.copies:
             return f"{step}. Its former state is its copy {self._task.restore.keep_name}"
         if not self._task.keeps:
@@ -124,11 +127,17 @@ class OverwrittenGuest(ExistingResource[Any]):
         storage = self._task.keep_storage
         return f"{step}. Its former state is the newest archive of {vmid} on storage {storage}"
 
+    @property
+    def _state(self) -> str:
+        """The option that starts a guest that ran, if nothing but this message shows it."""
+        is_known = self._task.ran is None or self._task.archives
+        return "" if is_known else ", options.state started"
+
     def _remedy_of_container(self, vmid: int, name: str) -> str:
         """Return the next step that recovers a container. A failed restore can remove it
         (pve-container: API2/LXC.pm, create_vm).
         """
-        step = f"Run this again with vmid {vmid} and confirm '{name}'"
+        step = f"Run this again with vmid {vmid}{self._state} and confirm '{name}'"
         step = f"{step}: it restores the container, also if it is gone"
         if self._kept is None:
             return step

@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..._backup.archive import Archive
 from ..._cluster.restoring import await_restored, is_bare, seems_bare
 from ..._cluster.state import ClusterState, VmRow
 from ..._cluster.storages.allocation import with_allocations
@@ -28,6 +30,7 @@ from ..._kinds.words import CONTAINER
 from ..choose import ChosenArchive
 from ..desired import DesiredRestore
 from ..orphans import has_failed, restores_of
+from ..ran import find_ran
 from .copy import plan_copy, read_facts, require_copy
 from .plan import Overwrite, archived_guest, plan_overwrite, require_possible, require_space
 from .resource import OverwrittenGuest
@@ -42,16 +45,20 @@ def overwrite(
     desired: DesiredRestore,
     chosen: ChosenArchive,
     cluster: ClusterState,
+    archives: Sequence[Archive],
 ) -> Result:
     """Restore the archive over its guest and return the result; in check mode write nothing."""
     client = context.client
     actual = read_guest(client, desired, chosen, cluster)
-    context = replace(context, desired=_desired(context.desired, actual))
+    ran = None
+    if context.desired.guest.state == "present":
+        ran = find_ran(client, actual, archives)
+    context = replace(context, desired=_desired(context.desired, actual, ran=ran))
     if not is_bare(actual.live):
         require_own(context.desired.guest, actual)
     run = os.urandom(6).hex()
     storage = flow.planner.restore_storage(context.desired, chosen.config)
-    task = Overwrite(desired, chosen, context.desired, actual, run, storage)
+    task = Overwrite(desired, chosen, context.desired, actual, run, storage, ran=ran)
     names = () if task.is_empty else GuestReads(client).snapshot_names(actual)
     status = client.get(*actual.path, "status", "current")
     require_possible(task, names, status)
@@ -101,11 +108,9 @@ def _empty_row(chosen: ChosenArchive, cluster: ClusterState) -> VmRow | None:
     return None
 
 
-def _desired(desired: Any, actual: Actual) -> Any:
-    """Return the desired guest at the present VMID; a running guest is started again (pure)."""
-    state = desired.guest.state
-    if state == "present" and actual.running:
-        state = "started"
+def _desired(desired: Any, actual: Actual, *, ran: int | None) -> Any:
+    """Return the desired guest at the present VMID; a guest that ran is started again (pure)."""
+    state = "started" if ran is not None else desired.guest.state
     return desired.with_guest(vmid=actual.vmid, node=None, state=state)
 
 
