@@ -2,13 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs that a restore is writing: they have neither name nor tags until it ends.
+"""Guests that a restore is writing: they have neither name nor tags until it ends.
 
 While Proxmox VE restores a backup, the configuration of the VM contains only C(memory: 128), and a
 lock if the backup is on a backup server. A failed restore leaves this configuration, or an empty
 one if it failed early (qemu-server: PVE/QemuServer.pm, restore_vma_archive and
-restore_proxmox_backup_archive; PVE/API2/Qemu.pm, create_vm). Only the task shows the restore. It is
-visible to the user who started it, and with Sys.Audit on the node (pve-manager: PVE/API2/Tasks.pm).
+restore_proxmox_backup_archive; PVE/API2/Qemu.pm, create_vm). At the beginning of a restore, and of
+a container until its end, the configuration contains only a lock, as during a creation (also
+pve-container: PVE/API2/LXC.pm, create_vm; PVE/LXC.pm, destroy_lxc_container). Only the task shows
+the restore. It is visible to the user who started it, and with Sys.Audit on the node (pve-manager:
+PVE/API2/Tasks.pm).
 """
 
 from __future__ import annotations
@@ -28,10 +31,19 @@ if TYPE_CHECKING:
 
 _MIB = 1024**2
 _WRITTEN = ({"memory": "128"}, {"memory": "128", "lock": "create"})
-# The locks of a bare configuration by the memory that a node lists for it; for an empty
-# configuration that is PVE's default.
-_LOCKS: Mapping[int, tuple[str | None, ...]] = {128 * _MIB: (None, "create"), 512 * _MIB: (None,)}
-RESTORE_TASK = "qmrestore"
+_LOCKED = {"lock": "create"}
+# Memory, disk and lock that a node lists for a bare configuration. PVE lists its defaults for an
+# empty one, and for a container without a root file system 4 GiB.
+_BARE: Collection[tuple[int, int, str | None]] = (
+    (128 * _MIB, 0, None),
+    (128 * _MIB, 0, "create"),
+    (512 * _MIB, 0, None),
+    (512 * _MIB, 0, "create"),
+    (512 * _MIB, 4096 * _MIB, "create"),
+)
+RESTORE_TASKS = frozenset(("qmrestore", "vzrestore"))
+# During these tasks too, the configuration contains only a lock.
+_CREATE_TASKS = frozenset(("qmcreate", "vzcreate"))
 _AUDIT = "Sys.Audit"
 _LONGEST_PAUSE = 1.0
 
@@ -45,12 +57,12 @@ def is_bare(config: Mapping[str, Any] | None) -> bool:
 
 
 def _is_being_written(config: Mapping[str, Any]) -> bool:
-    """Return whether a restore writes the disks of the VM with this configuration (pure).
+    """Return whether a restore can be writing the guest with this configuration (pure).
 
     Every VM that PVE creates has more options: a uuid, and how it was created (qemu-server:
     PVE/API2/Qemu.pm, create_vm).
     """
-    return _settings(config) in _WRITTEN
+    return _settings(config) in (*_WRITTEN, _LOCKED)
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -58,10 +70,10 @@ def _settings(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def seems_bare(row: VmRow) -> bool:
-    """Return whether a VM with this row can have a bare configuration (pure)."""
-    if row.lock not in _LOCKS.get(row.memory, ()):
+    """Return whether a restore can be writing the guest with this row (pure)."""
+    if (row.memory, row.disk, row.lock) not in _BARE:
         return False
-    return not any((row.disk, row.tags, row.own_name, row.template, row.planned))
+    return not any((row.tags, row.own_name, row.template, row.planned))
 
 
 def suspects(
@@ -115,7 +127,7 @@ def _pools_of_others(cluster: ClusterState, tag: str | None, prefix: str) -> set
 
 def remark_on_restored(cluster: ClusterState) -> str:
     """Return the addition to a message about an unknown name if a VM seems restored (pure)."""
-    places = [_label(row.vmid, row.node) for row in suspects(cluster, None, "")]
+    places = [_label(row.path) for row in suspects(cluster, None, "")]
     if not places:
         return ""
     return f"; it may be what is being restored as {first_of(places)}"
@@ -130,8 +142,8 @@ def await_restored(
     restore. Raises BeingRestored after `seconds`, and at least one reading.
     """
     config, restore = _watch_restore(client.direct(), path, seconds)
-    node, vmid = str(path[1]), int(path[3])
-    _require_no_running_restore(restore, attempted, vmid, node)
+    if restore is not None:
+        raise _being_restored(attempted, path, restore)
     return config
 
 
@@ -150,13 +162,6 @@ def _watch_restore(
         if restore.is_finished:  # the configuration was read before the task
             return read_config(client, path), None
     return config, restore
-
-
-def _require_no_running_restore(
-    restore: _Restore | None, attempted: str, vmid: int, node: str
-) -> None:
-    if restore is not None:
-        raise _being_restored(attempted, vmid, node, restore)
 
 
 def require_restored(client: Client, rows: Iterable[VmRow], attempted: str) -> None:
@@ -199,7 +204,9 @@ def require_no_restore(config: Mapping[str, Any], attempted: str, vmid: int, nod
         return
     raise BeingRestored(
         attempted=attempted,
-        answer=f"{_label(vmid, node)} has neither name nor disks any more: a restore has started",
+        answer=(
+            f"VM {vmid} on node {node} has neither name nor disks any more: a restore has started"
+        ),
         next_step="Run this again when the restore is complete",
         reason="being restored",
         details={"vmid": vmid},
@@ -215,8 +222,8 @@ def require_restore_succeeded(
     raise RestoreFailed(
         attempted=attempted,
         answer=(
-            f"{_label(vmid, node)} has the VMID that follows from this name, and neither name nor"
-            " disks: a restore of it has failed"
+            f"VM {vmid} on node {node} has the VMID that follows from this name, and neither name"
+            " nor disks: a restore of it has failed"
         ),
         next_step=f"Restore the backup again, or remove VM {vmid}",
         reason="restore failed",
@@ -233,27 +240,34 @@ class _Restore:
 
 
 def _find_restore(client: Client, vmid: int, node: str) -> _Restore:
-    """Return the state of the restore of a VM; one or two requests."""
-    tasks = client.get("nodes", node, "tasks", vmid=vmid, typefilter=RESTORE_TASK, source="active")
+    """Return the state of the restore of a guest; one or two requests."""
+    tasks = client.get("nodes", node, "tasks", vmid=vmid, source="active")
     for task in tasks:
-        if not task.get("endtime"):
+        if task.get("endtime"):
+            continue
+        if task["type"] in RESTORE_TASKS:
             return _Restore(upid=str(task["upid"]))
+        if task["type"] in _CREATE_TASKS:
+            return _Restore(is_finished=True)
     path = f"/nodes/{node}"
     held = client.get("access", "permissions", path=path)
     return _Restore(is_finished=_AUDIT in held.get(path, {}))
 
 
-def _being_restored(attempted: str, vmid: int, node: str, restore: _Restore) -> BeingRestored:
-    answer = f"{_label(vmid, node)} is being restored, and has neither name nor tags until then"
+def _being_restored(
+    attempted: str, path: tuple[str | int, ...], restore: _Restore
+) -> BeingRestored:
+    label, node = _label(path), path[1]
+    answer = f"{label} is being restored, and has neither name nor tags until then"
     next_step = "Run this again when the restore is complete"
     if not restore.upid:
         answer = (
-            f"{_label(vmid, node)} has neither name nor disks, as during a restore; its tasks are"
-            f" visible with {_AUDIT} on /nodes/{node} only"
+            f"{label} has neither name nor disks, as during a restore; its tasks are visible with"
+            f" {_AUDIT} on /nodes/{node} only"
         )
         next_step = (
-            f"Run this again later; if no restore of VM {vmid} runs, one has failed: restore it"
-            " again or remove it"
+            f"Run this again later; if no restore of {_guest(path)} runs, one has failed: restore"
+            " it again or remove it"
         )
     return BeingRestored(
         attempted=attempted,
@@ -261,9 +275,14 @@ def _being_restored(attempted: str, vmid: int, node: str, restore: _Restore) -> 
         next_step=next_step,
         reason="being restored",
         upid=restore.upid,
-        details={"vmid": vmid},
+        details={"vmid": path[3]},
     )
 
 
-def _label(vmid: int, node: str) -> str:
-    return f"VM {vmid} on node {node}"
+def _label(path: tuple[str | int, ...]) -> str:
+    return f"{_guest(path)} on node {path[1]}"
+
+
+def _guest(path: tuple[str | int, ...]) -> str:
+    noun = "container" if path[2] == "lxc" else "VM"
+    return f"{noun} {path[3]}"

@@ -28,6 +28,8 @@ FRESH = 5.0
 NODES_AT_ONCE = 8
 # How often VMs are searched for that move while the nodes list their VMs.
 _ATTEMPTS = 3
+# The locks that PVE sets while it creates a guest.
+CREATION_LOCKS = frozenset(("clone", "create"))
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,16 @@ class VmRow:
 
     @property
     def own_name(self) -> str:
-        """The name of the guest, empty if it has none."""
-        return own_name(self.name, self.vmid)
+        """The name of the guest, empty if it has none: PVE lists such a VM as C(VM 100), and such a
+        container as C(CT100) (qemu-server: PVE/QemuServer.pm; pve-container: PVE/LXC.pm; vmstatus).
+
+        When a container has been created without a name, C(CT100) becomes its name
+        (pve-container: PVE/API2/LXC.pm, create_vm).
+        """
+        substitute = f"VM {self.vmid}"
+        if self.lock in CREATION_LOCKS and self.type == "lxc":
+            substitute = f"CT{self.vmid}"
+        return "" if self.name == substitute else self.name
 
     @property
     def path(self) -> tuple[str | int, ...]:
@@ -379,13 +389,6 @@ def without_vm(cluster: ClusterState, vmid: int) -> ClusterState:
     vms = dict(cluster.vms)
     vms.pop(vmid, None)
     return replace(cluster, vms=vms, taken=cluster.taken - {vmid})
-
-
-def own_name(listed: str, vmid: int) -> str:
-    """Return a VM's name, or an empty text: a VM without a name is listed as C(VM) and its VMID."""
-    if listed == f"VM {vmid}":
-        return ""
-    return listed
 
 
 def power_of(row: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ class VmidVisibility:
     """PVE's answer about a VMID that the listing lacks."""
 
     in_use: bool = False
-    created: bool = False  # whether a VM or container got the VMID after the listing was read
+    created: bool = False  # whether the guest was not listed because it is new
 
 
 def probe_vmid(client: Client, cluster: ClusterState, vmid: int | None) -> VmidVisibility:
@@ -122,7 +122,7 @@ def probe_vmid(client: Client, cluster: ClusterState, vmid: int | None) -> VmidV
 def require_visible(sight: VmidVisibility, vmid: int | None, attempted: str) -> None:
     """Raise PermissionDenied for a VMID that is in use, but hidden from the caller (pure).
 
-    Raises Conflict for a VM that was created after the listing was read.
+    Raises Conflict for a guest that is new.
     """
     if not sight.in_use:
         return
@@ -130,8 +130,8 @@ def require_visible(sight: VmidVisibility, vmid: int | None, attempted: str) -> 
     if sight.created:
         raise VmidTaken(
             attempted=attempted,
-            answer=f"{guest} was created a moment ago",
-            next_step="Run this again",
+            answer=f"{guest} was created a moment ago, or is being created",
+            next_step="Run this again when it is complete",
             reason="taken vmid",
         )
     raise PermissionDenied(

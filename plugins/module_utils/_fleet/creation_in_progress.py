@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.restoring import find_restored, suspects
-from .._cluster.state import ClusterState, VmRow, pool_of, with_names
+from .._cluster.state import CREATION_LOCKS, ClusterState, VmRow, pool_of, with_names
 from .._cluster.tenant import owns
 from .._cluster.view import PATIENCE
 from .._cluster.vmids import VmidAllocator, VmidRange, read_vmid_ranges
 from .._core.errors import FleetError, TaskTimeout
 from .._guest.kind import Kind
-from .._guest.live.creation import CREATION_LOCKS, await_name
+from .._guest.live.creation import await_name, with_hidden_creations
 from .._guest.marker import owner_tags, split_notes
 from .._guest.model import LIKELY
 from .._kinds.registry import list_of
@@ -43,11 +43,12 @@ def find_creations_in_progress(
     it, and it has no name, tags or pool yet; or it does not have the tag of this tenant, but is in
     the pool of the scope or, without a pool, has a VMID that the tenant's VM of its name could get.
     """
+    kind = list_of(next(iter(cluster.types))).kind
     if scope.tenant_tag is not None:
         cluster = with_names(client, cluster)
+    cluster = with_hidden_creations(client, kind, cluster)
     restored = find_restored(client, suspects(cluster, scope.tenant_tag, scope.prefix, listed))
     vmids = _likely_vmids_of(params)
-    kind = list_of(next(iter(cluster.types))).kind
     until = client.clock.monotonic() + PATIENCE
     rows: list[VmRow] = []
     notes = list(restored.values())

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._api.client import Client
+from .._cluster.state import CREATION_LOCKS
 from .._core.errors import ApiError, NetworkError, NodeUnhealthy
 from .._guest.kind import Kind
 from .._kinds.words import GUESTS, VM
@@ -47,8 +48,6 @@ def checked_rows(answer: Any, attempted: str) -> list[Mapping[str, Any]]:
     return [row for row in answer if isinstance(row, Mapping)]
 
 
-# Locks of a guest whose creation is in progress.
-_CREATION_LOCKS = frozenset(("create", "clone"))
 # Fields that come from the statistics. The tags, the pool and the lock in the listing are current.
 _FIGURES = frozenset(
     "name status uptime cpu mem maxmem maxdisk diskread diskwrite netin netout memhost".split()
@@ -98,7 +97,7 @@ def _is_unverified(row: Mapping[str, Any], counts: Mapping[tuple[str, str], int]
     """
     if not row.get("name"):
         return True
-    if row.get("lock") in _CREATION_LOCKS:
+    if row.get("lock") in CREATION_LOCKS:
         return True
     if row.get("template"):
         return False

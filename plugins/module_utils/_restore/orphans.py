@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .._backup.archive import Archive
-from .._cluster.restoring import RESTORE_TASK, suspects
+from .._cluster.restoring import RESTORE_TASKS, suspects
 from .._cluster.state import ClusterState, VmRow
 from .._core.errors import FleetError
 from .._guest.create.orphan import is_orphan
@@ -77,8 +77,7 @@ def has_failed(tasks: Sequence[TaskRow]) -> bool:
 
 def restores_of(client: Client, row: VmRow) -> Sequence[TaskRow]:
     """Return the last restore of a VMID, if this login started it."""
-    types = frozenset((RESTORE_TASK,))
-    query = TaskQuery(limit=1, vmid=row.vmid, types=types)
+    query = TaskQuery(limit=1, vmid=row.vmid, types=RESTORE_TASKS)
     tasks = read_tasks(client, [row.node], query)[row.node]
     if isinstance(tasks, FleetError):
         return ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._cluster.drill.copies import tenant_tags, without_copies
 from .._cluster.lookup import require_known_tenant
-from .._cluster.state import ClusterState, VmRow, fetch_cluster_state
+from .._cluster.state import CREATION_LOCKS, ClusterState, VmRow, fetch_cluster_state
 from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import owns, parse_tags, tenant_tag, tenants_of
 from .._cluster.view import ClusterView
@@ -27,7 +27,7 @@ from .._drill.find import find_copies, remove_copy
 from .._fleet.items import removal_of
 from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
-from .._guest.live.creation import CREATION_LOCKS, await_creation, has_creation_marker, tasks_on
+from .._guest.live.creation import await_creation, has_creation_marker, tasks_on
 from .._guest.live.read import read_wherever
 from .._guest.marker import owner_tags
 from .._guest.model import Actual

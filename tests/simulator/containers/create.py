@@ -254,6 +254,9 @@ class Creation:
         volumes, self.made = make_volumes(self.ctx, container, self.mounts, task.say)
         if len(container.conf) > 1:
             _free_volumes(self.ctx, container, task)
+            # as PVE/LXC.pm, destroy_lxc_container replaces the configuration
+            container.conf, container.pending, container.snapshots = {"lock": "create"}, {}, {}
+            cluster.write(container)
         await task.transfer()
         if archive is None:
             conf.update(self._unpack(conf, task))

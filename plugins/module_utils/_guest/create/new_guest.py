@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cluster.lookup import require_own_guest
 from ..._cluster.restoring import is_bare
+from ..._cluster.state import CREATION_LOCKS
 from ..._cluster.tenant import parse_tags
 from ..._cluster.visible import taken
 from ..._core.errors import FleetError, NotFound, TaskTimeout
 from ..._core.poll import poll
-from ..live.creation import CREATION_LOCKS
 from ..marker import split_notes
 from ..model import Actual, Guest
 

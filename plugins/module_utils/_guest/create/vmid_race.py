@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ..._cluster.view import ClusterView
 from ..._cluster.visible import is_in_use
-from ..._core.errors import Conflict, VmidTaken
-from ..live.creation import Match, match_desired, read_other_kind
+from ..._core.errors import Conflict, PermissionDenied, VmidTaken
+from ..live.creation import Match, match_desired, read_other_kind, with_hidden_creations
 from ..model import Guest
 from ..plan.refusals import require_name_free
 
@@ -63,7 +63,10 @@ class VmidRace:
         """
         self._tries += 1
         desired = self._desired
-        found = match_desired(self._client, desired, vmid, node, self._timeout)
+        try:
+            found = match_desired(self._client, desired, vmid, node, self._timeout)
+        except PermissionDenied:
+            found = self._match_hidden(vmid, cluster_view)
         if found is Match.DESIRED:
             raise AlreadyCreated
         if found is Match.OTHER:
@@ -88,6 +91,20 @@ class VmidRace:
         row = read_other_kind(self._client, self._desired, vmid, self._timeout)
         if row is not None:
             require_name_free(self._desired, [row])
+
+    def _match_hidden(self, vmid: int, cluster_view: ClusterView) -> Match:
+        """Return the match of a guest that the caller may not see: the login is creating it, or it
+        counts as gone.
+        """
+        kind = self._desired.kind
+        cluster = with_hidden_creations(self._client, kind, cluster_view.now(), vmid)
+        row = cluster.vms.get(vmid)
+        if row is None:
+            return Match.GONE
+        try:
+            return match_desired(self._client, self._desired, vmid, row.node, self._timeout)
+        except PermissionDenied:
+            return Match.GONE
 
     def _is_hidden(self, vmid: int) -> bool:
         """Return whether the caller may not see the guest with this VMID. If it was removed, the

@@ -19,12 +19,14 @@ from ..._cluster.placement import NodeChoice
 from ..._cluster.rules import with_site
 from ..._cluster.site import require_own_node, require_own_storages
 from ..._cluster.state import ClusterState, with_other_names
+from ..._cluster.view import PATIENCE
 from ..._cluster.visible import probe_vmid, require_no_other_kind, require_visible
 from ..._core.errors import ValidationFailed
 from ..._resource.plan import Plan, Step
 from ..context import AnyContext
 from ..hardware import AnyDesired
-from ..live.find import find, still_nameless
+from ..live.creation import read_other_kind, with_hidden_creations
+from ..live.find import find, is_nameless, still_nameless
 from ..live.linked_clones import linked_clones
 from ..model import Actual, Guest
 from ..plan import power
@@ -293,19 +295,29 @@ def _require_free(client: Client, desired: Guest, cluster: ClusterState, verb: s
     """
     attempted = f"{desired.label} was not {verb}"
     require_no_other_kind(cluster, desired.vmid, attempted, desired.kind.other.noun)
-    require_visible(probe_vmid(client, cluster, desired.vmid), desired.vmid, attempted)
+    sight = probe_vmid(client, cluster, desired.vmid)
+    if sight.in_use and not sight.created:
+        known = with_hidden_creations(client, desired.kind, cluster, desired.vmid)
+        sight = replace(sight, created=desired.vmid in known.vms)
+    require_visible(sight, desired.vmid, attempted)
 
 
 def with_free_name(
     client: Client, desired: Guest, cluster: ClusterState, verb: str = "created"
 ) -> ClusterState:
     """Return the cluster state with the names of guests of the other kind; their nodes are asked
-    for names that the listing lacks. Raises Conflict if such a guest of the tenant has the name.
+    for names that the listing lacks. Raises Conflict if such a guest of the tenant has the name,
+    TaskTimeout if it is being created and may get the name.
     """
     if not desired.name or not cluster.others:
         return cluster
     cluster = with_other_names(client, cluster)
-    require_name_free(desired, cluster.others.values(), verb)
+    rows = list(cluster.others.values())
+    for row in filter(is_nameless, cluster.others.values()):
+        if desired.may_have_created(row.vmid, desired.name):
+            named = read_other_kind(client, desired, row.vmid, PATIENCE)
+            rows += [named] if named else []
+    require_name_free(desired, rows, verb)
     return cluster
 
 

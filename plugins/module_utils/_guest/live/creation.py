@@ -12,16 +12,28 @@ After that the notes contain our marker until the run that creates the VM has fi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._cluster.restoring import await_restored, is_bare, require_restore_succeeded
-from ..._cluster.state import VmRow, guest_row, row_of_listing
+from ..._cluster.state import (
+    CREATION_LOCKS,
+    NODES_AT_ONCE,
+    ClusterState,
+    VmRow,
+    guest_row,
+    pool_of,
+    row_of_listing,
+    with_vm,
+)
 from ..._cluster.tenant import owns, parse_tags
 from ..._cluster.view import PATIENCE
-from ..._cluster.visible import taken
-from ..._core.errors import Conflict, FleetError, NotFound, TaskTimeout
+from ..._cluster.visible import is_in_use, taken
+from ..._core.errors import Conflict, FleetError, NotFound, PermissionDenied, TaskTimeout
+from ..._core.parallel import side_by_side
 from ..._core.poll import poll
+from ..._core.quantities import whole_number
 from ..kind import Kind
 from ..marker import owner_tags, split_notes
 from ..model import Actual, Guest
@@ -30,8 +42,6 @@ from .read import read_actual, read_wherever
 if TYPE_CHECKING:
     from ..._api.client import Client
 
-# The locks that PVE sets while it creates a VM.
-CREATION_LOCKS = frozenset(("clone", "create"))
 # Seconds without a task and without a change after which a VM with a marker counts as abandoned.
 QUIET = 6.0
 _LONGEST_PAUSE = 1.0
@@ -97,7 +107,7 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
     """
     try:
         config = await_name(client, desired.kind, vmid, node, timeout)
-    except Conflict:  # a container has the VMID
+    except Conflict:  # a guest of the other kind has the VMID
         return Match.OTHER
     if is_bare(config):
         config = _await_restored(client, desired, vmid, node, timeout)
@@ -108,13 +118,56 @@ def match_desired(client: Client, desired: Guest, vmid: int, node: str, timeout:
     return Match.OTHER
 
 
+def with_hidden_creations(
+    client: Client, kind: Kind, cluster: ClusterState, vmid: int | None = None
+) -> ClusterState:
+    """Return the cluster state with the guests that this login is creating and cannot see yet, as
+    guests without a name; one request for each node.
+
+    Proxmox VE adds a guest to its pool when it is complete (qemu-server: PVE/API2/Qemu.pm;
+    pve-container: PVE/API2/LXC.pm; create_vm, clone_vm). Until then, a login with rights on the
+    pool sees only its own task. The task of a clone has the VMID of its source: `vmid` is the VMID
+    that the clone may have.
+    """
+
+    def read(node: str) -> list[Mapping[str, Any]]:
+        try:
+            return _running_tasks(client, node)
+        except FleetError:
+            return []
+
+    nodes = sorted(name for name, node in cluster.nodes.items() if node.online)
+    answers = side_by_side(read, nodes, NODES_AT_ONCE)
+    for node, tasks in zip(nodes, answers, strict=True):
+        for task in tasks:
+            created = _created_vmid(kind, task, vmid)
+            if created is None or created in cluster.taken or not is_in_use(client, created):
+                continue
+            row = {"type": kind.type, "vmid": created, "node": node, "lock": "create"}
+            cluster = with_vm(cluster, row_of_listing(row))
+    return cluster
+
+
+def _created_vmid(kind: Kind, task: Mapping[str, Any], of_clone: int | None) -> int | None:
+    """Return the VMID of the guest that a task creates, None for another task; `of_clone` is the
+    answer for a clone (pure).
+    """
+    if task["type"] not in kind.creation_tasks:
+        return None
+    if str(task["type"]).endswith("clone"):
+        return of_clone
+    return whole_number(str(task["id"]))
+
+
 def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -> VmRow | None:
     """Return the row of a guest of the other kind, with name and tags from its configuration, once
     it has a name.
 
-    None for a guest of the desired kind, and for a guest that is gone or stays nameless. Until a
-    run has finished a guest, its notes name the tenant.
+    None for a guest of the desired kind, and for a guest that is gone or cannot be read. Until a
+    run has finished a guest, its notes name the tenant. Raises TaskTimeout for a guest that is
+    being created and stays nameless.
     """
+    config: Mapping[str, Any] = {}
     for _remaining in poll(client.clock, min(timeout, PATIENCE), longest=_LONGEST_PAUSE):
         listed = guest_row(client, vmid)
         if not listed or listed["type"] == desired.kind.type:
@@ -128,6 +181,13 @@ def read_other_kind(client: Client, desired: Guest, vmid: int, timeout: float) -
         if name:
             tags = owner_tags(config, desired.tenant_prefix)
             return row_of_listing({**listed, "name": name, "tags": ";".join(tags)})
+    if config.get("lock") in CREATION_LOCKS:
+        raise TaskTimeout(
+            attempted=f"{desired.label} was not created",
+            answer=f"{desired.kind.other.noun} {vmid} is being created and may get that name",
+            next_step="Run this again when it is complete",
+            reason="task still runs",
+        )
     return None
 
 
@@ -152,10 +212,11 @@ def await_name(
     None if it is gone. The configuration of a VM that a restore writes is returned at once.
 
     PVE creates a clone on the node of its source and moves it to its own node at the end: it is
-    read on its present node. Raises TaskTimeout after `timeout` seconds, Conflict for a container.
+    read on its present node. Raises TaskTimeout after `timeout` seconds, Conflict for a guest of
+    the other kind, PermissionDenied for a guest that this login may not see and does not create.
     """
     for _remaining in poll(client.clock, timeout, longest=_LONGEST_PAUSE):
-        config = _read_config(client, kind, node, vmid)
+        config = _read_visible(client, kind, node, vmid)
         if config is not None:
             is_created = is_bare(config) or config.get("lock") not in CREATION_LOCKS
             has_name = bool(kind.name_in(config))
@@ -174,15 +235,15 @@ def _require_kind(row: Mapping[str, Any], kind: Kind, vmid: int) -> None:
     """Raise Conflict for a VMID of a guest of the other kind (pure)."""
     if row.get("type") == kind.type:
         return
-    raise taken(f"{kind.noun} {vmid} could not be read", "a container has that number")
+    raise taken(f"{kind.noun} {vmid} could not be read", f"a {kind.other.noun} has that number")
 
 
 def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | None:
     """Return the VM once it is complete, or once no run works on it; None if it is gone.
 
     If a VM with a marker has no task and no change for QUIET seconds, its run ended early: the VM
-    is returned with the marker. A VM that a restore writes is returned too. Raises TaskTimeout
-    after `timeout` seconds.
+    is returned with the marker. A VM that a restore writes is returned too. Its pool is read again:
+    PVE adds a VM to its pool when it is complete. Raises TaskTimeout after `timeout` seconds.
     """
     clock = client.clock
     last = actual.digest
@@ -193,14 +254,14 @@ def await_creation(client: Client, actual: Actual, timeout: float) -> Actual | N
         except NotFound:
             return None
         if is_bare(actual.live) or not is_being_created(actual):
-            return actual
+            return replace(actual, pool=pool_of(client, actual.vmid))
         if _is_worked_on(client, actual) or actual.digest != last:
             last = actual.digest
             since = clock.monotonic()
             continue
         quiet = clock.monotonic() - since
         if quiet >= QUIET:
-            return actual
+            return replace(actual, pool=pool_of(client, actual.vmid))
     tasks = _creation_tasks(client, actual.kind, actual.node)
     _raise_in_creation(actual.kind, actual.node, actual.vmid, timeout, tasks)
 
@@ -211,6 +272,19 @@ def _is_worked_on(client: Client, actual: Actual) -> bool:
         return True
     tasks = _running_tasks(client, actual.node, vmid=actual.vmid)
     return bool(tasks)
+
+
+def _read_visible(client: Client, kind: Kind, node: str, vmid: int) -> dict[str, Any] | None:
+    """Return the configuration of a guest, None if it is gone. While this login creates the guest
+    and cannot see it yet, the configuration has only a lock. Raises PermissionDenied.
+    """
+    try:
+        return _read_config(client, kind, node, vmid)
+    except PermissionDenied:
+        for task in _running_tasks(client, node):
+            if _created_vmid(kind, task, vmid) == vmid:
+                return {"lock": "create"}
+    return _read_config(client, kind, node, vmid)  # the task may have ended
 
 
 def _read_config(client: Client, kind: Kind, node: str, vmid: int) -> dict[str, Any] | None:

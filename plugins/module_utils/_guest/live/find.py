@@ -20,7 +20,15 @@ from ..._cluster.restoring import (
     seems_bare,
     suspects,
 )
-from ..._cluster.state import ClusterState, VmRow, read_config, with_names, with_vm, without_vm
+from ..._cluster.state import (
+    CREATION_LOCKS,
+    ClusterState,
+    VmRow,
+    read_config,
+    with_names,
+    with_vm,
+    without_vm,
+)
 from ..._cluster.tenant import is_of_others
 from ..._core.errors import (
     BeingRestored,
@@ -28,6 +36,7 @@ from ..._core.errors import (
     FleetError,
     NodeUnhealthy,
     NotFound,
+    PermissionDenied,
     TaskTimeout,
     UnknownVm,
 )
@@ -35,7 +44,13 @@ from ..context import RunContext
 from ..marker import owner_tags, split_notes
 from ..model import Actual, Guest
 from ..unread import require_readable_vm
-from .creation import CREATION_LOCKS, await_creation, await_name, is_being_created, is_desired
+from .creation import (
+    await_creation,
+    await_name,
+    is_being_created,
+    is_desired,
+    with_hidden_creations,
+)
 from .read import read_wherever
 
 if TYPE_CHECKING:
@@ -85,6 +100,9 @@ def _find_unclear(
 ) -> tuple[Actual | None, ClusterState]:
     """Return the same for a name that the listing lacks: reads the VMs without a clear name."""
     desired = context.guest
+    if desired.state == "absent":
+        vmid = desired.vmids.free(cluster.taken)
+        cluster = with_hidden_creations(context.client, desired.kind, cluster, vmid)
     # a VM that is being created changes between two readings
     context = context.direct()
     for row in unclear(desired, cluster):
@@ -103,7 +121,10 @@ def _read_unclear(
     it is gone.
     """
     desired = context.guest
-    config = _await_name(context, row)
+    try:
+        config = _await_name(context, row)
+    except PermissionDenied:  # a guest that this login failed to create
+        config = None
     if config is None:
         return None, None
     named = replace(row, name=desired.kind.name_in(config), fresh=False)
@@ -127,16 +148,18 @@ def _await_name(context: RunContext[Any], row: VmRow) -> Mapping[str, Any] | Non
     VM with a VMID that follows from the name: a new VM would be its duplicate once the restore is
     repeated.
     """
-    client = context.client
+    client, desired = context.client, context.guest
     patience = _patience(context)
-    attempted = f"{context.guest.label} could not be found"
+    attempted = f"{desired.label} could not be found"
+    vmids = desired.likely_vmids
+    is_likely = vmids is None or row.vmid in vmids
     if seems_bare(row):
         config = await_restored(client, row.path, seconds=patience, attempted=attempted)
-        if row.vmid in (context.guest.likely_vmids or ()):
+        if is_likely and vmids:
             require_restore_succeeded(config, attempted, row.vmid, row.node)
-        return config
-    vmids = context.guest.likely_vmids
-    is_likely = vmids is None or row.vmid in vmids
+        may_be_created = is_nameless(row) and (is_likely or desired.state == "absent")
+        if not may_be_created:
+            return config
     if row.own_name or is_likely:
         timeout = context.settings.task_timeout
         return await_name(client, context.guest.kind, row.vmid, row.node, timeout)

@@ -1,0 +1,208 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A guest whose creation outlives its run is neither created again nor reported as absent.
+
+Until its task ends, a container has only the lock C(create) in its configuration and is listed as
+C(CT) and its VMID (pve-container: PVE/API2/LXC.pm, create_vm; PVE/LXC.pm, vmstatus). A guest joins
+its pool when it is complete (also qemu-server: PVE/API2/Qemu.pm, create_vm and clone_vm), so a
+tenant's token does not see it before.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.cases import repeated
+from tests.modules.access_lab import do
+from tests.modules.backup_lab import add_nas
+from tests.modules.container_lab import add_container
+from tests.modules.estate_lab import Lab, first_number
+from tests.modules.tenant_lab import RIGHTS, made
+
+NAME: dict[str, Any] = {"name": "web1", "tenant": "initech"}
+POOLED: dict[str, Any] = {**NAME, "pool": "initech"}
+CONTAINER: dict[str, Any] = {
+    **POOLED,
+    "source": "debian-13-standard",
+    "default_storage": "ceph",
+    "memory": "1G",
+}
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "container": ("container", CONTAINER),
+    "vm": ("vm", {**POOLED, "disks": [{"size": 1, "storage": "ceph"}]}),
+    "clone": ("clone", {**POOLED, "source": "debian-13"}),
+    "list": ("vms", {"tenant": "initech", "containers": [CONTAINER]}),
+}
+TASKS = ("qmcreate", "qmclone", "qmrestore", "vzcreate", "vzclone", "vzrestore")
+ENDLESS, QUICK = 600_000, 20
+
+
+@pytest.fixture
+def lab(unused: Lab) -> Lab:
+    add_nas(unused)
+    return unused
+
+
+@pytest.fixture
+def token(lab: Lab) -> dict[str, Any]:
+    """The token of a tenant, with its pool."""
+    return made(lab, "initech", **{**RIGHTS, "image_storages": ["local"]})
+
+
+@pytest.fixture(params=["administrator", "tenant"])
+def login(token: dict[str, Any], request: pytest.FixtureRequest) -> dict[str, Any]:
+    return token if request.param == "tenant" else {}
+
+
+def let_run(lab: Lab, milliseconds: int) -> None:
+    """Set the duration of tasks that create guests; running tasks end if it has passed."""
+    text = ",".join(f"{name}={milliseconds}" for name in TASKS)
+    lab.simulator.steer("/settings", {"task_ms": text})
+
+
+def guests(lab: Lab, name: str = "web1") -> list[int]:
+    """Return the VMIDs of the guests of that name, once no task runs."""
+    let_run(lab, QUICK)
+    until = time.monotonic() + 30
+    nodes = ("pve1", "pve2", "pve3")
+    while any(
+        not row.get("endtime")
+        for node in nodes
+        for row in lab.client.get("nodes", node, "tasks", source="active")
+    ):
+        assert time.monotonic() < until, "a task does not end"
+        time.sleep(0.02)
+    rows = [
+        row
+        for node in nodes
+        for kind in ("qemu", "lxc")
+        for row in lab.client.get("nodes", node, kind)
+    ]
+    return [row["vmid"] for row in rows if row["name"] == name]
+
+
+def errors_of(result: dict[str, Any]) -> list[str]:
+    """Return the categories of the errors of a failed module, also of each guest of a list."""
+    assert result.get("failed"), result
+    rows = [*(result.get("vms") or []), *(result.get("containers") or [])]
+    return [one["error"]["category"] for one in rows if one.get("error")] or [
+        result["error"]["category"]
+    ]
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("way", repeated(list(WAYS)))
+def test_a_second_run_waits_for_the_creation(lab: Lab, login: dict[str, Any], way: str) -> None:
+    module, task = WAYS[way]
+    let_run(lab, ENDLESS)
+    for _run in range(3):
+        result = lab.run(module, **login, **task, task_timeout=1)
+        assert set(errors_of(result)) == {"TaskTimeout"}, result
+        assert "UPID:" in str(result)
+    assert guests(lab) == [first_number("web1", "initech")]
+    do(lab, module, **login, **task)
+    assert len(guests(lab)) == 1
+    assert not do(lab, module, **login, **task)["changed"]
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("way", repeated(list(WAYS)))
+def test_absent_does_not_ignore_a_creation(lab: Lab, login: dict[str, Any], way: str) -> None:
+    module, task = WAYS[way]
+    absent = {**login, **NAME, "state": "absent"}
+    of = "vm" if way in ("vm", "clone") else "container"
+    let_run(lab, ENDLESS)
+    lab.run(module, **login, **task, task_timeout=1)
+    lab.simulator.reset_log()
+    result = lab.run(of, **absent, task_timeout=1)
+    assert result["error"]["category"] == "TaskTimeout", result
+    assert lab.simulator.writes() == []
+    assert len(guests(lab)) == 1
+    assert do(lab, of, **absent)["changed"]
+    assert guests(lab) == []
+
+
+@pytest.mark.usefixtures("fast")
+def test_absent_names_a_creation_whose_vmid_does_not_follow_from_the_name(
+    lab: Lab, login: dict[str, Any]
+) -> None:
+    let_run(lab, ENDLESS)
+    lab.run("container", **login, **CONTAINER, vmid=5001, task_timeout=1)
+    result = do(lab, "container", **login, **NAME, state="absent")
+    assert "ontainer 5001 on node pve" in result["warnings"][-1]
+    assert "may become container 'web1'" in result["warnings"][-1]
+    again = lab.run("container", **login, **CONTAINER, vmid=5001, task_timeout=1)
+    assert again["failed"], again
+    assert "is still being made" in again["msg"] or "is being created" in again["msg"]
+    assert guests(lab) == [5001]
+
+
+@pytest.mark.usefixtures("fast", "token")
+def test_the_other_kind_waits_for_the_name(lab: Lab) -> None:
+    """Both kinds share the names of a tenant, and a guest has its VMID before its name."""
+    let_run(lab, ENDLESS)
+    lab.run("container", **CONTAINER, task_timeout=1)
+    result = lab.run("vm", **WAYS["vm"][1], task_timeout=1)
+    assert errors_of(result) == ["TaskTimeout"], result
+    assert "container" in result["msg"]
+    assert len(guests(lab)) == 1
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_vmid_of_a_hidden_guest_of_others_is_skipped(lab: Lab, token: dict[str, Any]) -> None:
+    """PVE checks the right before it looks for the guest (pve-http-server and pve-access-control,
+    check_api2_permissions).
+    """
+    vmid = first_number("web1", "initech")
+    add_container(lab, vmid, hostname="other", tags="tenant_globex")
+    for _run in range(2):
+        result = do(lab, "container", **token, **CONTAINER)
+        assert result["container"]["vmid"] not in (vmid, None)
+    assert len(guests(lab)) == 1
+
+
+@pytest.mark.usefixtures("fast", "token")
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_a_restore_with_a_new_name_makes_one_copy(lab: Lab, kind: str) -> None:
+    options = {"node": "pve1", **WAYS[kind][1]}
+    guest = do(lab, kind, **{**options, "name": "web"})[kind]
+    data = {"vmid": guest["vmid"], "storage": "nas"}
+    lab.client.task("POST", "nodes", "pve1", "vzdump", data=data)
+    task = {"name": "web", "new_name": "web1", "tenant": "initech"}
+    let_run(lab, ENDLESS)
+    for _run in range(3):
+        result = lab.run("restore", **task, task_timeout=1)
+        assert result["error"]["category"] in ("TaskTimeout", "Locked"), result
+    absent = lab.run(kind, **NAME, state="absent", task_timeout=1)
+    assert absent["failed"], absent
+    assert len(guests(lab)) == 1
+    do(lab, "restore", **task)
+    assert len(guests(lab)) == 1
+
+
+@pytest.mark.usefixtures("fast", "token")
+def test_a_container_is_not_missing_while_a_restore_overwrites_it(lab: Lab) -> None:
+    """The restore replaces the configuration by the lock (PVE/LXC.pm, destroy_lxc_container), and
+    the VMID of an imported container does not follow from its name.
+    """
+    add_container(lab, 803, hostname="web1", tags="tenant_initech", pool="initech")
+    lab.client.task("POST", "nodes", "pve1", "vzdump", data={"vmid": 803, "storage": "nas"})
+    (row,) = lab.client.get("nodes", "pve1", "storage", "nas", "content", vmid=803)
+    let_run(lab, 1000)
+    data = {"vmid": 803, "ostemplate": row["volid"], "force": 1, "restore": 1, "storage": "ceph"}
+    lab.client.write("POST", "nodes", "pve1", "lxc", data=data)
+    path = ("nodes", "pve1", "lxc", 803, "config")
+    until = time.monotonic() + 30
+    while "rootfs" in lab.client.get(*path):
+        assert time.monotonic() < until, "the restore does not write its volumes"
+        time.sleep(0.01)
+    let_run(lab, ENDLESS)
+    for options in ({}, {"state": "absent"}):
+        result = lab.run("container", **{**CONTAINER, **options}, task_timeout=1)
+        assert result["error"]["reason"] == "being restored", result
+        assert "container 803 on node pve1 is being restored" in result["msg"]
+    assert guests(lab) == [803]
