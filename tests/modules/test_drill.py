@@ -389,3 +389,34 @@ def test_report_and_metrics_show_the_last_proven_restore(lab: Lab, web: dict[str
     (duration,) = re.findall(r"proven_restore_seconds{.*} (.*)", text)
     assert float(duration) == 110
     assert "record" in refused(lab, "report_info", drills="[]")["msg"]
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("kind", ["vm", "container"])
+def test_a_copy_that_is_still_restored_is_named_and_then_removed(
+    lab: Lab, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """A guest has neither name nor tags until its restore ends (qemu-server, PVE/QemuServer.pm,
+    restore_vma_archive; pve-container, PVE/API2/LXC.pm, create_vm).
+    """
+    if kind == "vm":
+        request.getfixturevalue("web")
+    else:
+        back_up(lab, container(lab, hostname="box", tags="tenant_acme"))
+    planned = plan(lab)
+    before = vmids(lab)
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=600000,vzrestore=600000"})
+    result = start(lab, planned, task_timeout=1)
+    assert result["error"]["category"] == "TaskTimeout", result
+    assert result["changed"]
+    lab.simulator.reset_log()
+    left = lab.run("drill", run=planned["run"], state="absent", task_timeout=1)
+    assert left["error"]["reason"] == "being restored", left
+    assert str(planned["rounds"][0][0]["copy_vmid"]) in left["msg"]
+    assert lab.simulator.writes() == []
+    other = remove(lab, "abcdef", task_timeout=1)
+    assert not other["changed"]
+    assert "is being restored" in other["warnings"][-1]
+    lab.simulator.steer("/settings", {"task_ms": "qmrestore=0,vzrestore=0"})
+    assert remove(lab, planned["run"])["changed"]
+    assert vmids(lab) == before

@@ -357,3 +357,19 @@ def test_the_way_back(vienna: Lab, munich: Lab, web: dict[str, Any]) -> None:
     vienna.vm(vmid=web["vmid"], state="stopped", force=True)
     found = refused(munich, "failover", **given)
     assert f"{archive} is newer" in found["msg"]
+
+
+@pytest.mark.usefixtures("fast", "web")
+def test_a_restore_that_outlasts_its_time_limit_is_a_change(vienna: Lab, munich: Lab) -> None:
+    """The restore runs on after the task has failed, and its guest appears later."""
+    for vm in vienna.client.get("cluster", "resources", type="vm"):
+        if vm.get("status") == "running":
+            stop(vienna, vm)
+    munich.simulator.steer("/settings", {"task_ms": "qmrestore=600000,vzrestore=600000"})
+    try:
+        result = munich.run("failover", **options(vienna, munich, task_timeout=1))
+    finally:
+        munich.simulator.steer("/settings", {"task_ms": "qmrestore=0,vzrestore=0"})
+    assert result["failed"]
+    assert "the task still runs" in result["msg"]
+    assert result["changed"]

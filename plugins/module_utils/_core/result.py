@@ -21,6 +21,7 @@ class Result:
 
     `diff` is `{"before": ..., "after": ...}` of plain data, or a list of them. `failure` is the
     error of a task that did a part of its work: the task fails and still returns the other values.
+    A step that it started counts as a change.
     """
 
     changed: bool = False
@@ -34,7 +35,8 @@ class Result:
 
         The warnings are not included.
         """
-        result: dict[str, Any] = {"changed": self.changed, **self.values}
+        has_started = self.failure is not None and self.failure.came_after_changes
+        result: dict[str, Any] = {"changed": self.changed or has_started, **self.values}
         if diff and self.diff is not None:
             if isinstance(self.diff, Mapping):
                 result["diff"] = dict(self.diff)

@@ -10,19 +10,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.drill.copies import CopyNotes, find_copy, is_marked
+from .._cluster.drill.copies import CopyNotes, copy_name, find_copy, is_marked
+from .._cluster.restoring import await_restored, find_restored, suspects, with_bare_queried
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.view import ClusterView
+from .._cluster.vmids import comes_early
 from .._core.errors import Conflict, NotFound
 from .._core.parallel import side_by_side
 from .._core.result import Result
 from .._fleet.items import removal_of
 from .._guest.context import RunContext
 from .._guest.flow.existing import RemovedGuest, apply_to_guest
+from .._guest.live.creation import await_name, with_hidden_creations
 from .._guest.live.read import read_wherever
-from .._guest.model import Actual
+from .._guest.model import LIKELY, Actual
 from .._guest.plan.removal import plan_absent
-from .._kinds.registry import list_of
+from .._kinds.registry import LISTS, list_of
+from .desired import CopyOptions
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -74,6 +78,43 @@ def find_copies(client: Client, cluster: ClusterState) -> list[FoundCopy]:
 
     found = side_by_side(read, sorted(rows, key=lambda row: row.vmid), _READERS)
     return list(filter(None, found))
+
+
+def await_copies(
+    client: Client, cluster: ClusterState, run: str, options: CopyOptions
+) -> tuple[str, ...]:
+    """Wait for the copies of a drill that are still being restored: until then they have neither
+    name nor tags. Return a sentence about each other restore to a VMID of copies.
+
+    Raises BeingRestored or TaskTimeout if a restore takes longer than the time limit of the tasks.
+    """
+    notes: list[str] = []
+    attempted = f"The copies of drill {run} were not removed"
+    cluster = with_bare_queried(client, cluster, None, "")
+    for row in suspects(cluster, None, ""):
+        if _is_vmid_of_copy(cluster, row.vmid, run, options.vmid_range):
+            await_restored(client, row.path, seconds=options.timeout, attempted=attempted)
+        elif _is_within(row.vmid, options.vmid_range):
+            notes += find_restored(client, [row]).values()
+    for of in LISTS:
+        hidden = with_hidden_creations(client, of.kind, cluster).vms
+        for vmid in hidden.keys() - cluster.vms.keys():
+            if _is_vmid_of_copy(cluster, vmid, run, options.vmid_range):
+                await_name(client, of.kind, vmid, hidden[vmid].node, options.timeout)
+    return tuple(notes)
+
+
+def _is_vmid_of_copy(
+    cluster: ClusterState, vmid: int, run: str, vmid_range: tuple[int, int]
+) -> bool:
+    """Return whether a drill chooses the VMID for the copy of one of these guests (pure)."""
+    names = [copy_name(row.vmid, row.own_name, run) for row in cluster.guests if row.own_name]
+    return any(comes_early(vmid, vmid_range, "", name, LIKELY) for name in names)
+
+
+def _is_within(vmid: int, vmid_range: tuple[int, int]) -> bool:
+    first, last = vmid_range
+    return first <= vmid <= last
 
 
 def is_to_remove(one: FoundCopy, runs: Collection[str], now: float, abandoned: int) -> bool:

@@ -20,7 +20,7 @@ from .._core.parallel import side_by_side
 from .._core.result import Result
 from .create import CopyResult, DrillContext, create_copy
 from .desired import ABSENT, CopyOrder, read_age, read_copies, read_copy_options, read_orders
-from .find import FoundCopy, find_copies, is_to_remove, remove_copy
+from .find import FoundCopy, await_copies, find_copies, is_to_remove, remove_copy
 
 if TYPE_CHECKING:
     from .._api.client import Client
@@ -106,13 +106,14 @@ def _remove(
 ) -> Result:
     """Remove the copies of the drill, and the abandoned copies of interrupted drills."""
     now, abandoned = client.clock.time(), read_age(params, "abandoned_after") or 0
-    timeout = read_copy_options(params).timeout
-    found = find_copies(client, cluster)
+    options = read_copy_options(params)
+    notes = await_copies(client, cluster, drill, options)
+    found = find_copies(client, fetch_cluster_state(client, KINDS))
     chosen = [one for one in found if is_to_remove(one, (drill,), now, abandoned)]
 
     def remove(one: FoundCopy) -> Result | FailedGuest:
         try:
-            return remove_copy(client, one.actual, timeout=timeout, check_mode=check_mode)
+            return remove_copy(client, one.actual, timeout=options.timeout, check_mode=check_mode)
         except FleetError as error:
             return FailedGuest(one.actual.label, error)
 
@@ -126,7 +127,7 @@ def _remove(
     labels = [one.actual.label for one in chosen]
     failure = failure_of_several(failures, labels) if failures else None
     values = {"guests": [], "plan": plan, "done": done}
-    return Result(bool(plan if check_mode else done), values, _diff(plan), failure=failure)
+    return Result(bool(plan if check_mode else done), values, _diff(plan), notes, failure)
 
 
 def _diff(plan: Sequence[str]) -> dict[str, list[str]]:

@@ -140,9 +140,7 @@ def _result(options: PowerOptions, work: _PowerRun) -> Result:
         "plan": plan,
         "done": work.done,
     }
-    changed = bool(plan)
-    if failure is not None:
-        changed = bool(work.done or failure.details.get("unverified"))
+    changed = bool(plan if failure is None else work.done)
     warnings = (
         *work.estate.restored,
         *(f"{label} is unchanged: {why}" for label, why in unchanged.items()),
