@@ -388,3 +388,21 @@ def test_an_option_that_needs_another_privilege_is_refused(
         lab, "backup", storage="nas", vmid=web["vmid"], **options, **limited(lab, "saver", roles)
     )
     assert result["error"]["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"tags": "tenant_globex"}, "foreign tenant"), ({"name": "other"}, "another guest")],
+)
+def test_a_guest_is_read_right_before_its_backup(
+    lab: Lab, change: dict[str, str], reason: str
+) -> None:
+    """PVE backs up the guest that has the VMID when the request arrives."""
+    web = machine(lab, name="web", tags="tenant_acme")
+    path = f"/nodes/{web['node']}/qemu/{web['vmid']}/config"
+    steer = [["PUT", f"/vms/{web['vmid']}", {"config": change}]]
+    lab.simulator.fault(method="GET", path=f"^{path}$", steer=steer)
+    lab.simulator.reset_log()
+    result = lab.run("backup", storage="nas", tenant="acme", vmid=web["vmid"])
+    assert result["error"]["reason"] == reason, result
+    assert lab.simulator.writes() == []

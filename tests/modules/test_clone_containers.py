@@ -165,3 +165,31 @@ def test_name_of_a_guest_of_each_kind_is_ambiguous(lab: Lab) -> None:
 def test_template_of_another_tenant_does_not_make_a_name_ambiguous(lab: Lab) -> None:
     template(lab, 700, "debian-13", tags="tenant_globex")
     assert cloned(lab, source="debian-13", tenant="acme")["kind"] == "vm"
+
+
+@pytest.mark.parametrize("kind", ["qemu", "lxc"])
+@pytest.mark.parametrize("change", ["tenant", "reused"])
+def test_a_source_is_read_right_before_its_clone(lab: Lab, kind: str, change: str) -> None:
+    """PVE clones the guest that has the VMID when the request arrives."""
+    control = f"/{'vms' if kind == 'qemu' else 'containers'}/750"
+    name = "hostname" if kind == "lxc" else "name"
+    if kind == "lxc":
+        add_container(lab, 750, hostname="golden", tags="tenant_acme")
+    else:
+        disk = {"name": "golden", "tags": "tenant_acme", "scsi0": "ceph:1"}
+        lab.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": 750, **disk})
+    path = f"/nodes/pve1/{kind}/750/pending"
+    task = {"tenant": "acme", "source": "750", "full": True}
+    lab.simulator.reset_log()
+    do(lab, "clone", name="first", **task)
+    log = [row for row in lab.simulator.log() if "/tasks/" not in row["path"]]
+    (at,) = [place for place, row in enumerate(log) if row["path"].endswith("/clone")]
+    assert (log[at - 1]["method"], log[at - 1]["path"]) == ("GET", path)
+    reads = [row for row in log[:at] if row["path"] == path]
+    config = {"tags": "tenant_globex"} if change == "tenant" else {name: "other"}
+    steer = [["PUT", control, {"config": config}]]
+    lab.simulator.fault(method="GET", path=f"^{path}$", nth=len(reads), steer=steer)
+    lab.simulator.reset_log()
+    result = lab.run("clone", name="second", **task)
+    assert result["error"]["reason"] == ("foreign tenant" if change == "tenant" else "replaced")
+    assert lab.simulator.writes() == []

@@ -15,8 +15,9 @@ from ..._api.tasks import find_task
 from ..._api.upid import is_upid
 from ..._cluster.state import ClusterState, VmRow, refreshed
 from ..._cluster.tenant import parse_tags
-from ..._core.errors import ConfigurationError, Conflict, FleetError, UnknownVm
+from ..._core.errors import ConfigurationError, Conflict, FleetError, NotFound, UnknownVm
 from ..._core.formatting import counted
+from ..._kinds.registry import list_of
 from ..._snapshot.read import running_task
 from ..archive import Archive, archive_of, by_guest
 from ..read import CONTENT
@@ -285,6 +286,8 @@ def _take(
     def find_new() -> list[Archive]:
         return [one for one in _listed(context, row) if one.volume not in plan.known]
 
+    if not _is_on_its_node(context, row):
+        return False
     path = ("nodes", row.node, "vzdump")
     data = {"vmid": row.vmid, **desired.data}
     upid = client.write("POST", *path, data=data, attempted=attempted, confirm=confirm)
@@ -298,6 +301,28 @@ def _take(
     outcome.warnings += result.warnings
     outcome.done.append(plan.summary(desired.storage))
     outcome.archive = _require_archive(find_new(), row, desired.storage, upid)
+    return True
+
+
+def _is_on_its_node(context: BackupContext, row: VmRow) -> bool:
+    """Read a guest right before its backup, and return whether it is on its node. Raises Conflict
+    if its VMID was reused, or if it belongs to another tenant.
+    """
+    label = label_of(row)
+    try:
+        config = context.client.direct().get(*row.path, "config")
+    except NotFound:
+        return False
+    tags = parse_tags(config.get("tags"))
+    context.desired.owner.require_owned(label, tags, unnamed=f"guest {row.vmid}")
+    name = list_of(row.type).kind.name_in(config)
+    if row.own_name not in ("", name):
+        raise Conflict(
+            attempted=f"{label} was not backed up",
+            answer=f"guest {row.vmid} has another name now",
+            next_step="Run this again",
+            reason="another guest",
+        )
     return True
 
 

@@ -12,7 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..._cluster.state import ClusterState, node_of
+from ..._cluster.state import ClusterState, node_of, row_of_listing
+from ..._cluster.tenant import parse_tags
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, PermissionDenied, PlaceTaken, UnknownVm
 from ..._resource.execute import StepResult, execute
@@ -24,10 +25,11 @@ from ..create.orphan import has_task_failed, remove_orphan, with_fate_of_guest
 from ..create.placement_race import NameRule, PlacementRule, is_name_contested, shared_rules
 from ..create.quota_race import QuotaRule
 from ..create.vmid_race import AlreadyCreated, VmidRace, is_vmid_lost
-from ..identity import require_same_creation
+from ..identity import require_name, require_same_creation
 from ..live.read import read_wherever
 from ..live.steps import GuestSteps, creates
 from ..model import Actual
+from ..plan.copies import require_own
 from ..plan.creation import starts_at_once
 from ..plan.planner import CreationOptions
 from ..plan.steps import writes_notes_only
@@ -203,8 +205,24 @@ class CreatedGuest(GuestSteps):
         return failure
 
     def guard(self, step: Step) -> None:
+        source = self._new.placed.blueprint.template
+        if creates(step) and source is not None:
+            self._require_same_source(source)
         if step.action not in _BUILDING or writes_notes_only(step):
             self.resolve_races()
+
+    def _require_same_source(self, known: Actual) -> None:
+        """Read the guest to clone right before its clone. Raises Conflict if its VMID was reused,
+        or if the tenant may not clone it any more.
+        """
+        current = read_wherever(
+            self.client, self.kind, known.vmid, known.node, status=known.status, pool=known.pool
+        )
+        require_same_creation(known.label, known.identity, current.identity)
+        require_name(known.label, current.identity, [known.name])
+        of_source = {"vmid": known.vmid, "name": current.name, "template": current.template}
+        row = row_of_listing({"type": self.kind.type, "node": current.node, **of_source})
+        require_own(self._desired.guest, row, parse_tags(current.target.get("tags")))
 
     def await_final(self) -> tuple[str, ...]:
         self.resolve_races()
