@@ -242,6 +242,13 @@ def _ghost(write: Write) -> list[tuple[str, str, Any]]:
     ]
 
 
+def _slow(write: Write) -> list[dict[str, Any]]:
+    """The task runs longer than the run waits, and still runs when the next run begins."""
+    if write.task is None:
+        return []
+    return _rule(delay_ms=1, steer=[["PUT", "/settings", {"task_ms": f"{write.task}=600"}]])(write)
+
+
 _STALE = [("PUT", "/settings", {"lag_s": 30})]
 _FRESH = (("PUT", "/settings", {"lag_s": 0}),)
 _LOCKED = "VM is locked (backup)"  # AbstractConfig.pm, check_lock
@@ -323,8 +330,21 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault("pveproxy restarted", _restart),
     *(
-        Fault(f"killed {when}", lambda _write: [], (KILLED,), applies=_moves_guests, kills=when)
+        Fault(
+            f"killed {when}",
+            _slow,
+            (KILLED,),
+            applies=lambda write: _moves_guests(write) or write.makes_vm,
+            kills=when,
+        )
         for when in ("before", "after")
+    ),
+    Fault(
+        "task outlasts its time limit",
+        _slow,
+        ("TaskTimeout",),
+        applies=lambda write: write.makes_vm and _has_task(write),
+        options={"task_timeout": 1},
     ),
     Fault(
         "moved by HA",

@@ -179,7 +179,7 @@ def test_a_source_is_read_right_before_its_clone(lab: Lab, kind: str, change: st
         disk = {"name": "golden", "tags": "tenant_acme", "scsi0": "ceph:1"}
         lab.client.task("POST", "nodes", "pve1", "qemu", data={"vmid": 750, **disk})
     path = f"/nodes/pve1/{kind}/750/pending"
-    task = {"tenant": "acme", "source": "750", "full": True}
+    task: dict[str, Any] = {"tenant": "acme", "source": "750", "full": True}
     lab.simulator.reset_log()
     do(lab, "clone", name="first", **task)
     log = [row for row in lab.simulator.log() if "/tasks/" not in row["path"]]

@@ -172,7 +172,7 @@ def test_a_restore_with_a_new_name_makes_one_copy(lab: Lab, kind: str) -> None:
     guest = do(lab, kind, **{**options, "name": "web"})[kind]
     data = {"vmid": guest["vmid"], "storage": "nas"}
     lab.client.task("POST", "nodes", "pve1", "vzdump", data=data)
-    task = {"name": "web", "new_name": "web1", "tenant": "initech"}
+    task: dict[str, Any] = {"name": "web", "new_name": "web1", "tenant": "initech"}
     let_run(lab, ENDLESS)
     for _run in range(3):
         result = lab.run("restore", **task, task_timeout=1)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._api.tasks import find_task
-from ..._cluster.state import ClusterState, VmRow, node_of, with_names
+from ..._cluster.state import CREATION_LOCKS, ClusterState, VmRow, node_of, with_names
 from ..._cluster.view import ClusterView
 from ..._core.errors import Conflict, FleetError, NotRunning, PermissionDenied, UnknownVm, VmidTaken
 from ..._core.result import Result
 from ..._guest.flow.flow import with_connection
 from ..._guest.identity import require_name
+from ..._guest.live.creation import await_creation, await_name, with_hidden_creations
 from ..._guest.live.find import find
 from ..._guest.live.read import read_wherever, require_same
 from ..._guest.live.steps import GuestSteps
@@ -137,7 +138,10 @@ class Replacement(GuestSteps, Resource[Result]):
 
     def _read_holder(self, actual: Actual) -> Actual | None:
         try:
-            return read_wherever(self.client, CONTAINER, self._vmid, actual.node)
+            holder = read_wherever(self.client, CONTAINER, self._vmid, actual.node)
+            if holder.lock in CREATION_LOCKS:
+                return await_creation(self.client, holder, self.timeout)
+            return holder
         except UnknownVm:
             return None
         except PermissionDenied:
@@ -188,8 +192,16 @@ class Replacement(GuestSteps, Resource[Result]):
         try:
             return super().send(step)
         except VmidTaken:
+            self._await_clone()
             self._lost.add(self._vmid)
             raise
+
+    def _await_clone(self) -> None:
+        """Wait for the holder if an earlier run of this login is still creating it."""
+        cluster = with_hidden_creations(self.client, CONTAINER, self._cluster, self._vmid)
+        row = cluster.vms.get(self._vmid)
+        if row is not None:
+            await_name(self.client, CONTAINER, self._vmid, row.node, self.timeout, complete=True)
 
     def classify_failure(self, step: Step, error: FleetError) -> FailureVerdict:
         """Classify the failure of a step (pure).
