@@ -76,6 +76,7 @@ def test_requests(lab: Lab) -> None:
         "GET /access/permissions",
         content,
         f"GET /nodes/pve1/qemu/{web['vmid']}/config",
+        f"GET /nodes/pve1/qemu/{web['vmid']}/config",
         "POST /nodes/pve1/vzdump",
         content,
     ]
