@@ -2,13 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The bridges of nodes: the cluster's listing lacks them, so a node is asked for them if needed."""
+"""The bridges and mapped devices of nodes: the cluster's listing lacks them, so they are read if a
+guest needs them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from .._core.errors import NetworkError, NodeUnhealthy
+from .._core.propstring import keyed_parts
 from .placement import NodeChoice, PlacementNeeds, choose_node
 from .rules import PlacementRules
 from .state import ClusterState
@@ -24,6 +29,7 @@ class KnownBridges:
     def __init__(self, client: Client) -> None:
         self._client = client
         self.by_node: dict[str, frozenset[str] | None] = {}
+        self._mappings: dict[str, dict[str, frozenset[str]]] = {}
 
     @property
     def connection(self) -> ConnectionSettings:
@@ -41,6 +47,22 @@ class KnownBridges:
             self.by_node[node] = known
         return known
 
+    def with_devices(self, needs: PlacementNeeds) -> PlacementNeeds:
+        """Return the needs with the nodes of each mapped device; one request for each type.
+
+        A mapping that the caller may not see stays unknown: PVE decides.
+        """
+        types = sorted({device.partition("/")[0] for device in needs.devices})
+        for kind in types:
+            if kind not in self._mappings:
+                rows = self._client.get("cluster", "mapping", kind)
+                self._mappings[kind] = {str(row["id"]): _nodes_of(row) for row in rows or []}
+        found: dict[str, frozenset[str] | None] = {}
+        for device in needs.devices:
+            kind, _slash, name = device.partition("/")
+            found[device] = self._mappings[kind].get(name)
+        return replace(needs, devices=found)
+
     def try_read(self, node: str) -> None:
         """Note the bridges of a node, or that it does not answer."""
         try:
@@ -49,10 +71,17 @@ class KnownBridges:
             self.by_node[node] = None
 
 
+def _nodes_of(mapping: Mapping[str, Any]) -> frozenset[str]:
+    """Return the nodes that have a mapped device or directory."""
+    entries = [keyed_parts(str(text)) or {} for text in mapping.get("map") or ()]
+    return frozenset(entry["node"] for entry in entries if "node" in entry)
+
+
 def choose_with_bridges(
     cluster: ClusterState, needs: PlacementNeeds, rules: PlacementRules, bridges: KnownBridges
 ) -> NodeChoice:
     """Return the choice of a node that has the bridges; the best candidate is asked first."""
+    needs = bridges.with_devices(needs)
     while True:
         choice = choose_node(cluster, needs, rules, bridges.by_node)
         if not needs.bridges or choice.node in bridges.by_node:

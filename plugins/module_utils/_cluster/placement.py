@@ -39,6 +39,10 @@ class PlacementNeeds:
     running_memory: int = 0  # bytes of memory to start the VM; 0 if it need not run
     room: Mapping[str, int] = field(default_factory=dict)  # bytes that are allocated, by storage
     bridges: frozenset[str] = frozenset()
+    # mapped devices, such as pci/gpu, and the nodes that have each; None if they are not known
+    devices: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    arch: str = ""  # the architecture of its configuration
+    like: str = ""  # the node whose architecture it has, if its configuration names none
     vmid: int | None = None  # the VM itself if it exists: it does not count on its node
     tenant_tag: str | None = None  # affinity considers VMs of this tenant only
     prefix: str = PREFIX
@@ -211,6 +215,9 @@ def why_not(
     reason = _why_no_storage(cluster, node, needs)
     if reason is not None:
         return reason
+    reason = why_unfit_hardware(cluster, node, needs)
+    if reason is not None:
+        return reason
     if 0 < row.cores < needs.cpus:
         return f"a VM there can have {row.cores} CPUs, {needs.cpus} are wanted"
     load = loads[node]
@@ -232,6 +239,37 @@ def _why_no_storage(cluster: ClusterState, node: str, needs: PlacementNeeds) -> 
         if content not in found.content:
             return _wrong_content(storage, content)
     return None
+
+
+def why_unfit_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) -> str | None:
+    """Return the architecture or the mapped device that a node lacks, or None.
+
+    PVE emulates an architecture that a configuration names, so it counts only if a node has it.
+    """
+    known = {row.arch for row in cluster.nodes.values()}
+    present = cluster.nodes[node].arch
+    wanted = needs.arch if needs.arch in known else ""
+    if not needs.arch and needs.like in cluster.nodes:
+        wanted = cluster.nodes[needs.like].arch
+    if wanted and present != wanted:
+        return f"its architecture is {present}, and the guest needs {wanted}"
+    for device, nodes in sorted(needs.devices.items()):
+        if nodes is not None and node not in nodes:
+            return f"mapped device {device} is not there"
+    return None
+
+
+def require_hardware(cluster: ClusterState, node: str, needs: PlacementNeeds) -> None:
+    """Raise ConfigurationError if a node that the task names lacks the hardware of the guest."""
+    reason = why_unfit_hardware(cluster, node, needs) if node in cluster.nodes else None
+    if reason is None:
+        return
+    raise ConfigurationError(
+        attempted=f"{needs.label or 'The guest'} could not be placed on node {node}",
+        answer=reason,
+        next_step="Choose another node, or map the device on this node: pve.fleet.mapping",
+        reason="hardware of the node",
+    )
 
 
 def _wrong_content(storage: str, content: str) -> str:

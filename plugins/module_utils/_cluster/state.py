@@ -85,6 +85,7 @@ class NodeRow:
     memory: int
     memory_used: int
     maintenance: bool = False  # reported since 8.3
+    arch: str = "x86_64"  # reported since 9.2, if it differs (pve-manager: PVE/API2/Cluster.pm)
 
 
 @dataclass(frozen=True)
@@ -469,6 +470,7 @@ def _node(row: Mapping[str, Any]) -> NodeRow:
         memory=_number(row, "maxmem"),
         memory_used=_number(row, "mem"),
         maintenance=row.get("hastate") == "maintenance",
+        arch=_text(row, "host-arch") or "x86_64",
     )
 
 

@@ -108,6 +108,10 @@ class Kind(Protocol):
     def bridges_in(self, config: Mapping[str, Any]) -> Mapping[str, str]:
         """Return the bridge of each of its NICs, in the order of the NICs."""
 
+    def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
+        """Return the mapped devices and directories that it needs to start, such as C(pci/gpu)."""
+        return frozenset()
+
     def is_privileged(self, config: Mapping[str, str]) -> bool:
         """Return whether its root user is the root user of the node."""
         return False

@@ -14,13 +14,16 @@ from typing import Any, ClassVar
 from .._guest.addresses import cloud_init_addresses
 from .._guest.identity import Identity
 from .._guest.kind import Kind, OtherKind
-from .._schema.formats import QEMU, Schema
+from .._schema.formats import QEMU, Schema, parse_option
 from .config.actual import DRIVE, bridges_of, drives, is_disk, storage_of, volumes_in
 from .config.figures import figures_of, state_volume
 from .config.view import HIDDEN, format_config, macs
 
 _MEMORY_OBSTACLE = re.compile(r"amd-sev|intel-tdx|virtiofs\d+")
 _UUID = re.compile(r"(?:^|,)uuid=([0-9a-fA-F-]+)")
+
+_MAPPED_TYPES = {"hostpci": "pci", "usb": "usb", "virtiofs": "dir"}
+_MAPPED = re.compile(rf"(?:{'|'.join(_MAPPED_TYPES)})\d+")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,19 @@ class VmKind(Kind):
             for slot, disk in self.disks_in(config).items()
             if disk.get("backup") == "0" or (slot == "efidisk0" and not has_ovmf)
         )
+
+    def devices_in(self, config: Mapping[str, str]) -> frozenset[str]:
+        """Return the mapped devices, without which PVE does not start a VM (qemu-server:
+        QemuServer/PCI.pm, USB.pm and Virtiofs.pm, find_on_current_node).
+        """
+        found: set[str] = set()
+        for slot in filter(_MAPPED.fullmatch, config):
+            option = parse_option(slot, config[slot])
+            kind = slot.rstrip("0123456789")
+            name = option.get("dirid" if kind == "virtiofs" else "mapping")
+            if name:
+                found.add(f"{_MAPPED_TYPES[kind]}/{name}")
+        return frozenset(found)
 
     def memory_obstacles_in(self, config: Mapping[str, Any]) -> Collection[str]:
         """Return the options with which PVE does not save the memory (qemu-server:

@@ -1,7 +1,7 @@
 """Devices and directories of nodes under names of the cluster.
 
 Source: pve-manager, API2/Cluster/Mapping; pve-guest-common, Mapping/PCI.pm, USB.pm and Dir.pm. The
-nodes have no directories to map.
+nodes have the directory of the storage `local` only.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _TYPES = {
     "usb": SectionType("usb", frozenset({"map"}), frozenset({"description"})),
     "dir": SectionType("dir", frozenset({"map"}), frozenset({"description"})),
 }
+_DIRECTORIES = ("/var/lib/vz",)
 _SEES = ("Mapping.Modify", "Mapping.Use", "Mapping.Audit")
 
 
@@ -113,8 +114,9 @@ class Mappings:
             return
         nodes = [one["node"] for one in self._maps(entry)]
         for one in self._maps(entry):
-            if one["node"] == ctx.cluster.local:
-                raise PveError(_missing(one))
+            fault = _missing(one)
+            if one["node"] == ctx.cluster.local and fault:
+                raise PveError(fault)
         for node in nodes:
             if nodes.count(node) > 1:
                 raise PveError(f"Node '{node}' is specified {nodes.count(node)} times.")
@@ -142,7 +144,7 @@ class Mappings:
 
 
 def _missing(one: dict[str, str]) -> str:
-    return f"Path {one['path']} does not exist"
+    return "" if one["path"] in _DIRECTORIES else f"Path {one['path']} does not exist"
 
 
 def _checking_node(ctx: Ctx, name: str | None) -> NodeInfo | None:

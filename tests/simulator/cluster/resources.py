@@ -190,6 +190,8 @@ def node_entry(cluster: Cluster, node: NodeInfo, *, figures: bool = True) -> dic
     state = node_states(cluster).get(node.name)
     if state is not None:
         entry["hastate"] = state
+    if node.arch != "x86_64":
+        entry["host-arch"] = node.arch  # API2/Cluster.pm, resources; pvestatd leaves x86_64 out
     if not node.online:
         return {**entry, "cgroup-mode": 1, "status": "offline"}
     if not figures:

@@ -214,6 +214,7 @@ class NodeInfo:
     name: str
     nodeid: int
     ip: str
+    arch: str = "x86_64"
     cpus: int = 2
     sockets: int = 1
     memory: int = 25276502016

@@ -12,7 +12,7 @@ from ..errors import ParamError, PveError
 from ..ha.manager import request_move
 from ..ha.records import is_managed
 from ..ha.rules import motion
-from ..running.migration import local_devices, migrate
+from ..running.migration import local_devices, mapped_info, migrate, unmapped_devices
 from ..running.migration_volumes import local_volumes
 from ..schema.formats import split_list
 from ..volumes.drives import drives_of, split_volid
@@ -84,8 +84,9 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
             if name in ctx.cluster.storages and not ctx.cluster.storages[name].available_on(node)
         )
         refused[node] = {"unavailable_storages": missing} if missing else {}
-        if mapped:
-            refused[node]["unavailable-resources"] = sorted(mapped)
+        unmapped = unmapped_devices(ctx, mapped, node)
+        if unmapped:
+            refused[node]["unavailable-resources"] = unmapped
         if node in apart:
             refused[node]["blocking-ha-resources"] = apart[node]
         if not refused[node]:
@@ -96,7 +97,7 @@ def migrate_precondition(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
         "local_disks": _precondition_disks(ctx, vm),
         "local_resources": blocking,
         "mapped-resources": sorted(mapped),
-        "mapped-resource-info": {name: {"name": mapped[name]} for name in mapped},
+        "mapped-resource-info": mapped_info(ctx, mapped),
         "has-dbus-vmstate": 1,
         "running": 1 if vm.run else 0,
         **({"dependent-ha-resources": along} if managed else {}),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ..config.checks import check_lock
 from ..core.api import Ctx
 from ..core.state import Vm
 from ..core.tasks import Task
 from ..errors import PveError
-from ..volumes.drives import parse_props
 from ..volumes.volumes import set_active
 from .migration_volumes import Local, carry, scan, stamp
+from .power import nodes_of_mapping, part_of
 
 _DEVICE = re.compile(r"(usb|hostpci|serial|parallel|virtiofs)\d+")
 _NO_CONNTRACK = (
@@ -29,17 +30,40 @@ def local_devices(ctx: Ctx, vm: Vm) -> tuple[list[str], dict[str, str]]:
         kind = _DEVICE.fullmatch(name)
         if not kind or (kind[1] == "serial" and vm.conf[name] == "socket"):
             continue
-        keys = ctx.sim.schema.vm_options[name].get("format")
-        parts = parse_props(keys, vm.conf[name]) if isinstance(keys, dict) else {}
-        if kind[1] == "usb" and parts.get("host", "").lower() == "spice":
+        if kind[1] == "usb" and part_of(ctx, name, vm.conf[name], "host").lower() == "spice":
             continue
-        mapping = parts.get("dirid" if kind[1] == "virtiofs" else "mapping")
+        key = "dirid" if kind[1] == "virtiofs" else "mapping"
+        mapping = part_of(ctx, name, vm.conf[name], key)
         if mapping and kind[1] in ("usb", "hostpci", "virtiofs"):
             mapped[name] = mapping
-            if kind[1] == "hostpci" and vm.run is None:
+            is_live = "live-migration" in mapped_info(ctx, {name: mapping})[name]
+            if kind[1] == "hostpci" and (vm.run is None or is_live):
                 continue
         blocking.append(name)
     return blocking, mapped
+
+
+_TYPES = {"usb": "usb", "hostpci": "pci", "virtiofs": "dir"}
+
+
+def mapped_info(ctx: Ctx, mapped: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The mapping of each device, and whether a running machine can move with it."""
+    file = ctx.cluster.sections.get("mapping/pci")
+    found: dict[str, dict[str, Any]] = {}
+    for name, mapping in mapped.items():
+        entry = file.entries.get(mapping, {}) if file and name.startswith("hostpci") else {}
+        is_live = str(entry.get("live-migration-capable")) == "1"
+        found[name] = {"name": mapping, **({"live-migration": 1} if is_live else {})}
+    return found
+
+
+def unmapped_devices(ctx: Ctx, mapped: dict[str, str], node: str) -> list[str]:
+    """The mapped devices that a node lacks (QemuMigrate/Helpers.pm, check_local_resources)."""
+    return [
+        name
+        for name, mapping in sorted(mapped.items())
+        if node not in nodes_of_mapping(ctx, _TYPES[name.rstrip("0123456789")], mapping)
+    ]
 
 
 async def migrate(
@@ -104,9 +128,15 @@ def _prepare(ctx: Ctx, vm: Vm, source: str, target: str, task: Task) -> None:
     blocking = [name for name in blocking if name not in mapped]
     if blocking:
         raise PveError(f"can't migrate VM which uses local devices: {', '.join(blocking)}")
-    if mapped:
+    missing = unmapped_devices(ctx, mapped, target)
+    if missing:
+        raise PveError(f"can't migrate to '{target}': missing mapped devices {', '.join(missing)}")
+    info = mapped_info(ctx, mapped)
+    fixed = [name for name in sorted(mapped) if "live-migration" not in info[name]]
+    tied = [f"{name}:{mapped[name]}" for name in fixed]
+    if vm.run is not None and tied:
         raise PveError(
-            f"can't migrate to '{target}': missing mapped devices {', '.join(sorted(mapped))}"
+            f"can't live migrate running VM which uses following mapped devices: {', '.join(tied)}"
         )
     if not ctx.cluster.nodes[target].online:
         raise PveError("Can't connect to destination address using public key")

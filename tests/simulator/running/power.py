@@ -13,6 +13,7 @@ from ..core.api import Ctx
 from ..core.state import Run, Vm
 from ..core.tasks import Task
 from ..errors import ApiError, PveError
+from ..schema.units import parse_props
 from ..volumes.drives import (
     agent_enabled,
     drives_of,
@@ -67,6 +68,7 @@ def launch(ctx: Ctx, vm: Vm, *, resume: bool = False) -> None:
     _check_drives(ctx, vm)
     _check_nics(ctx, vm)
     _check_cpus(ctx, vm)
+    _check_mapped_devices(ctx, vm)
     check_free_memory(ctx, vm)
     node.next_pid += 1
     vm.run = Run(node.next_pid, cluster.now(), machine=machine_type(ctx, vm))
@@ -94,6 +96,41 @@ def _check_nics(ctx: Ctx, vm: Vm) -> None:
             bridge = parse_net(ctx.sim.schema, value).get("bridge")
             if bridge and not node.has_bridge(bridge):
                 raise PveError(f"bridge '{bridge}' does not exist")
+
+
+def nodes_of_mapping(ctx: Ctx, kind: str, name: str) -> set[str]:
+    """The nodes that have a mapped device or directory."""
+    file = ctx.cluster.sections.get(f"mapping/{kind}")
+    entry = file.entries.get(name, {}) if file else {}
+    return {str(parse_props({}, text).get("node")) for text in entry.get("map", ())}
+
+
+def part_of(ctx: Ctx, name: str, value: str, key: str) -> str:
+    """The value of a key in the option of a device, whose format may be unknown."""
+    keys = ctx.sim.schema.vm_options[name].get("format")
+    if isinstance(keys, dict):
+        return parse_props(keys, value).get(key, "")
+    parts = [part.partition("=") for part in value.split(",")]
+    return next((part for word, _equals, part in parts if word == key), "")
+
+
+_MAPPED = {
+    "hostpci": ("pci", "mapping", "PCI device mapping not found for '{}'"),
+    "usb": ("usb", "mapping", "USB device mapping not found for '{}'"),
+    "virtiofs": ("dir", "dirid", "No directory mapping for node {}."),
+}
+
+
+def _check_mapped_devices(ctx: Ctx, vm: Vm) -> None:
+    """The node needs each mapped device (QemuServer/PCI.pm, USB.pm and Virtiofs.pm)."""
+    for name, value in sorted(vm.conf.items()):
+        kind = name.rstrip("0123456789")
+        if kind not in _MAPPED or kind == name:
+            continue
+        mapped, key, text = _MAPPED[kind]
+        mapping = part_of(ctx, name, value, key)
+        if mapping and vm.node not in nodes_of_mapping(ctx, mapped, mapping):
+            raise PveError(text.format(vm.node if mapped == "dir" else mapping))
 
 
 def _check_cpus(ctx: Ctx, vm: Vm) -> None:

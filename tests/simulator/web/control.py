@@ -365,6 +365,7 @@ class Control:
         changes: dict[str, Callable[[], object]] = {
             "online": lambda: self._set_online(node, bool(value)),
             **dict.fromkeys(("memory", "cpus", "sockets"), lambda: setattr(node, key, int(value))),
+            "arch": lambda: setattr(node, "arch", str(value)),
             "maintenance": lambda: self._set_maintenance(node, bool(value)),
             "reboot": lambda: reboot(self.server.context(), node.name),
             "disks": lambda: add_disks(node, value),

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -59,6 +60,9 @@ from .origin import ContainerOrigin, is_oci
 from .planner import CONTAINER_PLANNER, restore_storage
 
 _OCI_SINCE = (9, 1)
+# The architecture of a node for each architecture of a container (pve-container: LXC/Config.pm).
+_ARCHITECTURES = {"amd64": "x86_64", "i386": "x86_64", "arm64": "aarch64", "armhf": "aarch64"}
+_ARCH_OF_TEMPLATE = re.compile(rf"_({'|'.join(_ARCHITECTURES)})\.")
 
 
 # -- new containers
@@ -75,7 +79,8 @@ class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
 
     def needs(self, sizes: Mapping[str, int]) -> PlacementNeeds:
         needs = needs_of(self.desired, self.config)
-        return replace(needs, only=self.nodes, room=self.room(sizes))
+        arch = needs.arch or arch_of_template(self.origin.volume)
+        return replace(needs, only=self.nodes, room=self.room(sizes), arch=arch)
 
     def needs_on(
         self, node: str, sizes: Mapping[str, int], shared: frozenset[str]
@@ -85,6 +90,12 @@ class ContainerBlueprint(GuestBlueprint[ContainerOrigin]):
             return needs
         moved = moved_bytes(CONTAINER, source.target, shared)
         return replace(needs, room=added(needs.room, moved))
+
+
+def arch_of_template(volume: str) -> str:
+    """Return the architecture in the name of a template's file, as nodes have it, or no text."""
+    found = _ARCH_OF_TEMPLATE.search(volume)
+    return _ARCHITECTURES[found[1]] if found else ""
 
 
 def needs_of(
@@ -100,6 +111,7 @@ def needs_of(
         cores=cores_of(config),
         running_memory=memory if guest.state == "started" else 0,
         bridges=frozenset(CONTAINER.bridges_in(config).values()),
+        arch=_ARCHITECTURES.get(config.get("arch", ""), ""),
         vmid=vmid,
         tenant_tag=guest.tenant_tag,
         prefix=guest.tenant_prefix,

@@ -188,10 +188,12 @@ class _ReplicaPlanning:
             cpus=figures.cores if incoming.starts and kind is VM else 0,
             running_memory=memory,
             bridges=frozenset(bridges_after(kind, chosen.config, self.desired.nics)),
+            devices=dict.fromkeys(kind.devices_in(chosen.config) if incoming.starts else ()),
             vmid=guest.vmid,
         )
         self.bridges.try_read(target)
         cluster = self.view.of(kind.type).now()
+        needs = self.bridges.with_devices(needs)
         choose_node(cluster, needs, bridges=self.bridges.by_node)
         row = cluster.guest(guest.vmid)
         if row is not None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..._cluster.bridges import choose_with_bridges
-from ..._cluster.placement import NodeChoice, PlacementNeeds, why_not
+from ..._cluster.placement import NodeChoice, PlacementNeeds, require_hardware, why_not
 from ..._cluster.state import ClusterState, with_names
 from ..actual import with_power
 from ..create.quota_race import gather_usage
@@ -29,6 +29,12 @@ def keep_or_choose_node(
     It stays on its node as long as that meets every constraint; a preference alone moves nothing.
     """
     desired, actual = intent.desired.guest, intent.actual
+    needs = replace(needs, like=actual.node)
+    if not (intent.starts or intent.moves or desired.rebalance):
+        needs = replace(needs, devices={})
+    needs = reads.bridges.with_devices(needs)
+    if desired.node or not desired.rebalance:
+        require_hardware(cluster, desired.node or actual.node, needs)
     if desired.node:
         return intent.at(NodeChoice(desired.node, reasons=("node names it",)))
     if not desired.rebalance:

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..._cluster.bridges import choose_with_bridges
-from ..._cluster.placement import NodeChoice, PlacementNeeds
+from ..._cluster.placement import NodeChoice, PlacementNeeds, require_hardware
 from ..._cluster.quota import QuotaFigures
 from ..._cluster.state import ClusterState, with_names
 from ..._cluster.storages.allocation import with_allocations
@@ -41,6 +42,9 @@ def choose_place(
     connection = reads.client.connection
     choice = fixed_place(blueprint, cluster, connection)
     if choice is not None:
+        if blueprint.desired.guest.state != "started":
+            needs = replace(needs, devices={})
+        require_hardware(cluster, choice.node, reads.bridges.with_devices(needs))
         return choice
     rules = rules_of(blueprint, connection)
     if rules.needs_names:

@@ -81,6 +81,8 @@ def needs_of(
         cpus=cpus,
         running_memory=running_memory,
         bridges=frozenset(bridges_of(config).values()),
+        devices=dict.fromkeys(VM.devices_in(config)),
+        arch=config.get("arch", ""),
         vmid=vmid,
         tenant_tag=desired.guest.tenant_tag,
         prefix=desired.guest.tenant_prefix,
@@ -110,7 +112,9 @@ class VmBlueprint(GuestBlueprint[VmOrigin]):
 
     def needs(self, sizes: Mapping[str, int]) -> PlacementNeeds:
         needs = needs_of(self.desired, self.config, self.change)
-        return replace(needs, only=self.origin.nodes, room=self.room(sizes))
+        template = self.origin.template
+        like = template.node if template is not None else ""
+        return replace(needs, only=self.origin.nodes, room=self.room(sizes), like=like)
 
     def needs_on(
         self, node: str, sizes: Mapping[str, int], shared: frozenset[str]

@@ -76,6 +76,11 @@ def without(
         return rest
     devices = _listed(answer, "local_resources")
     rest["local_resources"] = [key for key in devices if key in after]
+    refused: dict[str, dict[str, Any]] = {}
+    for node, reasons in (answer.get("not_allowed_nodes") or {}).items():
+        lacking = [key for key in _listed(reasons, "unavailable-resources") if key in after]
+        refused[node] = {**reasons, "unavailable-resources": lacking}
+    rest["not_allowed_nodes"] = refused
     return rest
 
 
@@ -131,7 +136,7 @@ def why_not_move(
 
     `answer` is the answer to C(GET .../migrate).
     """
-    local = _listed(answer, "local_resources")
+    local = _tied_devices(answer)
     if local:
         return f"it uses devices of its node: {_joined(local)}"
     refusals = answer.get("not_allowed_nodes") or {}
@@ -149,6 +154,19 @@ def why_not_move(
     if cds:
         return f"it holds an ISO that only its node has: {_joined(cds)}"
     return _why_disks_stay(answer, kinds or {})
+
+
+def _tied_devices(answer: Mapping[str, Any]) -> list[str]:
+    """Return the devices that tie the VM to its node: PVE lists mapped devices too, and moves them
+    with a VM that is off, or that can be migrated live with them (qemu-server: QemuMigrate.pm,
+    prepare).
+    """
+    runs = bool(answer.get("running"))
+    mapped: dict[str, Any] = dict.fromkeys(_listed(answer, "mapped-resources"), {})
+    mapped |= answer.get("mapped-resource-info") or {}
+    moving = {key for key, info in mapped.items() if not runs or info.get("live-migration")}
+    listed = _listed(answer, "local_resources")
+    return [key for key in listed if key not in moving]
 
 
 def _why_node_refused(refused: Mapping[str, Any], target: str) -> str | None:

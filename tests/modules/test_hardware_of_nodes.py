@@ -1,0 +1,139 @@
+# Copyright (c) 2026, the pve.fleet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Mapped devices and architectures in placement, starts, migrations and evacuations.
+
+Source: qemu-server, QemuServer/PCI.pm, USB.pm and Virtiofs.pm (find_on_current_node) and
+QemuMigrate/Helpers.pm (check_local_resources); pve-manager, API2/Cluster.pm (host-arch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.modules.estate_lab import Lab, open_lab
+from tests.modules.table_lab import refused
+
+DEVICES = {
+    "pci": ("hostpci0", "mapping=gpu", "gpu", "path=0000:01:00.0,id=8086:1234"),
+    "usb": ("usb0", "mapping=key", "key", "id=0951:1666"),
+    "dir": ("virtiofs0", "dirid=data", "data", "path=/var/lib/vz"),
+}
+DEVICE = pytest.mark.parametrize("kind", sorted(DEVICES))
+
+
+@pytest.fixture(scope="module")
+def all_labs() -> Iterator[Lab]:
+    with open_lab("--lag-s", "0", "--auth-delay-s", "0") as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(all_labs: Lab) -> Lab:
+    all_labs.simulator.clear_faults()
+    all_labs.simulator.reset()
+    return all_labs
+
+
+def map_device(lab: Lab, kind: str, *nodes: str, **more: str) -> dict[str, str]:
+    """Map a device on these nodes, and return the option of a VM that uses it."""
+    slot, value, name, entry = DEVICES[kind]
+    entries = [f"node={node},{entry}" for node in nodes]
+    data = {"id": name, "map": entries, **more}
+    lab.client.write("POST", "cluster", "mapping", kind, data=data)
+    return {slot: value}
+
+
+def vm(lab: Lab, options: dict[str, str], **more: Any) -> dict[str, Any]:
+    return dict(lab.vm(name="gpu1", memory="128M", disks=[], options=options, **more)["vm"])
+
+
+@DEVICE
+@pytest.mark.parametrize("node", ["pve1", "pve2", "pve3"])
+def test_a_vm_is_placed_on_a_node_with_its_mapped_device(lab: Lab, kind: str, node: str) -> None:
+    options = map_device(lab, kind, node)
+    made = vm(lab, options, state="started")
+    assert (made["node"], made["status"]) == (node, "running")
+
+
+@DEVICE
+def test_a_vm_does_not_start_on_a_named_node_without_its_device(lab: Lab, kind: str) -> None:
+    options = map_device(lab, kind, "pve2")
+    task: dict[str, Any] = {
+        "name": "gpu1",
+        "memory": "128M",
+        "disks": [],
+        "options": options,
+        "node": "pve1",
+    }
+    text = f"mapped device {kind}/{DEVICES[kind][2]} is not there"
+    assert text in refused(lab, "vm", **task, state="started")["msg"]
+    assert not lab.run("vm", **task).get("failed")
+    assert text in refused(lab, "vm", name="gpu1", state="started")["msg"]
+
+
+@DEVICE
+def test_a_stopped_vm_moves_with_its_mapped_device(lab: Lab, kind: str) -> None:
+    options = map_device(lab, kind, "pve1", "pve2")
+    vm(lab, options, node="pve1")
+    text = refused(lab, "vm", name="gpu1", node="pve3")["msg"]
+    assert f"mapped device {kind}/{DEVICES[kind][2]} is not there" in text
+    assert lab.vm(name="gpu1", node="pve2")["vm"]["node"] == "pve2"
+
+
+@DEVICE
+def test_a_running_vm_stays_with_its_mapped_device(lab: Lab, kind: str) -> None:
+    vm(lab, map_device(lab, kind, "pve1", "pve2"), node="pve1", state="started")
+    text = refused(lab, "vm", name="gpu1", node="pve2")["msg"]
+    assert f"it uses devices of its node: {DEVICES[kind][0]}" in text
+
+
+def test_a_running_vm_moves_with_a_device_that_can(lab: Lab) -> None:
+    options = map_device(lab, "pci", "pve1", "pve2", **{"live-migration-capable": "1"})
+    vm(lab, options, node="pve1", state="started")
+    assert lab.vm(name="gpu1", node="pve2")["vm"]["node"] == "pve2"
+
+
+@DEVICE
+def test_an_evacuation_uses_a_node_with_the_mapped_device(lab: Lab, kind: str) -> None:
+    vm(lab, map_device(lab, kind, "pve1", "pve3"), node="pve1")
+    done = lab.run("evacuation", node="pve1", state="evacuated", move_stopped=True)
+    assert not done.get("failed"), done["msg"]
+    assert lab.vm(name="gpu1")["vm"]["node"] == "pve3"
+
+
+def test_a_vm_moves_to_a_node_of_its_architecture(lab: Lab) -> None:
+    for node in ("pve1", "pve2"):
+        lab.simulator.steer(f"/nodes/{node}", {"arch": "aarch64"})
+    vm(lab, {}, node="pve3")
+    text = refused(lab, "vm", name="gpu1", node="pve1")["msg"]
+    assert "its architecture is aarch64, and the guest needs x86_64" in text
+
+
+def test_a_clone_stays_on_nodes_of_the_architecture_of_its_template(lab: Lab) -> None:
+    lab.vm(name="base", node="pve3", memory="128M", disks=[{"size": 1, "storage": "ceph"}])
+    lab.vm(name="base", state="template")
+    for node in ("pve1", "pve2"):
+        lab.simulator.steer(f"/nodes/{node}", {"arch": "aarch64"})
+    assert lab.vm(name="copy", source="base")["vm"]["node"] == "pve3"
+    text = refused(lab, "vm", name="other", source="base", node="pve1")["msg"]
+    assert "needs x86_64" in text
+
+
+def test_a_container_needs_a_node_of_the_architecture_of_its_template(lab: Lab) -> None:
+    for node in ("pve1", "pve3"):
+        lab.simulator.steer(f"/nodes/{node}", {"arch": "aarch64"})
+    task: dict[str, Any] = {
+        "source": "debian-13-standard",
+        "default_storage": "ceph",
+        "memory": "128M",
+    }
+    made = lab.run("container", name="ct1", **task)
+    assert not made.get("failed"), made["msg"]
+    assert made["container"]["node"] == "pve2"
+    text = refused(lab, "container", name="ct2", **task, node="pve1")["msg"]
+    assert "its architecture is aarch64, and the guest needs x86_64" in text
