@@ -17,6 +17,7 @@ from typing import Any
 from ..._core import validate
 from ..._guest.desired import canonical
 from ..._guest.desired.devices import SubKeys, add_open, addresses_of, declared
+from ..._guest.desired.layers import disk_slots
 from ..._guest.hardware import Disk
 from ..._schema.formats import rule_of
 from .values import TABLES
@@ -32,15 +33,22 @@ def read_disks(items: Sequence[Mapping[str, Any]]) -> tuple[Disk, ...]:
     disks: dict[str, Disk] = {}
     for item in items:
         slot = str(item["name"])
-        _require_disk(slot, item)
         if slot in disks:
             raise validate.refused("disks", slot, "is listed twice", "List each drive once")
         disks[slot] = _disk(slot, item)
     return tuple(disks.values())
 
 
+def require_disks(items: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValidationFailed for an invalid drive name, and for options that exclude each other.
+
+    The values are not checked yet: a size that a drive cannot have needs no other number.
+    """
+    for slot, item in zip(disk_slots(items), items, strict=True):
+        _require_disk(slot, item)
+
+
 def _require_disk(slot: str, item: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed for an invalid drive name, and for options that exclude each other."""
     is_drive = _SLOT.match(slot) is not None
     if not is_drive or not rule_of(slot):
         raise validate.refused(

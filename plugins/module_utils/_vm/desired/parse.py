@@ -23,7 +23,7 @@ from ..._spec.fleet import VM_SPECS
 from ..._spec.generated.vm import hardware_spec
 from ..kind import VM
 from ..model import DesiredVm, VmHardware
-from .devices import read_disks
+from .devices import read_disks, require_disks
 from .hardware import read_hardware
 from .userdata import read_snippet
 from .values import checked, without_empty_texts
@@ -33,7 +33,9 @@ VmOptions: TypeAlias = GuestOptions[DesiredVm]
 
 def read_options(params: Mapping[str, Any]) -> VmOptions:
     """Return the parsed options of a module, checked by its argument specification."""
-    options = checked(resolve(params))
+    resolved = resolve(params)
+    require_disks(resolved.get("disks") or [])
+    options = checked(resolved)
     return options_of(_desired(options), options)
 
 

@@ -23,7 +23,12 @@ from ...config.hotplug import waits_for_stop
 from ...model import DesiredVm
 
 _DEFAULT_MEMORY = "512"
-_OLD_TPM = "v1.2"  # of a TPM whose configuration names no version
+# The sub-keys that PVE uses only to create the disk, with their defaults (qemu-server: Drive.pm;
+# API2/Qemu.pm, create_disks). A later change would change the text alone.
+_FIXED: Mapping[str, Mapping[str, str]] = {
+    "efidisk0": {"efitype": "2m", "pre-enrolled-keys": "0"},
+    "tpmstate0": {"version": "v1.2"},
+}
 
 
 def require_preconditions(
@@ -35,7 +40,7 @@ def require_preconditions(
     require_one_tenant(desired.guest, actual, after)
     _require_valid_boot(actual, change, after)
     _require_valid_balloon(actual, change)
-    _require_valid_tpm(actual, change, after, runs=runs)
+    _require_valid_firmware(actual, change, after, runs=runs)
     if runs:
         _require_fixed_cloud_init(actual, change)
         _require_no_waiting_disks(actual, change)
@@ -100,7 +105,7 @@ def _require_valid_balloon(actual: Actual, change: ConfigChange) -> None:
     )
 
 
-def _require_valid_tpm(
+def _require_valid_firmware(
     actual: Actual, change: ConfigChange, after: Mapping[str, str], *, runs: bool
 ) -> None:
     if runs and "tpmstate0" in change.drives.moved:
@@ -110,24 +115,19 @@ def _require_valid_tpm(
             next_step="Stop the VM first, or move the disk in a task with state=stopped",
             reason="running",
         )
-    if "tpmstate0" not in change.sets:
-        return
-    old = _tpm_version(actual.target)
-    new = _tpm_version(after)
-    if old is None or old == new:
-        return
-    raise NotSupported(
-        attempted=f"tpmstate0 of {actual.label} was not changed",
-        answer="the version of a TPM cannot change once it is made",
-        next_step="Remove the TPM first, with all that the guest keeps in it, and add another",
-        reason="TPM version",
-    )
-
-
-def _tpm_version(config: Mapping[str, str]) -> str | None:
-    """Return the version of a VM's TPM, None if it has no TPM."""
-    tpm = drives(config).get("tpmstate0")
-    return None if tpm is None else tpm.get("version", _OLD_TPM)
+    before, target = drives(actual.target), drives(after)
+    for slot in sorted(change.sets.keys() & _FIXED.keys() & before.keys() & target.keys()):
+        for name, default in _FIXED[slot].items():
+            if before[slot].get(name, default) == target[slot].get(name, default):
+                continue
+            raise NotSupported(
+                attempted=f"{slot} of {actual.label} was not changed",
+                answer=f"{name} cannot change once the disk is made",
+                next_step=(
+                    "Remove the disk first, with all that the guest keeps in it, and add another"
+                ),
+                reason=f"{slot}.{name}",
+            )
 
 
 def _require_no_waiting_disks(actual: Actual, change: ConfigChange) -> None:
