@@ -153,7 +153,7 @@ options:
         choices: [ide, sata, scsi, virtio]
       size:
         description:
-          - Size such as V(32G) or V(1T), 1 GiB to 100 TiB; a bare number is GiB. A disk can only
+          - Size such as V(32G) or V(512M), 1 MiB to 100 TiB; a bare number is GiB. A disk can only
             grow; a smaller size is refused before the first write.
           - The size of V(efidisk0) and V(tpmstate0) cannot be set.
         type: raw

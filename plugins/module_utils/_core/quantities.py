@@ -108,7 +108,7 @@ def parse_memory(
 
 
 def parse_disk_size(
-    value: object, *, what: str = "size", minimum: int = GIB, maximum: int = 100 * TIB
+    value: object, *, what: str = "size", minimum: int = MIB, maximum: int = 100 * TIB
 ) -> int:
     """Return bytes for a disk size.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core import propstring, validate
 from .._core.errors import Conflict, FleetError, ValidationFailed
-from .._core.quantities import MIB
+from .._core.quantities import MIB, readable_size, render_size
 from .._resource.plan import Plan, Step
 from .._resource.planned import PlannedStep, WorkerTask
 from .disks import Row
@@ -200,7 +200,8 @@ def require_free(desired: DesiredStorage, disk: Row) -> None:
     needed = _SIZES.get(desired.type, 0)
     if (disk["size"] or 0) < needed:
         raise desired.refused(
-            f"disk {disk['path']} has {disk['size']} bytes, and at least {needed} are needed",
+            f"disk {disk['path']} has {render_size(disk['size'] or 0)}, and at least"
+            f" {render_size(needed)} are needed",
             "Name a larger disk",
             "too small",
         )
@@ -301,7 +302,8 @@ def require_empty(desired: DesiredStorage, volumes: int, used: int) -> None:
     """
     if desired.type == THIN:
         if used:
-            raise desired.refused(f"{used} bytes of it are in use", "Remove its volumes", "in use")
+            text = readable_size(used)
+            raise desired.refused(f"{text} of it are in use", "Remove its volumes", "in use")
         volumes = volumes - 1 if desired.cleanup_disks else 0
     elif desired.type != LVM:
         return

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from ..._core import validate
 from ..._core.errors import ConfigurationError, ValidationFailed
-from ..._core.quantities import MIB, parse_disk_size
+from ..._core.quantities import parse_disk_size
 from ..desired import DesiredFile, name_of_path, read_desired_file
 from ..snippets.options import SNIPPETS, require_snippet_options
 
@@ -182,7 +182,7 @@ def _new_disk(volume: DesiredVolume, text: str) -> DesiredVolume:
             "is not the name of a disk of that guest",
             "Set vmid, and name it STORAGE:vm-VMID-NAME",
         )
-    return replace(volume, size=parse_disk_size(text, minimum=MIB))
+    return replace(volume, size=parse_disk_size(text))
 
 
 def with_local_file(volume: DesiredVolume) -> DesiredVolume:

@@ -13,7 +13,7 @@ from typing import Any
 from ..._cluster.lookup import volume_owner
 from ..._core import validate
 from ..._core.errors import Conflict, NotFound, NotSupported, QuotaExceeded
-from ..._core.quantities import readable_sizes
+from ..._core.quantities import readable_sizes, render_size
 from ..._resource.plan import Plan, Step
 from ..download import plan_present
 from ..types import DISK_NAMES, RAW_ONLY
@@ -45,7 +45,7 @@ def plan_volume(volume: DesiredVolume, found: Row | None) -> Plan:
             step = "Wait for a copy that still runs, or delete the volume first with state=absent"
         raise Conflict(
             attempted=f"{volume.volid} was not changed",
-            answer=f"it has {found.get('size')} bytes, not {volume.size}",
+            answer=f"it has {render_size(found.get('size') or 0)}, not {render_size(volume.size)}",
             next_step=step,
             reason="size",
         )

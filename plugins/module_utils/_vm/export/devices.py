@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._core import validate
-from ..._core.quantities import GIB, read_size, render_size
+from ..._core.quantities import MIB, read_size, render_size
 from ..._guest.export.settings import (
     Config,
     InexpressibleSetting,
@@ -111,11 +111,11 @@ def _disk(slot: str, drive: Mapping[str, str]) -> SettingAlternative:
     else:
         item["storage"] = storage
     size = _size(slot, drive)
-    if size >= GIB:
+    if size >= MIB:
         item["size"] = render_size(size)
     elif size:
         text = f"size={drive['size']}"
-        omitted.append(InexpressibleSetting(slot, text, "it is smaller than 1G"))
+        omitted.append(InexpressibleSetting(slot, text, "it is smaller than 1M"))
     named = _FILE.search(volume)
     if named:
         item["format"] = named.group(1)

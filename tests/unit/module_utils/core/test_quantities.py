@@ -66,13 +66,16 @@ def test_the_floor_of_memory_is_a_policy() -> None:
         ("1T", TIB),
         ("1536M", 1536 * MIB),
         ("1.5", 1536 * MIB),
+        ("512M", 512 * MIB),
+        ("0.125", 128 * MIB),
+        ("1M", MIB),
     ],
 )
 def test_a_bare_disk_size_is_gib(text: object, size: int) -> None:
     assert parse_disk_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["0", "512M", "101T", "-5", "20Z", "abc"])
+@pytest.mark.parametrize("text", ["0", "512K", "101T", "-5", "20Z", "abc"])
 def test_disk_size_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(ValidationFailed):
         parse_disk_size(text)

@@ -63,7 +63,7 @@ LOSSES = {
     "vmgenid": "pve.fleet has no option for it",
     "tags": "the tags of several tenants",
     r"(ide|sata|scsi|virtio)\d+": (
-        "it is not a volume of a storage|it is smaller than 1G|a second cloud-init drive"
+        "it is not a volume of a storage|it is smaller than 1M|a second cloud-init drive"
     ),
     "memory|balloon": r"(memory|balloon) was refused: .*outside.*",
     "cores": "cores was refused: .*outside.*",

@@ -52,7 +52,7 @@ REFUSED: list[dict[str, Any]] = [
     {"vmid_range": [300, 200]},
     {"shutdown_timeout": -1},
     {"disks": [{"size": "20GB2"}]},
-    {"disks": [{"size": "100M"}]},
+    {"disks": [{"size": "100K"}]},
     {"disks": [{"size": "101T"}]},
     {"disks": [{"name": "hda", "size": 1}]},
     {"disks": [{"name": "scsi31", "size": 1}]},
