@@ -294,7 +294,11 @@ def test_the_node_is_chosen_where_the_storage_is(lab: Lab, web: str) -> None:
 
 def test_a_file_that_is_not_compressed_is_not_decompressed(rough: Lab, web: str) -> None:
     """pve-common: Tools.pm, download_file_from_url: the command must succeed."""
-    options = {"source_url": f"{web}/disk.iso", "filename": "x.iso", "compression": "gz"}
+    options: dict[str, Any] = {
+        "source_url": f"{web}/disk.iso",
+        "filename": "x.iso",
+        "compression": "gz",
+    }
     result = refused(rough, writes=1, **options)
     assert "zcat" in result["msg"]
     assert "local:iso/x.iso" not in volumes(rough)
@@ -302,5 +306,5 @@ def test_a_file_that_is_not_compressed_is_not_decompressed(rough: Lab, web: str)
 
 def test_only_isos_are_decompressed(lab: Lab, web: str) -> None:
     """pve-storage: API2/Storage/Status.pm, download_url."""
-    options = {"source_url": f"{web}/disk.qcow2", "compression": "gz"}
+    options: dict[str, Any] = {"source_url": f"{web}/disk.qcow2", "compression": "gz"}
     assert "PVE decompresses ISOs only" in refused(lab, **options)["msg"]
