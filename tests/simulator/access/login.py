@@ -11,6 +11,8 @@ from ..core.acl import no_such_user
 from ..core.api import Ctx, api
 from ..errors import ApiError, ParamError, PermError, PveError
 from ..schema.formats import FormatError, check_userid, split_list
+from ..schema.named_hashes import HASHES
+from ..schema.validate import split_property_string
 from .accounts import check_password_realm
 
 CAP_AREAS = {
@@ -159,6 +161,21 @@ def _check_realm(prefix: str, kind: str, options: dict[str, Any]) -> None:
         raise PveError(f"{prefix}unexpected property 'domain'")
 
 
+def _print_sync_options(options: dict[str, Any]) -> None:
+    """Write the defaults of a synchronization as Proxmox VE does: by the names of their keys, and
+    with C(remove-vanished) in place of two older keys (API2/Domains.pm, map_sync_default_options).
+    """
+    text = options.get("sync-defaults-options")
+    if not text:
+        return
+    parts = split_property_string(HASHES["realm-sync-options"], text)
+    full, purge = parts.pop("full", "0"), parts.pop("purge", "0")
+    if "remove-vanished" not in parts and "1" in (full, purge):
+        removed = ["entry", "properties"] * (full == "1") + ["acl"] * (purge == "1")
+        parts["remove-vanished"] = ";".join(removed)
+    options["sync-defaults-options"] = ",".join(f"{key}={parts[key]}" for key in sorted(parts))
+
+
 @api("GET /access/domains/{realm}")
 def domain(ctx: Ctx, p: dict[str, Any]) -> dict[str, Any]:
     """One realm."""
@@ -184,6 +201,7 @@ def create_domain(ctx: Ctx, p: dict[str, Any]) -> None:
             " 'ad'"
         )
     _check_realm(prefix, kind, p)
+    _print_sync_options(p)
     if p.get("default"):
         _drop_default(ctx)
     ctx.cluster.realms[name] = p
@@ -216,6 +234,7 @@ def update_domain(ctx: Ctx, p: dict[str, Any]) -> None:
     _check_realm(f"{prefix}section '{name}' - ", str(found["type"]), {**left, **p})
     for key in delete:
         found.pop(key, None)
+    _print_sync_options(p)
     if p.get("default"):
         _drop_default(ctx)
     found.update(p)

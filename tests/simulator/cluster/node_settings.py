@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
-from pathlib import Path
 from typing import Any
 
 from ..core.api import Ctx, api
 from ..core.state import NodeInfo
+from ..data import debian_names
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
 
 _MODIFIED = "detected modified configuration - file changed by other user? Try again."
 _HOST_NAME = re.compile(r"[.\-a-zA-Z0-9]+")
-_ZONES = Path("/usr/share/zoneinfo")
-_SOME_ZONES = ("UTC", "Europe/Vienna", "Europe/Berlin", "America/New_York", "Asia/Tokyo")
+_ZONES = debian_names()["zones"] | debian_names()["zone_links"]
 _DOMAINS = 6
 
 
@@ -107,8 +106,7 @@ def put_time(ctx: Ctx, p: dict[str, Any]) -> None:
     if not ctx.cluster.timedatectl:
         raise PveError("command 'timedatectl list-timezones' failed: exit code 1")
     zone = p["timezone"]
-    is_there = re.fullmatch(r"[A-Za-z0-9_+\-]+(/[A-Za-z0-9_+\-]+)*", zone) is not None
-    if not is_there or not (zone in _SOME_ZONES or (_ZONES / zone).is_file()):
+    if zone not in _ZONES:
         raise ParamError({"timezone": "No such timezone"})
     ctx.cluster.nodes[p["node"]].timezone = zone
 

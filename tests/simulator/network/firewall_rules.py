@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ..data import debian_names
 from ..errors import ParamError
 from ..schema.formats import FormatError, fmt
 
@@ -27,12 +28,7 @@ MACROS = {
     ).split()
 }
 _WITH_PORTS = ("tcp", "udp", "udplite", "dccp", "sctp", "6", "17", "33", "132", "136")
-_PROTOCOLS = frozenset(
-    "ah ax.25 dccp egp eigrp encap esp etherip fc ggp gre hip hmp hopopt icmp idpr-cmtp idrp igmp"
-    " igp ip ipcomp ipencap ipip ipv6 ipv6-frag ipv6-icmp ipv6-nonxt ipv6-opts ipv6-route isis"
-    " iso-tp4 l2tp manet mobility-header mpls-in-ip ospf pim pup rdp rohc rspf rsvp sctp shim6 skip"
-    " st tcp udp udplite vmtp vrrp wesp xns-idp xtp icmpv6".split()
-)
+_PROTOCOLS = debian_names()["protocols"]
 # The numbers 1 and 58 do not count as ICMP (Firewall.pm, $proto_is_icmp).
 _ICMP = ("icmp",)
 _ICMP6 = ("icmpv6", "ipv6-icmp")
@@ -40,9 +36,10 @@ _ICMP_TYPES = frozenset(
     "any echo-reply destination-unreachable network-unreachable host-unreachable"
     " protocol-unreachable port-unreachable fragmentation-needed source-route-failed"
     " network-unknown host-unknown network-prohibited host-prohibited TOS-network-unreachable"
-    " TOS-host-unreachable TOS-network-redirect TOS-host-redirect communication-prohibited"
+    " TOS-host-unreachable communication-prohibited"
     " host-precedence-violation precedence-cutoff source-quench redirect network-redirect"
-    " host-redirect echo-request router-advertisement router-solicitation time-exceeded"
+    " host-redirect TOS-network-redirect TOS-host-redirect echo-request"
+    " router-advertisement router-solicitation time-exceeded"
     " ttl-zero-during-transit ttl-zero-during-reassembly parameter-problem ip-header-bad"
     " required-option-missing timestamp-request timestamp-reply address-mask-request"
     " address-mask-reply".split()
@@ -55,12 +52,7 @@ _ICMP6_TYPES = frozenset(
     " router-advertisement neighbor-solicitation neighbour-solicitation neighbor-advertisement"
     " neighbour-advertisement redirect".split()
 )
-_SERVICES = frozenset(
-    "ftp-data ftp ssh telnet smtp domain bootps bootpc tftp finger http pop3 sunrpc auth nntp ntp"
-    " netbios-ns netbios-dgm netbios-ssn imap2 snmp snmp-trap irc ldap https submissions"
-    " microsoft-ds submission ldaps rsync ftps telnets imaps pop3s openvpn mysql postgresql rtsp"
-    " sip sips git x11 munin zabbix-agent".split()
-)
+_SERVICES = debian_names()["services"]
 
 
 def clean_cidr(text: str) -> str:
@@ -175,7 +167,7 @@ def _sport(value: str) -> None:
 
 @fmt("pve-fw-protocol-spec")
 def _protocol(value: str) -> None:
-    if value and value not in _PROTOCOLS and not value.isdigit():
+    if value and value not in _PROTOCOLS:
         raise FormatError(f"unknown protocol '{value}'\n")
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import zoneinfo
 from collections.abc import Callable
 
+from ..data import debian_names
 from .calendar_event import BadEvent, parse_event
 
 
@@ -112,10 +112,12 @@ _matching(
 _matching(
     "dns-name", rf"(?:{DNS_LABEL}\.)*{DNS_LABEL}", "value does not look like a valid DNS name"
 )
+_ZONES = debian_names()["zones"]
 _valid(
     "pve-ct-timezone",
-    # `host` is the time zone of the node (pve-container: LXC/Config.pm, verify_ct_timezone).
-    lambda value: value == "host" or value in zoneinfo.available_timezones(),
+    # `host` is the time zone of the node, UTC and the zones of zone.tab are known, without their
+    # aliases (pve-container: LXC/Config.pm, verify_ct_timezone; pve-common: JSONSchema.pm).
+    lambda value: value == "host" or value in _ZONES,
     "invalid time zone '{}'",
 )
 _LEADING = re.compile(r"^.*?(?=-----BEGIN .*?-----)", re.DOTALL)
@@ -174,6 +176,40 @@ _matching(
     r"host|[89]|[1-5]\d|6[0-4]",
     "value must be an integer between 8 and 64 or 'host'",
 )
+# Source: pve-manager, Status/Graphite.pm
+_matching(
+    "graphite-path",
+    rf"(?:{DNS_LABEL}\.)*{DNS_LABEL}",
+    "value does not look like a valid graphite path",
+)
+_LABEL = "[a-z0-9][a-z0-9_-]*"
+_ALIAS = "[a-z0-9_][a-z0-9_-]*"
+# Source: pve-manager, NodeConfig.pm
+_matching(
+    "pve-acme-domain",
+    rf"{_LABEL}(?:\.{_LABEL})+",
+    "value '{}' does not look like a valid domain name!",
+    re.IGNORECASE,
+)
+_matching(
+    "pve-acme-alias",
+    rf"{_ALIAS}(?:\.{_ALIAS})+",
+    "value '{}' does not look like a valid alias name!",
+    re.IGNORECASE,
+)
+# Source: pve-manager, API2/Backup.pm
+_matching("pve-day-of-week", "mon|tue|wed|thu|fri|sat|sun", "invalid day '{}'")
+# Source: pve-network, SDN/Fabrics.pm and SDN/Controllers/IsisPlugin.pm
+_matching(
+    "pve-sdn-fabric-id",
+    "[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]?",
+    "Fabric ID '{}' contains illegal characters",
+)
+_matching(
+    "pve-sdn-isis-net",
+    r"[a-fA-F0-9]{2}(?:\.[a-fA-F0-9]{4}){3,9}\.[a-fA-F0-9]{2}",
+    "value does not look like a valid isis net",
+)
 _matching("pve-ha-resource-id", r"[a-z]+:\S+", "value does not look like a valid ha resource id")
 _matching(
     "pve-ha-node",
@@ -188,15 +224,18 @@ _matching(
 _matching(
     "pve-ha-resource-or-vm-id", r"[a-z]+:\S+|\d+", "value does not look like a valid ha resource id"
 )
+# Source: pve-common, ParseUtils.pm
+_MAIL_USER = r"[\w+\-~]+(?:\.[\w+\-~]+)*"
+_MAIL_HOST = r"[a-zA-Z0-9\-]+(?:\.[a-zA-Z0-9\-]+)*"
 _matching(
     "email",
-    r"[\w.+\-~]+@[\w\-~]+(?:\.[\w\-~]+)*",
+    rf"{_MAIL_USER}@{_MAIL_HOST}",
     "value does not look like a valid email address",
     re.ASCII,
 )
 _matching(
     "email-or-username",
-    r"[\w.+\-~]+(?:@[\w\-~]+(?:\.[\w\-~]+)*)?",
+    rf"{_MAIL_USER}(?:@{_MAIL_HOST})?",
     "value does not look like a valid email address or user name",
     re.ASCII,
 )
@@ -218,6 +257,22 @@ def _is_subnet(value: str) -> bool:
 
 
 _valid("pve-sdn-subnet-id", _is_subnet, "value does not look like a valid CIDR network")
+_valid(
+    "pve-sdn-bgp-rt",
+    lambda v: bool(re.fullmatch(r"\d+:\d+", v)) and max(map(int, v.split(":"))) < 1 << 32,
+    "value does not look like a valid bgp route-target",
+)
+
+
+def _is_ip_or_link_local(value: str) -> bool:
+    """Whether it is an address, or a link-local one with its interface (pve-container:
+    LXC/Config.pm, verify_ip_with_ll_iface).
+    """
+    found = re.fullmatch(r"(fe80:[^%]+)%([a-zA-Z][a-zA-Z0-9_]{1,20}(?:[:.]\d+)?)", value)
+    return is_ip(found[1] if found else value)
+
+
+_valid("lxc-ip-with-ll-iface", _is_ip_or_link_local, "value does not look like a valid IP address")
 _valid(
     "pve-ipv4-config",
     lambda v: v in ("dhcp", "manual") or is_cidr(v, 4),

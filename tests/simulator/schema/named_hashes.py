@@ -161,10 +161,23 @@ HASHES: dict[str, dict[str, Prop]] = {
     },
     "realm-sync-options": {
         "scope": {"type": "string", "enum": ["users", "groups", "both"], "optional": 1},
-        "remove-vanished": _TEXT,
+        "remove-vanished": {
+            "type": "string",
+            "pattern": "(?:(?:(?:acl|properties|entry);)*(?:acl|properties|entry))|none",
+            "optional": 1,
+        },
         "full": _FLAG,
         "enable-new": _FLAG,
         "purge": _FLAG,
+    },
+    # pve-access-control: Auth/Plugin.pm
+    "pve-tfa-config": {
+        "type": {"type": "string", "enum": ["yubico", "oath"]},
+        "id": _TEXT,
+        "key": _TEXT,
+        "url": _TEXT,
+        "digits": {"type": "integer", "minimum": 6, "maximum": 8, "optional": 1},
+        "step": {"type": "integer", "minimum": 10, "optional": 1},
     },
     "bwlimit": {
         name: {"type": "number", "minimum": 0, "optional": 1}
