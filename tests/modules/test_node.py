@@ -159,8 +159,8 @@ def test_refused_before_any_write(lab: Lab, options: dict[str, Any], reason: str
 
 def test_an_unknown_time_zone_is_reported(lab: Lab) -> None:
     failed = lab.run("node", node=NODE, timezone="Europe/Nowhere")
-    assert failed["error"]["category"] == "NotFound"
-    assert "No such timezone" in failed["msg"]
+    assert failed["error"]["category"] == "ValidationFailed"
+    assert "invalid time zone" in failed["msg"]
 
 
 def test_missing_privileges_are_reported(lab: Lab) -> None:

@@ -29,7 +29,8 @@ EXCEPTIONS = {
     "module_utils/_schema/generated/qemu.py": "generated: names of CPUs and formats of the schema",
     "module_utils/_schema/generated/lxc.py": "generated: names of formats of the schema",
     "module_utils/_datacenter/cpu_model.py": "a path of the API, of CPU models",
-    "module_utils/_schema/check.py": "the check of such a format",
+    "module_utils/_schema/generated/requests.py": "generated: the paths of the API schema",
+    "module_utils/_schema/named.py": "the check of such a format",
     "module_utils/_failover/replicas/lines.py": "directories in /etc/pve, as commands print them",
     "module_utils/_inventory/compatible.py": "groups that community.proxmox creates without a host",
 }

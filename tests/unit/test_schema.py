@@ -43,6 +43,8 @@ def test_the_generated_files_are_fresh() -> None:
     assert make_schema.TARGET.read_text(encoding="utf-8") == make_schema.render()
     assert make_schema.OLDER_TARGET.read_text(encoding="utf-8") == make_schema.render_older()
     assert make_schema.LXC_TARGET.read_text(encoding="utf-8") == make_schema.render_lxc()
+    assert make_schema.REQUESTS_TARGET.read_text(encoding="utf-8") == make_schema.render_requests()
+    assert make_schema.NAMES_TARGET.read_text(encoding="utf-8") == make_schema.render_names()
     assert make_schema.GUESTS_TARGET.read_text(encoding="utf-8") == make_schema.render_guests()
     assert make_answers.TARGET.read_text(encoding="utf-8") == make_answers.render()
 

@@ -301,6 +301,19 @@ def is_cidr(text: str, version: int) -> bool:
     return is_address(address, version)
 
 
+def network(
+    text: str, *, strict: bool = False
+) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Return the network of an address, or of an address with a prefix, None for another text.
+
+    `strict` refuses bits beyond the prefix.
+    """
+    try:
+        return ipaddress.ip_network(text, strict=strict)
+    except ValueError:
+        return None
+
+
 def is_address(text: str, version: int | None = None) -> bool:
     """Return whether a text is an IP address without zone, of any version if none is given."""
     try:

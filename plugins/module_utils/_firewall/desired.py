@@ -18,6 +18,8 @@ from .model import DesiredFirewall, IpSet
 from .rules.model import Rule, canonical, kept_comment
 from .scope import GROUP, FirewallScope
 
+_WITH_PORTS = ("tcp", "udp", "udplite", "dccp", "sctp", "6", "17", "33", "132", "136")
+
 
 def read_desired(params: Mapping[str, Any], scope: FirewallScope) -> DesiredFirewall:
     """Return the desired firewall. Raises ValidationFailed for parts that the scope lacks."""
@@ -104,6 +106,10 @@ def _require_valid_rule(rule: Rule, label: str) -> None:
         raise _refused(label, "ports and icmp_type need proto", "Set proto, such as tcp")
     if rule.icmp_type:
         _require_icmp_type(rule, label)
+    has_dport = rule.dport and rule.proto not in ICMP_TYPES
+    if (has_dport or rule.sport) and rule.proto not in _WITH_PORTS:
+        protocols = ", ".join(name for name in _WITH_PORTS if not name.isdigit())
+        raise _refused(label, f"ports need one of the protocols {protocols}", "Set proto")
 
 
 def _require_icmp_type(rule: Rule, label: str) -> None:

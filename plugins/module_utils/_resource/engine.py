@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from .._schema.requests import require_accepted
 from .execute import Execution, Steps, after_writes, execute
 from .plan import Plan
 
@@ -19,6 +22,7 @@ class Resource(Steps, Generic[Outcome]):
     """One resource that a task manages, with the plan from a reading of it."""
 
     plan: Plan
+    option_names: Mapping[str, str] = MappingProxyType({})  # by the parameters of its requests
 
     def preview(self) -> Outcome:
         """Return the expected result of the plan; nothing is written."""
@@ -33,7 +37,14 @@ class Resource(Steps, Generic[Outcome]):
 
 
 def apply_plan(resource: Resource[Outcome], check_mode: bool) -> Outcome:
-    """Carry out the plan of a resource and return the result; in check mode write nothing."""
+    """Carry out the plan of a resource and return the result; in check mode write nothing.
+
+    Raises ValidationFailed before the first write if PVE would refuse a value of any step.
+    """
+    for step in resource.plan.steps:
+        require_accepted(
+            step.path, step.data, resource.option_names, lambda: resource.client.release()
+        )
     if check_mode or not resource.plan.changed:
         return resource.preview()
     execution = execute(resource, resource.plan)

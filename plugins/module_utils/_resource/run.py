@@ -56,6 +56,7 @@ class TableResource(Resource[Result]):
         self.table = table
         self.desired = desired
         self.client = client
+        self.option_names = table.option_names
         self.plan = plan
         self.actual = actual
         self.latest = actual

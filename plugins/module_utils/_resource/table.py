@@ -294,6 +294,17 @@ class Table:
             raise ValueError(f"{self.kind}: commit_call and is_pending belong together")
 
     @property
+    def option_names(self) -> Mapping[str, str]:
+        """The names of options by the parameters of requests."""
+        parts: tuple[Key | Field | Members | Secret, ...] = (
+            *self.keys,
+            *self.fields,
+            *self.members,
+            *self.secrets,
+        )
+        return {part.property: part.option for part in parts}
+
+    @property
     def noun(self) -> str:
         """The name of the kind in messages."""
         return self.title or self.kind

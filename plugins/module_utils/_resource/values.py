@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from .._core import times, validate
+from .._core import propstring, times, validate
 from .._core.errors import NotFound
 from .._core.marks import keep_mark
 from .table import Field, Secret
@@ -160,15 +160,15 @@ def require_existing(
 
 def as_list(separator: str = ",") -> Callable[[Any], tuple[str, ...]]:
     """Return a function that reads an ordered list, from an option or from the text that PVE
-    stores.
+    stores. An item with the separator in it is several items, as PVE reads it.
     """
 
     def read(value: Any) -> tuple[str, ...]:
         if value is None:
             return ()
-        parts = value.split(separator) if isinstance(value, str) else value
-        texts = [str(part).strip() for part in parts]
-        return tuple(text for text in texts if text)
+        text = value if isinstance(value, str) else separator.join(map(str, value))
+        items = [item.strip() for item in text.split(separator)]
+        return tuple(item for item in items if item)
 
     return read
 
@@ -216,6 +216,36 @@ def text_field(option: str, *, default: str = "", name: str = "", **more: Any) -
         **more,
     }
     return Field(option, name or option.replace("_", "-"), **own)
+
+
+def words_field(option: str, separator: str = ",", default: str = "", **more: Any) -> Field:
+    """Return a field with a text that PVE reads as a list in any order.
+
+    `separator` is the character between the items in requests; commas, semicolons and blanks
+    separate them in the option.
+    """
+
+    def read(value: Any) -> str:
+        items = re.split(r"[,;\s\0]+", str(value or ""))
+        return separator.join(sorted({item for item in items if item})) or default
+
+    return text_field(option, default=default, want=read, read=read, **more)
+
+
+def property_string_field(option: str, fmt: propstring.Format, **more: Any) -> Field:
+    """Return a field with a text that PVE reads as a property string: the order of its keys and of
+    the items in its values does not matter.
+    """
+
+    def read(value: Any) -> str:
+        values = propstring.parse(str(value or ""), fmt, what=option)
+        texts: list[str] = []
+        for key in sorted(values):
+            items = propstring.canonical(values[key], fmt.get(key, {})).split(";")
+            texts.append(f"{key}={';'.join(sorted(items))}")
+        return ",".join(texts)
+
+    return text_field(option, want=read, read=read, **more)
 
 
 def flag_field(option: str, default: bool = False, **more: Any) -> Field:

@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._core import validate
+from .._core.errors import ValidationFailed
 from .._core.propstring import MalformedPropertyString, parse_exactly
 from .formats import QEMU, Schema, format_of, rule_of
-from .generated.qemu import CPU_MODELS
+from .named import find_breach
 from .versions import NEWEST, SINCE, Version, deciding_versions, is_newer
 
 Release = tuple[int, ...]
@@ -27,44 +28,16 @@ Release = tuple[int, ...]
 _BOOLEANS = frozenset(("0", "1"))
 # Inside a property string, PVE also accepts words (parse_boolean).
 _WORDS = _BOOLEANS | {"on", "off", "yes", "no", "true", "false"}
-_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
-_DNS_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
-_TAG = re.compile(r"[a-z0-9_][a-z0-9_\-+.]*", re.IGNORECASE)
-_VOLUME = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]:.+", re.IGNORECASE)
-_NEW_DISK = re.compile(r"(?:[^/:\s]+:)?\d+(?:\.\d+)?")
-_STORAGE = re.compile(r"[a-z][a-z0-9\-_.]*[a-z0-9]", re.IGNORECASE)
-_CONFIG_ID = re.compile(r"[a-z][a-z0-9_-]+", re.IGNORECASE)
-_SIZE = re.compile(r"\d+(?:\.\d+)?[KMGT]?")
-_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}", re.IGNORECASE)
-_BRIDGE = re.compile(r"[-_.\w]+")
-_CPUSET = re.compile(r"\s*\d+(?:-\d+)?(?:\s*,\s*\d+(?:-\d+)?)*\s*")
 _BOOT_DEVICE = re.compile(r"(?:ide|sata|scsi|virtio|net|usb|hostpci)\d+")
 _LEGACY_BOOT = re.compile(r"[acdn]{1,4}")
-_URL_ENCODED = re.compile(r"(?:[-_.~A-Za-z0-9!*'()]|%[0-9A-Fa-f]{2})*")
 # An option is one line of the configuration (QemuServer.pm, check_type), except the notes.
 _LINE_FEED = re.compile(r"[\n\r]")
-_HOTPLUG = frozenset(("network", "disk", "cpu", "memory", "usb", "cloudinit"))
 
 
-# PVE's own models besides QEMU's, and the flags that a VM may set (CPUConfig.pm, CPUFlags.pm).
-_CPU_LEVELS = ("x86-64-v2", "x86-64-v2-AES", "x86-64-v3", "x86-64-v4")
-_CPU_FLAGS = (
-    "nested-virt",
-    "md-clear",
-    "pcid",
-    "spec-ctrl",
-    "ssbd",
-    "ibpb",
-    "virt-ssbd",
-    "amd-ssbd",
-    "amd-no-ssb",
-    "pdpe1gb",
-    "hv-tlbflush",
-    "hv-evmcs",
-    "aes",
-)
 # Formats that are lists of names: a newer server may accept more names.
-_LISTS_OF_NAMES = frozenset(("pve-cpu-flags", "pve-cpu-type", "pve-hotplug-features"))
+_LISTS_OF_NAMES = frozenset(
+    ("pve-cpu-flags", "pve-cpu-type", "pve-ct-timezone", "pve-hotplug-features")
+)
 
 
 class Refusal(NamedTuple):
@@ -76,6 +49,14 @@ class Refusal(NamedTuple):
     reason: str
     answer: str = ""
     next_step: str = ""
+
+
+def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
+    """Return the error of a value that PVE refuses, with the schema's cause if it has one."""
+    unexplained = f"was refused ({refusal.reason})"
+    return validate.refused(
+        what, text[:40], refusal.answer or unexplained, refusal.next_step or "Write it as PVE does"
+    )
 
 
 _UNKNOWN = Refusal("property is not defined in schema")
@@ -261,6 +242,18 @@ def _refusal_of_property_string(
     return None
 
 
+def refusal_of_parameter(
+    text: str, rule: Mapping[str, Any], *, lenient: bool = False
+) -> Refusal | None:
+    """Return the refusal of a parameter of a request by its rule, or None; `lenient` accepts names
+    that the rule does not contain.
+    """
+    fmt = rule.get("format")
+    if isinstance(fmt, Mapping):
+        return _refusal_of_property_string(text, fmt, None, lenient=lenient)
+    return _refusal_of_scalar(text, rule, lenient=lenient)
+
+
 def _refusal_of_value(text: str, rule: Mapping[str, Any], *, lenient: bool) -> Refusal | None:
     """Return the refusal of a sub-key's value, or None; booleans may be words such as `yes`."""
     if rule.get("type") == "boolean" and text.lower() in _WORDS:
@@ -292,11 +285,15 @@ def _refusal_of_scalar(text: str, rule: Mapping[str, Any], *, lenient: bool) -> 
     if "maxLength" in rule and len(text) > rule["maxLength"]:
         maximum = f"{rule['maxLength']} characters"
         return Refusal(f"value may only be {maximum} long", "is too long", f"At most {maximum}")
+    if len(text) < rule.get("minLength", 0):
+        minimum = f"{rule['minLength']} characters"
+        return Refusal(
+            f"value must be at least {minimum} long", "is too short", f"At least {minimum}"
+        )
     named = rule.get("format")
     if not isinstance(named, str) or (lenient and named in _LISTS_OF_NAMES):
         return None
-    check = _CHECKS.get(named)
-    cause = check(text) if check else None
+    cause = find_breach(named, text)
     return Refusal(cause) if cause else None
 
 
@@ -330,78 +327,6 @@ def _range(low: float | None, high: float | None) -> str:
     return f"PVE takes {low} to {high}"
 
 
-def _matches(pattern: re.Pattern[str], what: str) -> Callable[[str], str | None]:
-    return lambda text: (
-        None if pattern.fullmatch(text) else f"value does not look like a valid {what}"
-    )
-
-
-def _each(
-    check: Callable[[str], bool], why: str, separators: str = r"[,;\s\0]+"
-) -> Callable[[str], str | None]:
-    def find_breach(text: str) -> str | None:
-        wrong = [item for item in re.split(separators, text) if item and not check(item)]
-        return f"{why} '{wrong[0]}'" if wrong else None
-
-    return find_breach
-
-
-def _is_host(text: str) -> bool:
-    """Return whether a text is an address or a DNS name (pve-common: JSONSchema.pm,
-    pve_verify_address).
-    """
-    return validate.is_address(text) or bool(_DNS_NAME.fullmatch(text))
-
-
-def _volume_or_new(text: str) -> str | None:
-    good = (
-        text in ("none", "cdrom")
-        or text.startswith("/")
-        or _VOLUME.fullmatch(text)
-        or _NEW_DISK.fullmatch(text)
-    )
-    return None if good and text else f"unable to parse volume ID '{text}'"
-
-
-def _volume_or_path(text: str) -> str | None:
-    return (
-        None
-        if text.startswith("/") or _VOLUME.fullmatch(text)
-        else f"unable to parse volume ID '{text}'"
-    )
-
-
-def _ip_or_word(version: int, words: frozenset[str]) -> Callable[[str], str | None]:
-    """Return the check of an address with a prefix, or of a word in its place."""
-
-    def find_breach(text: str) -> str | None:
-        if text in words or validate.is_cidr(text, version):
-            return None
-        return f"value does not look like a valid ipv{version} network configuration"
-
-    return find_breach
-
-
-def _ip(version: int) -> Callable[[str], str | None]:
-    def find_breach(text: str) -> str | None:
-        if validate.is_address(text, version):
-            return None
-        return f"value does not look like a valid IPv{version} address"
-
-    return find_breach
-
-
-def _mount_path(text: str) -> str | None:
-    """Return why the path of a mount point is refused (pve-container: LXC/Config.pm,
-    verify_lxc_mp_string).
-    """
-    parts = text.split("/")
-    is_upward = text.startswith("../")
-    if is_upward or not {".", ".."}.isdisjoint(parts[1:]):
-        return f"{text} contains illegal character sequences"
-    return None
-
-
 # Address, gateway, version of IP and the words instead of an address (JSONSchema.pm,
 # pve_verify_ipv4_config).
 _IP_KEYS = (
@@ -432,41 +357,10 @@ def _boot(values: Mapping[str, str]) -> str | None:
     return f"order: invalid boot device '{wrong[0]}'" if wrong else None
 
 
-def _hotplug(text: str) -> str | None:
-    if text in _BOOLEANS:
-        return None
-    wrong = [item for item in re.split(r"[,;\s]+", text) if item not in _HOTPLUG]
-    return f"invalid hotplug feature '{wrong[0]}'" if wrong else None
-
-
 def _startup(values: Mapping[str, str]) -> str | None:
     """Check order, up and down (JSONSchema.pm, pve_parse_startup_order)."""
     good = all(re.fullmatch(r"\d+", value) for value in values.values())
     return None if good else "unable to parse startup options"
-
-
-def _cpu_type(text: str) -> str | None:
-    """Check a CPU type (CPUConfig.pm, validate_vm_cpu_conf).
-
-    Only the server knows whether a custom type exists.
-    """
-    if text in CPU_MODELS or text in _CPU_LEVELS or text.startswith("custom-"):
-        return None
-    return f"Built-in cputype '{text}' is not defined (missing 'custom-' prefix?)"
-
-
-def _cpu_flags(text: str) -> str | None:
-    wrong = [flag for flag in text.split(";") if flag[1:] not in _CPU_FLAGS]
-    return f"VM-specific CPU flags must be a subset of: {', '.join(_CPU_FLAGS)}" if wrong else None
-
-
-def _phys_bits(text: str) -> str | None:
-    good = text == "host" or (re.fullmatch("[0-9]{1,2}", text) and 8 <= int(text) <= 64)
-    return None if good else "value must be an integer between 8 and 64 or 'host'"
-
-
-def _only_in_custom_models(_text: str) -> str:
-    return "Property 'reported-model' not allowed in VM-specific CPU config."
 
 
 # Formats whose sub-keys are checked together.
@@ -474,34 +368,4 @@ _WHOLE: dict[str, Callable[[Mapping[str, str]], str | None]] = {
     "pve-qm-boot": _boot,
     "pve-qm-ipconfig": _ip_config,
     "pve-startup-order": _startup,
-}
-_CHECKS: dict[str, Callable[[str], str | None]] = {
-    "address-list": _each(_is_host, "value does not look like a valid address:"),
-    "ipv4": _ip(4),
-    "ipv6": _ip(6),
-    "dns-name-list": _each(
-        lambda name: bool(_DNS_NAME.fullmatch(name)), "value does not look like a valid DNS name:"
-    ),
-    "pve-ipv4-config": _ip_or_word(4, frozenset(("dhcp", "manual"))),
-    "pve-ipv6-config": _ip_or_word(6, frozenset(("auto", "dhcp", "manual"))),
-    "pve-lxc-mp-string": _mount_path,
-    "disk-size": _matches(_SIZE, "disk size"),
-    "dns-name": _matches(_DNS_NAME, "DNS name"),
-    "mac-addr": _matches(_MAC, "unicast MAC address"),
-    "pve-bridge-id": _matches(_BRIDGE, "bridge ID"),
-    "pve-configid": _matches(_CONFIG_ID, "configuration ID"),
-    "pve-cpu-flags": _cpu_flags,
-    "pve-cpu-reported": _only_in_custom_models,
-    "pve-cpu-type": _cpu_type,
-    "pve-cpuset": _matches(_CPUSET, "CPU set"),
-    "pve-hotplug-features": _hotplug,
-    "pve-phys-bits": _phys_bits,
-    "pve-storage-id": _matches(_STORAGE, "storage ID"),
-    "pve-tag-list": _each(lambda tag: bool(_TAG.fullmatch(tag)), "invalid characters in tag"),
-    "pve-volume-id": _matches(_VOLUME, "volume ID"),
-    "pve-volume-id-or-absolute-path": _volume_or_path,
-    "pve-volume-id-or-qm-path": _volume_or_new,
-    "urlencoded": lambda text: (
-        None if _URL_ENCODED.fullmatch(text) else f"invalid urlencoded string: {text}"
-    ),
 }

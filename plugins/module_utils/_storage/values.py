@@ -109,9 +109,8 @@ def hosts(value: Any) -> frozenset[str]:
     """Return addresses from a list, or from the text that PVE stores."""
     if value is None:
         return frozenset()
-    items = _SEPARATORS.split(value) if isinstance(value, str) else value
-    texts = [str(item).strip() for item in items]
-    return frozenset(text for text in texts if text)
+    text = value if isinstance(value, str) else " ".join(map(str, value))
+    return frozenset(item for item in _SEPARATORS.split(text) if item)
 
 
 def whole(option: str, minimum: int, maximum: int) -> Callable[[Any], str]:

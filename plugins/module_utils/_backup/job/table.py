@@ -33,7 +33,7 @@ from ..._resource.values import (
     as_set,
     flag_field,
     send_flag,
-    send_list,
+    set_field,
     text_field,
 )
 from .precheck import precheck_job
@@ -254,7 +254,7 @@ BACKUP_JOB = Table(
             show=list,
         ),
         text_field("notification_mode"),
-        Field("mailto", "mailto", want=as_list(), read=as_list(), send=send_list(), show=list),
+        set_field("mailto"),
         text_field("mailnotification"),
         flag_field("repeat_missed"),
         text_field("comment"),

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core import validate
-from ..._core.errors import ValidationFailed
-from ..._schema.check import Refusal, find_part_refusal, find_refusal
+from ..._schema.check import Refusal, find_part_refusal, find_refusal, refusal_error
 from ..._schema.formats import (
     QEMU,
     Schema,
@@ -94,11 +93,3 @@ def require_valid_sub_keys(key: str, values: Mapping[str, str], schema: Schema =
 def _require(what: str, text: str, refusal: Refusal | None) -> None:
     if refusal:
         raise refusal_error(what, text, refusal)
-
-
-def refusal_error(what: str, text: str, refusal: Refusal) -> ValidationFailed:
-    """Return the error of a value that PVE refuses, with the schema's cause if it has one."""
-    unexplained = f"was refused ({refusal.reason})"
-    return validate.refused(
-        what, text[:40], refusal.answer or unexplained, refusal.next_step or "Write it as PVE does"
-    )

@@ -64,18 +64,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "hookscript": {"format": "pve-volume-id", "type": "string"},
     "hostname": {"format": "dns-name", "maxLength": 255, "type": "string"},
     "lock": {
-        "enum": [
-            "backup",
-            "create",
-            "destroyed",
-            "disk",
-            "fstrim",
-            "migrate",
-            "mounted",
-            "rollback",
-            "snapshot",
-            "snapshot-delete",
-        ],
+        "enum": (
+            "backup create destroyed disk fstrim migrate mounted rollback snapshot snapshot-delete "
+        ).split(),
         "type": "string",
     },
     "memory": {"default": 512, "minimum": 16, "type": "integer"},
@@ -136,19 +127,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "onboot": {"default": 0, "type": "boolean"},
     "ostype": {
-        "enum": [
-            "debian",
-            "devuan",
-            "ubuntu",
-            "centos",
-            "fedora",
-            "opensuse",
-            "archlinux",
-            "alpine",
-            "gentoo",
-            "nixos",
-            "unmanaged",
-        ],
+        "enum": (
+            "debian devuan ubuntu centos fedora opensuse archlinux alpine gentoo nixos unmanaged "
+        ).split(),
         "type": "string",
     },
     "protection": {"default": 0, "type": "boolean"},

@@ -213,22 +213,10 @@ _NET: dict[str, dict[str, Any]] = {
     "macaddr": {"format": "mac-addr", "type": "string"},
     "model": {
         "default_key": 1,
-        "enum": [
-            "e1000",
-            "e1000-82540em",
-            "e1000-82544gc",
-            "e1000-82545em",
-            "e1000e",
-            "i82551",
-            "i82557b",
-            "i82559er",
-            "ne2k_isa",
-            "ne2k_pci",
-            "pcnet",
-            "rtl8139",
-            "virtio",
-            "vmxnet3",
-        ],
+        "enum": (
+            "e1000 e1000-82540em e1000-82544gc e1000-82545em e1000e i82551 i82557b i82559er "
+            "ne2k_isa ne2k_pci pcnet rtl8139 virtio vmxnet3 "
+        ).split(),
         "required": 1,
         "type": "string",
     },
@@ -358,49 +346,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "keephugepages": {"default": 0, "type": "boolean"},
     "keyboard": {
-        "enum": [
-            "de",
-            "de-ch",
-            "da",
-            "en-gb",
-            "en-us",
-            "es",
-            "fi",
-            "fr",
-            "fr-be",
-            "fr-ca",
-            "fr-ch",
-            "hu",
-            "is",
-            "it",
-            "ja",
-            "lt",
-            "mk",
-            "nl",
-            "no",
-            "pl",
-            "pt",
-            "pt-br",
-            "sv",
-            "sl",
-            "tr",
-        ],
+        "enum": (
+            "de de-ch da en-gb en-us es fi fr fr-be fr-ca fr-ch hu is it ja lt mk nl no pl pt "
+            "pt-br sv sl tr "
+        ).split(),
         "type": "string",
     },
     "kvm": {"default": 1, "type": "boolean"},
     "localtime": {"type": "boolean"},
     "lock": {
-        "enum": [
-            "backup",
-            "clone",
-            "create",
-            "migrate",
-            "rollback",
-            "snapshot",
-            "snapshot-delete",
-            "suspending",
-            "suspended",
-        ],
+        "enum": (
+            "backup clone create migrate rollback snapshot snapshot-delete suspending suspended "
+        ).split(),
         "type": "string",
     },
     "machine": {
@@ -455,21 +412,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "onboot": {"default": 0, "type": "boolean"},
     "ostype": {
         "default": "other",
-        "enum": [
-            "other",
-            "wxp",
-            "w2k",
-            "w2k3",
-            "w2k8",
-            "wvista",
-            "win7",
-            "win8",
-            "win10",
-            "win11",
-            "l24",
-            "l26",
-            "solaris",
-        ],
+        "enum": ("other wxp w2k w2k3 w2k8 wvista win7 win8 win10 win11 l24 l26 solaris ").split(),
         "type": "string",
     },
     "parallel[n]": {"pattern": "/dev/parport\\d+|/dev/usb/lp\\d+", "type": "string"},
@@ -557,22 +500,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "type": {
                 "default": "std",
                 "default_key": 1,
-                "enum": [
-                    "cirrus",
-                    "qxl",
-                    "qxl2",
-                    "qxl3",
-                    "qxl4",
-                    "none",
-                    "serial0",
-                    "serial1",
-                    "serial2",
-                    "serial3",
-                    "std",
-                    "virtio",
-                    "virtio-gl",
-                    "vmware",
-                ],
+                "enum": (
+                    "cirrus qxl qxl2 qxl3 qxl4 none serial0 serial1 serial2 serial3 std virtio "
+                    "virtio-gl vmware "
+                ).split(),
                 "type": "string",
             },
         },

@@ -112,7 +112,7 @@ class FakeApi:
         return TaskResult("UPID:pve1:1", "pve1", "shelf", "WARNINGS: 1", ("it creaks",))
 
     def _apply(self, method: str, segments: list[str], sent: dict[str, Any]) -> None:
-        name = sent.pop("id") if method == "POST" else segments[3]
+        name = sent.pop("id", None) or sent.pop("shelf") if method == "POST" else segments[3]
         if method == "POST":
             if name in self.shelves:
                 raise AlreadyExists(reason="exists")

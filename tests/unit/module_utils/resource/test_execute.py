@@ -150,7 +150,8 @@ class Shelf(Resource[Result]):
     def __init__(self, api: FakeApi) -> None:
         self.client = api
         path = ("rooms", "a", "shelves")
-        self.plan = Plan((Step("create", "Create it", "POST", path, {"id": "x"}),), {}, {"id": "x"})
+        create = Step("create", "Create it", "POST", path, {"shelf": "x"})
+        self.plan = Plan((create,), {}, {"id": "x"})
 
     def preview(self) -> Result:
         return result_of(self.plan, {"shelf": None}, header="shelf x")

@@ -14,13 +14,13 @@ from ...._api.root import require_root
 from ...._api.settings import ConnectionSettings
 from ...._core import validate
 from ...._core.errors import ValidationFailed
-from ...._guest.desired.canonical import refusal_error
 from ...._guest.flow.intent import Release
 from ...._guest.plan.refusals import raise_for_version
 from ...._schema.check import (
     Refusal,
     disputed,
     find_refusals,
+    refusal_error,
     taken_by,
     unknown_option,
     unknown_part,
