@@ -152,6 +152,10 @@ options:
     description: Authentication context classes that are requested. An empty text removes it. By
       default, it is not changed.
     type: str
+  audiences:
+    description: Audiences in the token of the provider that are accepted beside O(client_id),
+      separated by commas. An empty text removes it. By default, it is not changed.
+    type: str
   groups_claim:
     description: Claim with the groups of a user. An empty text removes it. By default, it is not
       changed.

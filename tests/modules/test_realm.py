@@ -94,3 +94,31 @@ def test_realm_of_the_own_login_is_not_deleted(lab: Lab) -> None:
     login = {"token_id": "alice@company!own", "token_secret": made["value"]}
     result = lab.run("realm", name="company", state="absent", **login)
     assert result["error"]["reason"] == "own login"
+
+
+def test_lists_and_property_strings_are_compared_by_their_items(lab: Lab) -> None:
+    """PVE prints the keys of sync-defaults-options sorted (API2/Domains.pm), and reads the other
+    texts with split_list (Auth/LDAP.pm, API2/OpenId.pm).
+    """
+    lists: dict[str, Any] = {"user_classes": "person, user", "sync_attributes": "email=mail,firstname=gn"}
+    done(
+        lab, "realm", **LDAP, **lists, sync_defaults_options="scope=both,remove-vanished=entry;acl"
+    )
+    lists = {"user_classes": "user;person", "sync_attributes": "firstname=gn, email=mail"}
+    again = lab.run(
+        "realm",
+        name="company",
+        **lists,
+        sync_defaults_options="remove-vanished=acl;entry,scope=both",
+    )
+    assert not again["changed"], again["diff"]
+    made = done(lab, "realm", **OPENID, audiences="one,two", tfa="type=oath,digits=6")
+    assert made["realm"]["audiences"] == "one,two"
+    again = lab.run("realm", name="sso", audiences="two one", tfa="digits=6,type=oath")
+    assert not again["changed"], again["diff"]
+    assert done(lab, "realm", name="sso", audiences="")["realm"]["audiences"] == ""
+
+
+@pytest.mark.parametrize("text", ["scope=all", "remove-vanished=users", "nosuch=1", "both"])
+def test_a_malformed_default_of_a_synchronization_is_refused(lab: Lab, text: str) -> None:
+    refused(lab, "realm", **LDAP, sync_defaults_options=text)

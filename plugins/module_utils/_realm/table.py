@@ -17,7 +17,16 @@ from .._core.errors import Conflict, ValidationFailed
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import flag_field, number_field, secret, text_field, unset_flag_field
+from .._resource.values import (
+    flag_field,
+    number_field,
+    property_string_field,
+    secret,
+    text_field,
+    unset_flag_field,
+    words_field,
+)
+from .._schema.requests import REALM_SYNC, SECOND_FACTOR
 
 _LDAP, _AD, _OPENID = ("ldap",), ("ad",), ("openid",)
 _DIRECTORY = (*_LDAP, *_AD)
@@ -74,7 +83,7 @@ REALM_CONFIG = Table(
         text_field("type", fixed=True, required=True),
         text_field("comment"),
         unset_flag_field("default"),
-        text_field("tfa"),
+        property_string_field("tfa", SECOND_FACTOR),
         text_field("server1", required=True, variants=_DIRECTORY),
         text_field("server2", variants=_DIRECTORY),
         number_field("server_port", 0, name="port", optional=True, variants=_DIRECTORY),
@@ -90,19 +99,20 @@ REALM_CONFIG = Table(
         _text("user_attr", _LDAP, required=True),
         _text("bind_dn", _DIRECTORY),
         text_field("filter", variants=_DIRECTORY),
-        _text("user_classes", _DIRECTORY),
+        words_field("user_classes", name="user_classes", variants=_DIRECTORY),
         _text("group_dn", _DIRECTORY),
         _text("group_filter", _DIRECTORY),
         _text("group_name_attr", _DIRECTORY),
-        _text("group_classes", _DIRECTORY),
-        _text("sync_attributes", _DIRECTORY),
-        text_field("sync_defaults_options", variants=_DIRECTORY),
+        words_field("group_classes", name="group_classes", variants=_DIRECTORY),
+        property_string_field("sync_attributes", {}, name="sync_attributes", variants=_DIRECTORY),
+        property_string_field("sync_defaults_options", REALM_SYNC, variants=_DIRECTORY),
         text_field("issuer_url", required=True, variants=_OPENID),
         text_field("client_id", required=True, variants=_OPENID),
         text_field("username_claim", fixed=True, variants=_OPENID),
-        text_field("scopes", default="email profile", variants=_OPENID),
+        words_field("scopes", " ", default="email profile", variants=_OPENID),
         text_field("prompt", variants=_OPENID),
         text_field("acr_values", variants=_OPENID),
+        words_field("audiences", variants=_OPENID),
         text_field("groups_claim", variants=_OPENID),
         flag_field("autocreate", variants=_OPENID),
         flag_field("groups_autocreate", variants=_OPENID),

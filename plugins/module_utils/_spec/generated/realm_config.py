@@ -46,6 +46,7 @@ def realm_spec() -> Spec:
         "scopes": {"type": "str"},
         "prompt": {"type": "str"},
         "acr_values": {"type": "str"},
+        "audiences": {"type": "str"},
         "groups_claim": {"type": "str"},
         "autocreate": {"type": "bool"},
         "groups_autocreate": {"type": "bool"},
