@@ -433,18 +433,17 @@ def test_a_file_is_refused_as_a_whole(
 
 
 def test_an_interrupted_file_names_its_steps_and_is_completed(lab: Lab) -> None:
-    """PVE finds only when it creates the job that a guest has no volume that can be replicated
-    (pve-guest-common: ReplicationConfig.pm).
+    """PVE finds only when it creates a metric server that it does not answer (pve-manager:
+    PVE/Status/Graphite.pm).
     """
-    lab.vm(name="c-302", vmid=302, node="pve1", memory="128M", disks=[])
-    job = {"id": "302-0", "target": "pve2"}
-    failed = lab.run("cluster", groups=[{"name": "early"}], replications=[job])
+    server = {"name": "far", "type": "graphite", "server": "10.99.0.50", "server_port": 2003}
+    groups = [{"name": "early"}]
+    failed = lab.run("cluster", groups=groups, metric_servers=[{**server, "proto": "tcp"}])
     assert failed["failed"]
     assert failed["changed"]
     assert failed["error"]["done"] == ["Create group 'early'"]
-    lab.vm(name="c-302", vmid=302, disks=[{"size": 1, "storage": "tank"}])
-    made = applied(lab, groups=[{"name": "early"}], replications=[job])
-    assert made["done"] == ["Create replication job '302-0'"]
+    made = applied(lab, groups=groups, metric_servers=[server])
+    assert made["done"] == ["Create metric server 'far'"]
 
 
 def test_an_export_names_what_cannot_be_read(lab: Lab) -> None:

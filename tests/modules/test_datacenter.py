@@ -319,6 +319,26 @@ def test_replication_is_refused(lab: Lab, options: dict[str, Any], reason: str, 
     assert word in result["msg"]
 
 
+def test_volumes_that_cannot_be_replicated_are_refused(lab: Lab) -> None:
+    """Only volumes of ZFS pools have the feature (pve-storage: ZFSPoolPlugin.pm)."""
+    disks = [{"size": 1, "storage": "local-lvm"}]
+    lab.vm(name="plain", vmid=401, node="pve1", memory="128M", disks=disks)
+    result = refused(lab, "replication", id="401-0", target="pve2")
+    assert "scsi0 is on storage local-lvm of type lvmthin" in result["msg"]
+    disks = [{"size": 1, "storage": "local-lvm", "replicate": False}]
+    lab.vm(name="excluded", vmid=402, node="pve1", memory="128M", disks=disks)
+    result = refused(lab, "replication", id="402-0", target="pve2")
+    assert "has no volume that can be replicated" in result["msg"]
+
+
+def test_a_disabled_metric_server_that_pve_connects_to_is_a_warning(lab: Lab) -> None:
+    """PVE/Status/OpenTelemetry.pm: test_connection does not look at C(disable)."""
+    otel = {"name": "otel", "type": "opentelemetry", "server": "10.99.0.50", "server_port": 4318}
+    result = lab.run("metric_server", check=True, **otel, disable=True)
+    assert "even if it is disabled" in result["warnings"][0]
+    assert lab.run("metric_server", check=True, **otel)["warnings"] == []
+
+
 MODEL: dict[str, Any] = {"name": "common", "reported_model": "Skylake-Server"}
 
 

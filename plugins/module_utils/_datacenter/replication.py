@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from .._cluster.tenant import owns, parse_tags, tenant_tag
-from .._core import validate
-from .._core.errors import ConfigurationError, Conflict, ForeignTenant, UnknownVm
+from .._core import propstring, validate
+from .._core.errors import ConfigurationError, Conflict, ForeignTenant, NotSupported, UnknownVm
 from .._core.result import Result
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
@@ -27,6 +27,9 @@ _ONE = Call(("cluster", "replication", "{id}"))
 _ID = re.compile(r"[1-9][0-9]{2,8}-[0-9]{1,9}")
 Rows = Sequence[Mapping[str, Any]]
 _DEFAULT_SCHEDULE = "*/15"
+_REPLICATED = "zfspool"
+_VOLUME_KEY = re.compile(r"(?:ide|sata|scsi|virtio|efidisk|tpmstate|mp|unused)\d+|rootfs")
+_DRIVE = {"file": {"default_key": 1, "alias": ""}}
 
 
 def job_id(value: str, what: str = "id") -> str:
@@ -110,7 +113,50 @@ def precheck(
             require_target(desired, rows, attempted)
             jobs = client.get(*_ALL.path, attempted="Could not list the replication jobs") or []
             require_new(desired, jobs, attempted)
+            _require_volumes(client, desired, rows, attempted)
     return ()
+
+
+def _require_volumes(client: Api, desired: DesiredResource, rows: Rows, attempted: str) -> None:
+    """Raise NotSupported if PVE cannot replicate the volumes of the guest; two requests."""
+    guest = _guest(desired.keys["id"], rows) or {}
+    path = ("nodes", str(guest["node"]), str(guest["type"]), str(guest["vmid"]), "config")
+    config = client.get(*path, attempted="Could not read the configuration of the guest")
+    storages = client.get("storage", attempted="Could not list the storages") or []
+    require_replicable(config, storages, attempted)
+
+
+def require_replicable(config: Mapping[str, Any], storages: Rows, attempted: str) -> None:
+    """Raise NotSupported for a local volume outside a ZFS pool, and if there is none at all (pure).
+
+    Volumes on storages that the login may not see are left to PVE (qemu-server: QemuConfig.pm, and
+    pve-container: LXC/Config.pm, get_replicatable_volumes).
+    """
+    known = {str(row["storage"]): row for row in storages}
+    undecided = False
+    for key in sorted(filter(_VOLUME_KEY.fullmatch, config)):
+        values = propstring.parse(str(config[key]), _DRIVE, what=key)
+        storage = known.get(values["file"].partition(":")[0])
+        if values.get("media") == "cdrom" or values.get("replicate") == "0":
+            continue
+        is_local = storage is not None and not storage.get("shared")
+        if is_local and storage is not None and storage.get("type") != _REPLICATED:
+            raise _not_replicable(
+                attempted,
+                f"{key} is on storage {storage['storage']} of type {storage['type']}, and only"
+                f" volumes of type {_REPLICATED} can be replicated",
+                "Move it to such a storage, or exclude it with replicate=false",
+            )
+        undecided = undecided or is_local or storage is None
+    if not undecided:
+        answer = "the guest has no volume that can be replicated"
+        raise _not_replicable(attempted, answer, f"Give it a disk on type {_REPLICATED}")
+
+
+def _not_replicable(attempted: str, answer: str, next_step: str) -> NotSupported:
+    return NotSupported(
+        attempted=attempted, answer=answer, next_step=next_step, reason="not replicable"
+    )
 
 
 def _guest(job: str, rows: Rows) -> Mapping[str, Any] | None:
