@@ -12,6 +12,8 @@ PVE::JSONSchema::parse_property_string).
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +21,16 @@ from .errors import ValidationFailed
 
 Format = Mapping[str, Mapping[str, Any]]
 
+# Lists in any order, hexadecimal digits in any case, and addresses.
+_UNORDERED = frozenset(
+    ("affinity", "cpus", "flags", "hostnodes", "mount", "mountoptions", "trunks")
+)
+_ANY_CASE = frozenset(
+    ("device-id", "hwaddr", "macaddr", "sub-device-id", "sub-vendor-id", "uuid", "vendor-id")
+    + ("searchdomain", "vmgenid")
+)
+_ADDRESSES = frozenset(("gw", "gw6", "ip", "ip6"))
+_SEPARATORS = re.compile(r"[,;\s]+")
 _TRUE, _FALSE = frozenset(("1", "on", "yes", "true")), frozenset(("0", "off", "no", "false"))
 
 
@@ -177,7 +189,28 @@ def same(key: str, wanted: object, found: str | None, fmt: Format) -> bool:
         if "default" not in rule:
             return rule.get("type") == "boolean" and canonical(wanted, rule) == "0"
         found = str(rule["default"])
-    return canonical(wanted, rule) == canonical(found, rule)
+    return comparable(key, wanted, rule) == comparable(key, found, rule)
+
+
+def comparable(key: str, value: object, rule: Mapping[str, Any]) -> str:
+    """Return a text that is equal for all notations of a value of an option or of a sub-key."""
+    text = canonical(value, rule)
+    if key in _UNORDERED:
+        return ";".join(sorted(filter(None, _SEPARATORS.split(text))))
+    if key in _ANY_CASE:
+        return text.lower()
+    if key in _ADDRESSES:
+        return plain_address(text)
+    return text
+
+
+def plain_address(text: str) -> str:
+    """Return an address, with or without a prefix, in its shortest notation, or another text."""
+    try:
+        interface = ipaddress.ip_interface(text)
+    except ValueError:
+        return text
+    return str(interface) if "/" in text else str(interface.ip)
 
 
 def _refused(what: str, answer: str) -> ValidationFailed:

@@ -277,12 +277,14 @@ def cidr(value: str, version: int, what: str) -> str:
 
 
 def address(value: str, version: int | None, what: str) -> str:
-    """Return an IP address without prefix; `version` 4 or 6, or None for either."""
+    """Return an IP address without prefix, in its shortest notation; `version` is 4, 6 or None for
+    either.
+    """
     versions = (4, 6) if version is None else (version,)
     if not any(is_address(value, one) for one in versions):
         kind = f"IPv{version}" if version else "IP"
         raise refused(what, value, f"is not an {kind} address", "Write it without prefix")
-    return value
+    return str(ipaddress.ip_address(value))
 
 
 def is_cidr(text: str, version: int) -> bool:

@@ -7,17 +7,32 @@
 from __future__ import annotations
 
 from .._core import validate
+from .._resource.change import DesiredResource, ResourceChange
+from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import flag_field, number_field, secret, text_field
+from .._resource.values import flag_field, host_field, number_field, secret, text_field
 
 _GRAPHITE, _INFLUX, _OTEL = ("graphite",), ("influxdb",), ("opentelemetry",)
+
+
+def precheck(_client: Api, _desired: DesiredResource, change: ResourceChange) -> tuple[str, ...]:
+    """Return a warning about a disabled server that PVE connects to nevertheless
+    (PVE/Status/OpenTelemetry.pm, test_connection).
+    """
+    values = {**change.before, **change.sets}
+    if change.deletes or not values.get("disable") or values.get("type") not in _OTEL:
+        return ()
+    text = "Proxmox VE connects to a metric server of this type even if it is disabled"
+    return (f"{text}: the change fails if the server does not answer",)
+
+
 METRIC_SERVER = Table(
     kind="metric_server",
     title="metric server",
     keys=(Key("name", "id", validate.config_id),),
     fields=(
         text_field("type", fixed=True, required=True),
-        text_field("server", required=True, always=True),
+        host_field("server", required=True, always=True),
         number_field("server_port", 0, name="port", required=True, always=True),
         flag_field("disable"),
         number_field("mtu", 1500, variants=(*_GRAPHITE, *_INFLUX)),
@@ -49,4 +64,5 @@ METRIC_SERVER = Table(
     list_call=Call(("cluster", "metrics", "server")),
     read_call=Call(("cluster", "metrics", "server", "{name}")),
     list_is_whole=False,
+    precheck=precheck,
 )

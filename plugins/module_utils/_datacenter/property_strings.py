@@ -137,7 +137,7 @@ class PropertyString:
 def _text(value: Any) -> str:
     """Return a value as a text; the items of a list, or of a list in a text, are sorted."""
     items = value if isinstance(value, list) else str(value).split(";")
-    return ";".join(sorted(str(one) for one in items))
+    return ";".join(sorted(propstring.plain_address(str(one)) for one in items))
 
 
 # Values
@@ -214,7 +214,7 @@ def network(value: Any, what: str) -> str:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise validate.refused(what, text, "is not a network", next_step) from None
-    return text
+    return propstring.plain_address(text)
 
 
 # Tags and their colours
@@ -284,7 +284,10 @@ def split_colours(text: str) -> dict[str, str]:
 def merge_colours(known: str, wanted: str, desired: DesiredResource) -> str:
     """Return the colours after a task."""
     before, listed = split_colours(known), split_colours(wanted)
-    all_colours = {**before, **listed}
+    all_colours = {**listed, **before}
+    for tag, colour in listed.items():
+        if colour.lower() != all_colours[tag].lower():
+            all_colours[tag] = colour
     found = [
         f"{tag}:{all_colours[tag]}"
         for tag in merged_set(before.keys(), listed.keys(), desired)

@@ -22,7 +22,7 @@ from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 from .._resource.run import run, run_info
 from .._resource.table import Call, Field, Key, Table
-from .._resource.values import flag_field, number_field, secret, text_field
+from .._resource.values import flag_field, host_field, number_field, secret, text_field
 
 TYPES = ("gotify", "sendmail", "smtp", "webhook")
 _ALL = Call(("cluster", "notifications", "endpoints", "{type}"))
@@ -115,7 +115,7 @@ ENDPOINT = Table(
         list_field("mailto_user", variants=_MAIL),
         text_field("from_address", variants=_MAIL),
         text_field("author", variants=_MAIL),
-        text_field("server", required=True, variants=(*_SMTP, *_GOTIFY)),
+        host_field("server", required=True, variants=(*_SMTP, *_GOTIFY)),
         number_field("server_port", 0, name="port", optional=True, variants=_SMTP),
         text_field("mode", default="tls", variants=_SMTP),
         text_field("username", variants=_SMTP),

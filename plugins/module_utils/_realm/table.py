@@ -19,6 +19,7 @@ from .._resource.protocols import Api
 from .._resource.table import Call, Field, Key, Table
 from .._resource.values import (
     flag_field,
+    host_field,
     number_field,
     property_string_field,
     secret,
@@ -84,8 +85,8 @@ REALM_CONFIG = Table(
         text_field("comment"),
         unset_flag_field("default"),
         property_string_field("tfa", SECOND_FACTOR),
-        text_field("server1", required=True, variants=_DIRECTORY),
-        text_field("server2", variants=_DIRECTORY),
+        host_field("server1", required=True, variants=_DIRECTORY),
+        host_field("server2", variants=_DIRECTORY),
         number_field("server_port", 0, name="port", optional=True, variants=_DIRECTORY),
         text_field("mode", default="ldap", variants=_DIRECTORY),
         flag_field("verify", variants=_DIRECTORY),

@@ -248,6 +248,17 @@ def property_string_field(option: str, fmt: propstring.Format, **more: Any) -> F
     return text_field(option, want=read, read=read, **more)
 
 
+def host_field(option: str, **more: Any) -> Field:
+    """Return a field with an address or a DNS name, in any notation."""
+
+    return text_field(option, **{"want": plain_host, "read": plain_host, **more})
+
+
+def plain_host(value: Any) -> str:
+    """Return an address in its shortest notation, or a DNS name in lower case."""
+    return propstring.plain_address(str(value or "").strip().lower())
+
+
 def flag_field(option: str, default: bool = False, **more: Any) -> Field:
     """Return a field with a flag. `default` is the value of a flag that PVE leaves out."""
     name = option.replace("_", "-")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.propstring import canonical, same
+from .._core.propstring import canonical, plain_address, same
 from .._core.quantities import whole_number
 from .formats import QEMU, Schema, parse_option, rule_of, sub_keys_of
 
@@ -30,14 +30,14 @@ def is_same_option(key: str, wanted: str, found: str | None, schema: Schema = QE
     if key == "hotplug":
         return hotplug_features(wanted) == hotplug_features(found)
     if key == "nameserver" and found is not None:
-        return _words(wanted) == _words(found)
+        return _addresses(wanted) == _addresses(found)
     rule = rule_of(key, schema=schema) or {}
     return same(key, wanted, found, {key: rule})
 
 
-def _words(text: str) -> list[str]:
-    """Return the items of a list that commas or blanks separate."""
-    return text.replace(",", " ").split()
+def _addresses(text: str) -> list[str]:
+    """Return the addresses of a list that commas or blanks separate, in their shortest notation."""
+    return [plain_address(item) for item in text.replace(",", " ").split()]
 
 
 def hotplug_features(text: str | None) -> frozenset[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import ValidationFailed
-from .._core.propstring import keyed_parts
+from .._core.propstring import keyed_parts, plain_address
 from .model import (
     ADDRESS,
     FABRIC_NODES,
@@ -20,6 +20,7 @@ from .model import (
     FABRICS,
     FIELDS,
     FLAG,
+    HEX,
     INTERFACES,
     KEYS,
     LIST,
@@ -142,7 +143,7 @@ def _canonical(value: Any, form: str) -> str:
         return "1" if str(value).lower() in ("1", "true", "yes") else ""
     if form == LIST:
         parts = value if isinstance(value, list) else re.split(r"[,; ]+", str(value))
-        return ",".join(sorted(str(part) for part in parts if part))
+        return ",".join(sorted({plain_address(str(part)) for part in parts if part}))
     if form == RANGES:
         return _SEPARATOR.join(sorted(_range(one) for one in value))
     if form == INTERFACES:
@@ -151,6 +152,8 @@ def _canonical(value: Any, form: str) -> str:
         return str(ipaddress.ip_network(str(value), strict=False))
     if form == ADDRESS and value:
         return str(ipaddress.ip_address(str(value)))
+    if form == HEX:
+        return str(value).upper()
     return str(value)
 
 
@@ -176,8 +179,8 @@ def interfaces_of(text: str) -> list[dict[str, str]]:
 def _range(one: Any) -> str:
     if isinstance(one, str):
         return _range(keyed_parts(one) or {})
-    start = one.get("start_address") or one.get("start-address")
-    end = one.get("end_address") or one.get("end-address")
+    start = plain_address(one.get("start_address") or one.get("start-address") or "")
+    end = plain_address(one.get("end_address") or one.get("end-address") or "")
     return f"start-address={start},end-address={end}"
 
 

@@ -19,7 +19,7 @@ PENDING_SECTIONS = (ZONES, VNETS, SUBNETS, FABRICS, FABRIC_NODES, CONTROLLERS)
 FABRIC_SECTIONS = (FABRICS, FABRIC_NODES)
 """Sections since Proxmox VE 9.0. A reading of an older version does not contain them."""
 TEXT, FLAG, LIST, NUMBER, RANGES = "text", "flag", "list", "number", "ranges"
-NETWORK, ADDRESS, INTERFACES = "network", "address", "interfaces"
+NETWORK, ADDRESS, INTERFACES, HEX = "network", "address", "interfaces", "hex"
 
 SdnEntry: TypeAlias = "Mapping[str, str]"
 """The properties of an object by their names in Proxmox VE, in canonical form."""
@@ -67,8 +67,8 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "exitnodes_local_routing": ("exitnodes-local-routing", FLAG),
         "advertise_subnets": ("advertise-subnets", FLAG),
         "disable_arp_nd_suppression": ("disable-arp-nd-suppression", FLAG),
-        "rt_import": ("rt-import", TEXT),
-        "mac": ("mac", TEXT),
+        "rt_import": ("rt-import", LIST),
+        "mac": ("mac", HEX),
         "bridge_disable_mac_learning": ("bridge-disable-mac-learning", FLAG),
         "mtu": ("mtu", NUMBER),
         "ipam": ("ipam", TEXT),
@@ -86,11 +86,11 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     SUBNETS: {
         "vnet": ("vnet", TEXT),
-        "gateway": ("gateway", TEXT),
+        "gateway": ("gateway", ADDRESS),
         "snat": ("snat", FLAG),
         "dnszoneprefix": ("dnszoneprefix", TEXT),
         "dhcp_ranges": ("dhcp-range", RANGES),
-        "dhcp_dns_server": ("dhcp-dns-server", TEXT),
+        "dhcp_dns_server": ("dhcp-dns-server", ADDRESS),
     },
     FABRICS: {
         "protocol": ("protocol", TEXT),
@@ -126,7 +126,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "url": ("url", TEXT),
         "token": ("token", TEXT),
         "section": ("section", NUMBER),
-        "fingerprint": ("fingerprint", TEXT),
+        "fingerprint": ("fingerprint", HEX),
     },
     DNS: {
         "type": ("type", TEXT),
@@ -134,7 +134,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "key": ("key", TEXT),
         "ttl": ("ttl", NUMBER),
         "reversemaskv6": ("reversemaskv6", NUMBER),
-        "fingerprint": ("fingerprint", TEXT),
+        "fingerprint": ("fingerprint", HEX),
     },
 }
 

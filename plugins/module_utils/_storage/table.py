@@ -11,7 +11,7 @@ from typing import Any
 from .._core import validate
 from .._datacenter.table import BWLIMIT
 from .._resource.table import Call, Field, Key, Table, as_text
-from .._resource.values import flag_field, secret, send_text, set_field, text_field
+from .._resource.values import flag_field, plain_host, secret, send_text, set_field, text_field
 from . import values
 from .precheck import precheck_storage
 from .types import FILES, NETWORKED, OVERRIDES
@@ -92,7 +92,8 @@ _REMOTE = (
         "server",
         fixed=("cifs", "nfs", "pbs"),
         required=True,
-        want=values.required_text(as_text, "server"),
+        want=values.required_text(plain_host, "server"),
+        read=plain_host,
         variants=("cifs", "esxi", "nfs", "pbs"),
     ),
     Field(
@@ -106,14 +107,21 @@ _REMOTE = (
     _fixed("export", "nfs", want=values.absolute_path["export"]),
     _fixed("share", "cifs"),
     text_field("subdir", want=values.absolute_path["subdir"], variants=("cephfs", "cifs")),
-    text_field("options", want=values.mount_options, variants=NETWORKED),
+    text_field(
+        "options", want=values.mount_options, read=values.read_mount_options, variants=NETWORKED
+    ),
     text_field("username", required=("esxi",), variants=("cephfs", "cifs", "esxi", "pbs", "rbd")),
     text_field("domain", variants=("cifs",)),
     text_field("smbversion", variants=("cifs",)),
     flag_field("skip_cert_verification", variants=("esxi",)),
     _fixed("datastore", "pbs"),
     text_field("namespace", variants=("pbs", "rbd")),
-    text_field("fingerprint", want=values.fingerprint, variants=("pbs",)),
+    text_field(
+        "fingerprint",
+        want=lambda text: values.fingerprint(text).lower(),
+        read=lambda text: str(text or "").lower(),
+        variants=("pbs",),
+    ),
 )
 _BLOCK = (
     _fixed("vgname", "lvm", "lvmthin", want=values.vg_name["vgname"]),

@@ -39,7 +39,7 @@ vg_name = {
     )
     for option in ("vgname", "thinpool")
 }
-mount_options = matching_text(
+_mount_options = matching_text(
     "options", _OPTIONS, "contains blanks", "Separate mount options with commas"
 )
 fingerprint = matching_text(
@@ -51,6 +51,16 @@ fingerprint = matching_text(
 block_size = matching_text(
     "blocksize", _BLOCK_SIZE, "is not a block size", "Use a number with k or m, such as 16k"
 )
+
+
+def read_mount_options(value: Any) -> str:
+    """Return mount options sorted: their order does not matter."""
+    return ",".join(sorted(filter(None, str(value or "").split(","))))
+
+
+def mount_options(value: Any) -> str:
+    """Return mount options in canonical form. Raises ValidationFailed for blanks."""
+    return read_mount_options(_mount_options(value))
 
 
 def required_text(check: Callable[[Any], str], option: str) -> Callable[[Any], str]:

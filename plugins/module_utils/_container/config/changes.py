@@ -109,5 +109,7 @@ class _ContainerConfigUpdate(ConfigUpdate):
                 merged.pop(name, None)
             else:
                 merged[name] = value
-        if merged != found:
-            self.set_or_delete("env", render_environment(merged))
+        # PVE does not keep blanks at the end of a line of the configuration.
+        text = render_environment(merged).rstrip()
+        if text != render_environment(found):
+            self.set_or_delete("env", text)

@@ -86,7 +86,8 @@ def settings_of(actual: SettingsReading) -> NodeSettings:
             config["wakeonlan"] = {**values, "mac": values.get("mac", "").upper()}
     dns = None
     if actual.dns is not None:
-        servers = [actual.dns[key] for key in ("dns1", "dns2", "dns3") if actual.dns.get(key)]
+        known = [actual.dns.get(key) for key in ("dns1", "dns2", "dns3")]
+        servers = [propstring.plain_address(server) for server in known if server]
         dns = {"search": actual.dns.get("search") or "", "servers": servers}
     hosts = None if actual.hosts is None else hosts_in(str(actual.hosts.get("data") or ""))
     zone = None if actual.time is None else str(actual.time.get("timezone") or "")
