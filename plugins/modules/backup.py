@@ -68,6 +68,60 @@ options:
   bwlimit:
     description: Bandwidth limit in KiB/s. It needs C(Sys.Modify) on C(/).
     type: int
+  ionice:
+    description: Priority of disk access. V(8) means the idle class. It needs C(Sys.Modify) on C(/).
+    type: int
+  zstd:
+    description: Number of threads of zstd. V(0) means half of the cores.
+    type: int
+  pigz:
+    description: Number of threads of pigz, which replaces gzip. V(0) means gzip, V(1) means half of
+      the cores.
+    type: int
+  performance:
+    description: Performance settings. They need C(Sys.Modify) on C(/).
+    type: dict
+    suboptions:
+      max_workers:
+        description: Maximum number of workers for a VM.
+        type: int
+      pbs_entries_max:
+        description: Maximum number of entries in memory for a container on a backup server.
+        type: int
+  exclude_path:
+    description: Shell patterns of files in containers that are excluded.
+    type: list
+    elements: str
+  stdexcludes:
+    description: Whether temporary files and logs of containers are excluded. The default of Proxmox
+      VE is V(true).
+    type: bool
+  lockwait:
+    description: Minutes to wait for another backup on the node. The default of Proxmox VE is
+      V(180).
+    type: int
+  stopwait:
+    description: Minutes to wait until a guest has stopped. The default of Proxmox VE is V(10).
+    type: int
+  tmpdir:
+    description: Directory for temporary files on the node. Only root@pam with a password may set
+      it.
+    type: str
+  script:
+    description: Hook script on the node. Only root@pam with a password may set it.
+    type: str
+  notification_mode:
+    description: Whether notifications go to O(mailto) or to the notification system.
+    type: str
+    choices: [auto, legacy-sendmail, notification-system]
+  mailto:
+    description: Addresses or users for notifications by mail.
+    type: list
+    elements: str
+  mailnotification:
+    description: Whether mails are sent always or only after a failure.
+    type: str
+    choices: [always, failure]
   pbs_change_detection_mode:
     description: How changed files of containers are detected on a backup server.
     type: str

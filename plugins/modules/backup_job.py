@@ -136,6 +136,10 @@ options:
     description: Number of threads of zstd. V(0) means half of the cores. By default, it is not
       changed.
     type: int
+  pigz:
+    description: Number of threads of pigz, which replaces gzip. V(0) means gzip, V(1) means half of
+      the cores. By default, it is not changed.
+    type: int
   performance:
     description: Performance settings. An empty dictionary removes them. By default, they are not
       changed.
@@ -157,6 +161,24 @@ options:
       patterns of the job. By default, it is not changed.
     type: list
     elements: str
+  stdexcludes:
+    description: Whether temporary files and logs of containers are excluded. By default, it is not
+      changed.
+    type: bool
+  lockwait:
+    description: Minutes to wait for another backup on the node. By default, it is not changed.
+    type: int
+  stopwait:
+    description: Minutes to wait until a guest has stopped. By default, it is not changed.
+    type: int
+  tmpdir:
+    description: Directory for temporary files on the node. Only root@pam with a password may set
+      it. An empty text removes it. By default, it is not changed.
+    type: str
+  script:
+    description: Hook script on the node. Only root@pam with a password may set it. An empty text
+      removes it. By default, it is not changed.
+    type: str
   notification_mode:
     description: Whether notifications go to O(mailto) or to the notification system. An empty text
       removes it. By default, it is not changed.

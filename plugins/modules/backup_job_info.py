@@ -75,11 +75,17 @@ backup_jobs:
     bwlimit: {description: Bandwidth limit in KiB/s., type: int, sample: 0}
     ionice: {description: Priority of disk access., type: int, sample: 7}
     zstd: {description: Threads of zstd., type: int, sample: 1}
+    pigz: {description: Threads of pigz., type: int, sample: 0}
     performance: {description: Settings of performance., type: dict, sample: {max_workers: null,
       pbs_entries_max: null}}
     pbs_change_detection_mode: {description: Detection of changes., type: str, sample: ''}
     exclude_path: {description: Patterns of files that are excluded., type: list, elements: str,
       sample: []}
+    stdexcludes: {description: Whether temporary files are excluded., type: bool, sample: true}
+    lockwait: {description: Minutes to wait for another backup., type: int, sample: 180}
+    stopwait: {description: Minutes to wait for the stop of a guest., type: int, sample: 10}
+    tmpdir: {description: Directory for temporary files., type: str, sample: ''}
+    script: {description: Hook script., type: str, sample: ''}
     notification_mode: {description: Its notification mode., type: str, sample: ''}
     mailto: {description: Receivers of mails., type: list, elements: str, sample: []}
     mailnotification: {description: When mails are sent., type: str, sample: ''}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.modules.access_lab import do, limited, refused, requests
+from tests.modules.access_lab import ROOT, do, limited, refused, requests
 from tests.modules.backup_lab import add_archive, add_nas, archives_of, container
 from tests.modules.estate_lab import Lab, watched_tasks
 from tests.modules.snapshot_lab import machine
@@ -215,6 +215,17 @@ def test_a_failure_is_of_one_guest(lab: Lab) -> None:
             {"fleecing": "enabled=1,storage=ceph"},
         ),
         ({"bwlimit": 51200}, {"bwlimit": "51200"}),
+        ({"ionice": 8}, {"ionice": "8"}),
+        ({"zstd": 0, "pigz": 2}, {"zstd": "0", "pigz": "2"}),
+        ({"performance": {"max_workers": 4}}, {"performance": "max-workers=4"}),
+        ({"exclude_path": ["/tmp/?*", "/a,b"]}, {"exclude-path": ["/tmp/?*", "/a,b"]}),
+        ({"stdexcludes": False}, {"stdexcludes": "0"}),
+        ({"lockwait": 5, "stopwait": 1}, {"lockwait": "5", "stopwait": "1"}),
+        (
+            {"mailto": ["root@pam", "ops@example.com"], "mailnotification": "failure"},
+            {"mailto": "ops@example.com,root@pam", "mailnotification": "failure"},
+        ),
+        ({"notification_mode": "legacy-sendmail"}, {"notification-mode": "legacy-sendmail"}),
         ({"pbs_change_detection_mode": "metadata"}, {"pbs-change-detection-mode": "metadata"}),
     ],
     ids=str,
@@ -229,6 +240,32 @@ def test_each_option_reaches_proxmox_ve(
     (request,) = lab.simulator.writes()
     always = {"vmid": str(web["vmid"]), "storage": "nas", "remove": "0"}
     assert request["params"] == {**always, "prune-backups": "keep-all=1", **sent}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mailto": ["no one@"]}, "mailto was refused"),
+        ({"ionice": 9}, "ionice was refused"),
+        ({"tmpdir": "/var/tmp"}, "only root may set tmpdir"),
+        ({"script": "/usr/local/bin/hook"}, "only root may set script"),
+    ],
+    ids=str,
+)
+def test_values_that_pve_refuses(lab: Lab, options: dict[str, Any], message: str) -> None:
+    """API2/Backup.pm, assert_param_permission_common: a token of root is not root."""
+    web = machine(lab)
+    result = refused(lab, "backup", storage="nas", vmid=web["vmid"], **options)
+    assert message in result["msg"]
+
+
+def test_root_sets_what_others_must_not(lab: Lab) -> None:
+    web = machine(lab)
+    options: dict[str, Any] = {"tmpdir": "/var/tmp", "script": "/usr/local/bin/hook"}
+    lab.simulator.reset_log()
+    back_up(lab, vmid=web["vmid"], **options, **ROOT)
+    (request,) = [entry for entry in lab.simulator.writes() if entry["path"].endswith("vzdump")]
+    assert {name: request["params"][name] for name in options} == options
 
 
 def test_a_storage_with_a_rule_takes_archives_of_a_login_that_may_set_another_one(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.modules.access_lab import as_foreseen, do, limited, refused, requests
+from tests.modules.access_lab import ROOT, as_foreseen, do, limited, refused, requests
 from tests.modules.backup_lab import add_nas, container
 from tests.modules.estate_lab import Lab
 from tests.modules.report_lab import VALIDATOR
@@ -48,6 +48,10 @@ def test_a_job_is_created_with_all_options(lab: Lab) -> None:
         bwlimit=1024,
         ionice=8,
         zstd=0,
+        pigz=2,
+        stdexcludes=False,
+        lockwait=60,
+        stopwait=5,
         performance={"max_workers": 8},
         pbs_change_detection_mode="metadata",
         notification_mode="notification-system",
@@ -67,6 +71,16 @@ def test_a_job_is_created_with_all_options(lab: Lab) -> None:
     assert listed == job
     pasted = {key: value for key, value in listed.items() if key != "next_run"}
     assert not do(lab, "backup_job", **pasted)["changed"]
+
+
+def test_options_of_root(lab: Lab) -> None:
+    """API2/Backup.pm, assert_param_permission_common: a token of root is not root."""
+    options: dict[str, Any] = {"tmpdir": "/var/tmp", "script": "/usr/local/bin/hook"}
+    result = refused(lab, "backup_job", **JOB, **options)
+    assert "only root may set tmpdir; only root may set script" in result["msg"]
+    made = do(lab, "backup_job", **JOB, **options, **ROOT)
+    assert (made["backup_job"]["tmpdir"], made["backup_job"]["script"]) == tuple(options.values())
+    assert not do(lab, "backup_job", **JOB, **options)["changed"]
 
 
 def test_requests(lab: Lab) -> None:

@@ -100,7 +100,10 @@ def test_lists_and_property_strings_are_compared_by_their_items(lab: Lab) -> Non
     """PVE prints the keys of sync-defaults-options sorted (API2/Domains.pm), and reads the other
     texts with split_list (Auth/LDAP.pm, API2/OpenId.pm).
     """
-    lists: dict[str, Any] = {"user_classes": "person, user", "sync_attributes": "email=mail,firstname=gn"}
+    lists: dict[str, Any] = {
+        "user_classes": "person, user",
+        "sync_attributes": "email=mail,firstname=gn",
+    }
     done(
         lab, "realm", **LDAP, **lists, sync_defaults_options="scope=both,remove-vanished=entry;acl"
     )

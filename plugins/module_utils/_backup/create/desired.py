@@ -15,7 +15,7 @@ from ..._core.errors import ValidationFailed
 from ..._core.parallel import ConcurrencyLimits
 from ..._snapshot.names import seconds
 from ..._snapshot.select import OwnerScope, owner_of
-from ..job.table import FLEECING, fleecing, retention
+from ..job.table import BACKUP_JOB, FLEECING, fleecing, retention
 from ..select import is_named
 
 _PLAIN = {
@@ -25,6 +25,11 @@ _PLAIN = {
     "bwlimit": "bwlimit",
     "pbs_change_detection_mode": "pbs-change-detection-mode",
 }
+# Options with the values and parameters of a backup job.
+_AS_IN_JOB = frozenset(
+    "ionice zstd pigz performance exclude_path stdexcludes lockwait stopwait tmpdir script"
+    " notification_mode mailto mailnotification".split()
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,10 @@ def read_desired(params: Mapping[str, Any], now: float) -> DesiredBackup:
     for option, name in _PLAIN.items():
         if params.get(option) not in (None, ""):
             data[name] = params[option]
+    for field in BACKUP_JOB.fields:
+        if field.option in _AS_IN_JOB and params.get(field.option) not in (None, ""):
+            value = field.send(field.want(params[field.option]))
+            data.update({} if value is None else {field.property: value})
     if params.get("protected"):
         data["protected"] = 1
     if params.get("fleecing"):

@@ -19,9 +19,11 @@ from ..._core.failures.several import FailedGuest, failure_of
 from ..._core.parallel import Resource, within_limits
 from ..._core.result import Result
 from ..._protection.privileges import Privileges
+from ..._schema.requests import require_accepted
 from ..._tasks.read import read_removals
 from ..archive import Archive
-from ..job.table import FLEECING, PRUNE
+from ..job.precheck import require_root_for
+from ..job.table import BACKUP_JOB, FLEECING, PRUNE
 from ..read import backup_storages, read_archives, read_left_out
 from ..run_info import KINDS
 from ..select import label_of, select
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 _ON_STORAGE, _ON_GUEST = "Datastore.AllocateSpace", "VM.Backup"
 _WITHOUT_RULE = "Datastore.Allocate"  # permits a backup that ignores the storage's retention
 _BACKUP_SERVER = "pbs"
+# Parameters that need Sys.Modify on / (API2/Backup.pm, assert_param_permission_common).
+_LIMITS = frozenset(("bwlimit", "ionice", "performance"))
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
@@ -45,6 +49,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     on a node. A backup starts when the limits of its node and storage permit it.
     """
     desired = read_desired(params, client.clock.time())
+    require_root_for(desired.data, client.login, "No guest was backed up")
+    path = ("nodes", "", "vzdump")
+    require_accepted(path, desired.data, BACKUP_JOB.option_names, client.release)
     cluster = with_names(client, fetch_cluster_state(client, KINDS), missing=True)
     storages = backup_storages(cluster, [desired.storage])
     privileges = client.get("access", "permissions", attempted="Could not read the privileges")
@@ -181,7 +188,7 @@ def _find_obstacle(
             reason="storage not on node",
         )
     needs = [(_ON_GUEST, f"/vms/{row.vmid}"), (_ON_STORAGE, f"/storage/{desired.storage}")]
-    if "bwlimit" in desired.data:
+    if not _LIMITS.isdisjoint(desired.data):
         needs.append(("Sys.Modify", "/"))
     fleecing = FLEECING.read(desired.data.get("fleecing"))
     if fleecing.get("storage"):

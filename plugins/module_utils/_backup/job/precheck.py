@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from ..._api.root import require_root
 from ..._cluster.state import ClusterState, cluster_state_of
 from ..._container.kind import CONTAINER
 from ..._core.errors import ConfigurationError, ValidationFailed
@@ -19,6 +20,7 @@ from ..._vm.kind import VM
 
 _CHOICES = ("all", "vms", "pool")
 _REFERENCES = ("vms", "exclude", "pool", "node", "storage", "fleecing")
+ROOT_ONLY = ("tmpdir", "script")
 _NEEDS_STORAGE = ("notes_template", "protected")
 
 
@@ -31,6 +33,7 @@ def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) 
     if change.deletes:
         return ()
     attempted = f"Backup job '{desired.keys['name']}' was not {change.verb}"
+    require_root_for(change.sets, client.login, attempted)
     if change.creates:
         _require_complete(change.sets, attempted)
     references = {name: change.sets[name] for name in _REFERENCES if change.sets.get(name)}
@@ -46,6 +49,15 @@ def precheck_job(client: Api, desired: DesiredResource, change: ResourceChange) 
     return (
         f"{attempted.partition(' was')[0]} names guests that do not exist or are hidden: {text}",
     )
+
+
+def require_root_for(options: Collection[str], login: str, attempted: str) -> None:
+    """Raise PermissionDenied for options that only root may set (API2/Backup.pm,
+    assert_param_permission_common).
+    """
+    causes = {name: f"only root may set {name}" for name in ROOT_ONLY if name in options}
+    if causes:
+        require_root(login, attempted, f"leave out {', '.join(causes)}", causes)
 
 
 def _require_complete(sets: Mapping[str, Any], attempted: str) -> None:

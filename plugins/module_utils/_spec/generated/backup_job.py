@@ -44,12 +44,18 @@ def backup_job_spec() -> Spec:
         "bwlimit": {"type": "int"},
         "ionice": {"type": "int"},
         "zstd": {"type": "int"},
+        "pigz": {"type": "int"},
         "performance": {
             "type": "dict",
             "options": {"max_workers": {"type": "int"}, "pbs_entries_max": {"type": "int"}},
         },
         "pbs_change_detection_mode": {"type": "str", "choices": ["", "legacy", "data", "metadata"]},
         "exclude_path": {"type": "list", "elements": "str"},
+        "stdexcludes": {"type": "bool"},
+        "lockwait": {"type": "int"},
+        "stopwait": {"type": "int"},
+        "tmpdir": {"type": "str"},
+        "script": {"type": "str"},
         "notification_mode": {
             "type": "str",
             "choices": ["", "auto", "legacy-sendmail", "notification-system"],
