@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +218,7 @@ def test_a_vnet_that_a_guest_uses_is_not_removed(lab: Lab) -> None:
 def test_pending_changes_of_others_are_not_applied(lab: Lab) -> None:
     do(lab, "sdn", **WHOLE)
     lab.client.write("PUT", *ROOT, "vnets", "green", data={"alias": "theirs"})
-    result = refused(lab, "sdn", vnets=[{**BLUE, "tag": 112}])
+    result = refused(lab, "sdn", harmless="/cluster/sdn/lock", vnets=[{**BLUE, "tag": 112}])
     assert result["error"]["pending"] == ["vnet green (changed)"]
     assert do(lab, "sdn_info")["pending"] == ["vnet green (changed)"]
     assert lab.client.get(*ROOT, "vnets", "green")["alias"] == "theirs"
@@ -239,9 +241,55 @@ def test_a_lost_answer_to_the_apply_of_a_removal_is_looked_after(lab: Lab) -> No
 
 def test_a_lock_of_another_user_is_respected(lab: Lab) -> None:
     lab.client.write("POST", *ROOT, "lock")
-    result = lab.run("sdn", **WHOLE)
+    result = lab.run("sdn", **WHOLE, lock_timeout=0)
     assert result["error"]["category"] == "Locked"
+    assert "force" not in result["msg"]
     assert running(lab, "zones") == []
+
+
+def pending_under_a_lock(lab: Lab) -> str:
+    """Another run holds the lock and has written a zone; return its token."""
+    token = str(lab.client.write("POST", *ROOT, "lock"))
+    zone = {"zone": "theirs", "type": "simple", "lock-token": token}
+    lab.client.write("POST", *ROOT, "zones", data=zone)
+    return token
+
+
+def test_pending_changes_of_a_run_that_holds_the_lock_are_in_progress(lab: Lab) -> None:
+    """PVE compares the token before it looks for pending changes (API2/Network/SDN.pm, lock)."""
+    token = pending_under_a_lock(lab)
+    result = lab.run("sdn", **WHOLE, lock_timeout=0)
+    assert result["error"]["category"] == "Locked"
+    assert "force" not in result["msg"]
+    assert "roll" not in result["msg"]
+    assert [row["zone"] for row in lab.client.get(*ROOT, "zones")] == ["theirs"]
+    lab.client.write("POST", *ROOT, "rollback", data={"lock-token": token})
+    do(lab, "sdn", **WHOLE)
+
+
+@pytest.mark.parametrize("has_pending", [True, False])
+def test_a_run_that_ends_within_lock_timeout_is_awaited(lab: Lab, has_pending: bool) -> None:
+    token = pending_under_a_lock(lab) if has_pending else lab.client.write("POST", *ROOT, "lock")
+    ends = threading.Timer(
+        1.0, lambda: lab.client.write("POST", *ROOT, "rollback", data={"lock-token": token})
+    )
+    ends.start()
+    result = do(lab, "sdn", **WHOLE, lock_timeout=60)
+    ends.join()
+    assert result["done"] == result["plan"]
+    require_free(lab)
+
+
+def test_pending_changes_without_a_lock_are_reported_at_once(lab: Lab) -> None:
+    do(lab, "sdn", **WHOLE)
+    lab.client.write("PUT", *ROOT, "vnets", "green", data={"alias": "theirs"})
+    started = time.monotonic()
+    result = lab.run("sdn", vnets=[{**BLUE, "tag": 112}], lock_timeout=600)
+    assert time.monotonic() - started < 60
+    assert result["error"]["category"] == "Conflict"
+    foreseen = lab.run("sdn", check=True, vnets=[{**BLUE, "tag": 112}], lock_timeout=600)
+    assert foreseen["error"]["reason"] == result["error"]["reason"] == "pending changes"
+    assert lab.client.get(*ROOT, "vnets", "green")["alias"] == "theirs"
 
 
 def test_a_lock_that_is_lost_in_the_middle_is_reported(

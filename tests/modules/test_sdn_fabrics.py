@@ -89,7 +89,9 @@ def test_pending_fabrics_of_others_are_not_applied(lab: Lab) -> None:
     data = {"id": "other", "protocol": "openfabric", "ip_prefix": "10.1.0.0/24"}
     lab.client.write("POST", *ROOT, "fabrics", "fabric", data=data)
     require_free(lab)
-    result = refused(lab, "sdn", zones=[{"name": "own", "type": "simple"}])
+    result = refused(
+        lab, "sdn", harmless="/cluster/sdn/lock", zones=[{"name": "own", "type": "simple"}]
+    )
     assert "fabric other (new)" in result["msg"]
     assert do(lab, "sdn_info")["pending"] == ["fabric other (new)"]
     assert fabrics(lab)["fabrics"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulator.process import Simulator
 from tests.simulator_tests.client import Client
 
 SDN = "/cluster/sdn"
@@ -129,3 +130,14 @@ def test_addresses_are_given_out_and_kept(net: Client) -> None:
     net.ok("DELETE", "/nodes/pve1/qemu/500")
     assert leases(net) == {"10.2.0.1": None}
     assert net.call("DELETE", path).status == 200
+
+
+def test_a_node_that_cannot_reload_is_a_line_of_a_task_that_ends_with_ok(
+    pve: Client, sim: Simulator
+) -> None:
+    """API2/Network/SDN.pm, reload: the worker warns about each node, and ends with OK."""
+    sim.steer("/nodes/pve2", {"online": False})
+    upid = pve.put("/cluster/sdn")
+    assert pve.wait(upid) == "OK"
+    command = "/usr/bin/pvesh set /nodes/pve2/network --regenerate-frr 0"
+    assert f"command '{command}' failed: exit code 255" in pve.task_log(upid)

@@ -30,6 +30,10 @@ from .model import (
     Sections,
 )
 
+HAVE_AUTHOR = (
+    "If another run makes them, run this again when it has ended; otherwise ask their author, and"
+    " apply them or roll them back first"
+)
 _LARGEST_VLAN = 4094
 _LARGEST_VXLAN = 16777215
 _VLAN, _VXLAN = ("vlan", "qinq"), ("vxlan", "evpn")
@@ -49,7 +53,7 @@ def require_no_pending(pending: Sequence[str], is_own: bool) -> None:
         raise PendingChanges(
             attempted="The SDN configuration was not changed",
             answer=f"it has pending changes of others: {', '.join(pending)}",
-            next_step="Apply them or roll them back, then run this again",
+            next_step=HAVE_AUTHOR,
             reason="pending changes",
             details={"pending": list(pending)},
             dispatched=False,

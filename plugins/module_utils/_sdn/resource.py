@@ -28,14 +28,15 @@ from .._resource.result import diff_of, result_of
 from .forms import view_of
 from .model import PENDING_SECTIONS, Sections
 from .plan import APPLY, LOCK, RELEASE, ROOT, ObjectStep, object_steps
+from .preconditions import HAVE_AUTHOR
 from .read import online_nodes, read_configured, read_dry_run, read_sdn, read_status
 from .token_file import TokenFile
 
 if TYPE_CHECKING:
     from .._api.client import Client
 
-_WRONG_TOKEN = "invalid lock token"
-_HAS_PENDING = "pending changes"
+WRONG_TOKEN = "invalid lock token"
+HAS_PENDING = "pending changes"
 _WORKERS = 4
 _PENDING = "pending"
 
@@ -87,14 +88,14 @@ class SdnTransaction(Resource[Result]):
         try:
             self.token = str(super().send(step).answer)
         except FleetError as error:
-            if _HAS_PENDING in error.answer:
+            if HAS_PENDING in error.answer:
                 raise PendingChanges(
                     attempted=attempted(step.summary),
                     answer="the configuration has pending changes of others",
-                    next_step="Apply them or roll them back, then run this again",
+                    next_step=HAVE_AUTHOR,
                     reason="pending changes",
                 ) from error
-            if _WRONG_TOKEN not in error.answer:
+            if WRONG_TOKEN not in error.answer:
                 raise
             self._take_over(step, error)
         self._keep_token(step)
@@ -132,12 +133,12 @@ class SdnTransaction(Resource[Result]):
         """Roll back an interrupted run, and keep its lock. PVE refuses this for a wrong token."""
         self.token = self.token_file.read()
         if not self.token:
-            raise _locked(step, self.is_answer_lost) from error
+            raise locked(attempted(step.summary), self.is_answer_lost) from error
         try:
             self._roll_back_lock(keep=True)
         except FleetError as failure:
             self.token = ""
-            raise _locked(step, self.is_answer_lost) from failure
+            raise locked(attempted(step.summary), self.is_answer_lost) from failure
 
     def _roll_back_lock(self, *, keep: bool) -> None:
         data = {"lock-token": self.token, "release-lock": 0 if keep else 1}
@@ -172,7 +173,7 @@ class SdnTransaction(Resource[Result]):
             raise TaskFailed(
                 attempted=attempted(step.summary),
                 answer=f"the configuration is applied, and is not in force: {', '.join(failing)}",
-                next_step="Read the log of task srvreload on these nodes, then run this again",
+                next_step="Read the logs of tasks reloadnetworkall and srvreload, then repeat",
                 reason="nodes failed",
                 details={"nodes": self.nodes},
             )
@@ -290,14 +291,18 @@ def replace_next_step(error: FleetError, text: str) -> FleetError:
     return error.on(next_step=next_step)
 
 
-def _locked(step: Step, is_answer_lost: bool) -> Locked:
-    answer = "another run or user holds the lock"
+def locked(attempted_text: str, is_answer_lost: bool = False) -> Locked:
+    """Return the error for a lock of another run.
+
+    Proxmox VE does not show whether its holder is active, so the error does not advise to break it.
+    """
+    answer = "another run or user is changing SDN, and holds the lock"
     if is_answer_lost:
         answer = "the answer to the request was lost, and the lock may be its own or another one"
     return Locked(
-        attempted=attempted(step.summary),
+        attempted=attempted_text,
         answer=answer,
-        next_step="Run this again when no other run is active; to break an abandoned lock, send"
-        " DELETE /cluster/sdn/lock with force=1",
+        next_step="Run this again when it has ended, or raise lock_timeout; docs/networks.md"
+        " explains how to recognize the lock of a run that was killed",
         reason="locked",
     )

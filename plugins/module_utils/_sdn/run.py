@@ -18,7 +18,7 @@ from .._resource.engine import apply_plan
 from .fabric_rules import require_fabrics
 from .forms import read_desired
 from .model import DNS, IPAMS, SUBNETS, VNETS, ZONES, Sections
-from .plan import after_plan, plan_sdn
+from .plan import ROOT, after_plan, plan_sdn
 from .preconditions import require_no_pending, require_valid
 from .read import (
     FIRST_WITH_FABRICS,
@@ -28,7 +28,7 @@ from .read import (
     with_servers,
     with_subnets,
 )
-from .resource import SdnTransaction
+from .resource import HAS_PENDING, WRONG_TOKEN, SdnTransaction, locked
 from .token_file import token_file
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ _TAKEN = ("already exist", "already defined")
 def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> Result:
     """Bring SDN to the desired state; check mode writes nothing."""
     timeout = validate.count(params.get("task_timeout"), DEFAULT_TIMEOUT, "task_timeout")
-    return apply_work(SdnWork(client, lambda _running: params, timeout=timeout), check_mode)
+    wait = client.connection.lock_timeout
+    return apply_work(
+        SdnWork(client, lambda _running: params, wait=wait, timeout=timeout), check_mode
+    )
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class SdnWork:
     params_of: Callable[[Sections], Mapping[str, Any]]
     leaving: frozenset[int] = frozenset()
     needs_all_subnets: bool = False
-    wait: int = 0
+    wait: float = 0
     timeout: int = DEFAULT_TIMEOUT
 
 
@@ -77,19 +80,47 @@ def apply_work(work: SdnWork, check_mode: bool) -> Result:
 
 
 def _when_free(work: SdnWork, check_mode: bool) -> Result:
-    """Plan and carry out a change once no other run is changing SDN."""
-    for remaining in poll(work.client.clock, work.wait):
+    """Plan and carry out a change once no other run is changing SDN; check mode does not wait.
+
+    Pending changes without a lock belong to no run, so they are reported at once.
+    """
+    for remaining in poll(work.client.clock, 0 if check_mode else work.wait):
         try:
             return apply(plan_transaction(work), check_mode)
-        except FleetError as error:
-            if remaining <= 0 or not is_busy(error):
+        except PendingChanges as error:
+            if check_mode:
+                raise
+            busy = with_holder(work.client, error)
+            if remaining <= 0 or isinstance(busy, PendingChanges):
+                raise busy from error
+        except Locked:
+            if remaining <= 0:
                 raise
     return apply(plan_transaction(work), check_mode)
 
 
-def is_busy(error: FleetError) -> bool:
-    """Return whether another run is changing SDN (pure)."""
-    return isinstance(error, (Locked, PendingChanges))
+def with_holder(client: Client, error: PendingChanges) -> FleetError:
+    """Return Locked instead of the error if another run holds the lock of SDN.
+
+    Proxmox VE compares the token of the lock before it looks for pending changes, so a request for
+    the lock tells them apart (pve-network: API2/Network/SDN.pm, lock; SDN.pm, lock_sdn_config). It
+    gets the lock if the changes are gone by then, or concern only fabrics, and releases it again.
+    Proxmox VE before 9 has no lock.
+    """
+    if client.version() < FIRST_WITH_FABRICS:
+        return error
+    attempted = "The SDN configuration was not changed"
+    try:
+        token = client.write("POST", *ROOT, "lock", attempted=attempted)
+    except FleetError as failure:
+        if WRONG_TOKEN in failure.answer:
+            return locked(attempted)
+        if HAS_PENDING in failure.answer:
+            return error
+        raise
+    data = {"lock-token": token}
+    client.write("DELETE", *ROOT, "lock", data=data, attempted="Could not release the SDN lock")
+    return error if read_sdn(client).pending else locked(attempted)
 
 
 def is_lost(error: FleetError) -> bool:
