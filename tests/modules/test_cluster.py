@@ -255,6 +255,21 @@ def test_an_export_leaves_the_networks_of_tenants_to_the_estate(lab: Lab) -> Non
     assert not do(lab, "vm", **own)["changed"]
 
 
+def test_a_pending_vnet_does_not_make_an_export_incomplete(lab: Lab) -> None:
+    """It has no firewall: 500 "invalid vnet specified" (pve-firewall: API2/Firewall/Helpers.pm,
+    check_vnet_access, which reads the running configuration).
+    """
+    applied(lab, sdn=FILE["sdn"], networks=FILE["networks"])
+    before = lab.run("cluster_export_info", sections=["sdn", "firewall"])
+    data = {"vnet": "new", "zone": "teams", "tag": 77}
+    lab.client.write("POST", "cluster", "sdn", "vnets", data=data)
+    found = lab.run("cluster_export_info", sections=["sdn", "firewall"])
+    assert found["complete"], found["missing"]
+    assert found["cluster"] == before["cluster"]
+    assert "# - the firewall of VNet new: the VNet is pending" in found["text"]
+    assert not lab.run("firewall", scope="cluster", aliases=[], exact=True).get("failed")
+
+
 def test_an_exact_file_leaves_the_tenants_after_its_export_alone(lab: Lab) -> None:
     """Pools, groups, users, tokens, roles and rights of a tenant that the file does not know."""
     do(lab, "role", name="own", privileges=["VM.Audit"])

@@ -126,7 +126,13 @@ def test_what_a_rule_may_say_depends_on_its_place(fw: Client) -> None:
     }
     fw.post(f"{CLUSTER}/groups/web", **rule)
     fw.post("/nodes/pve1/firewall/rules", **rule)
-    refused = fw.call("POST", "/cluster/sdn/vnets/v1/firewall/rules", {**rule, "iface": "vmbr0"})
+    vnet = "/cluster/sdn/vnets/v1/firewall/rules"
+    assert fw.call("GET", vnet).reason == "invalid vnet specified"
+    fw.post("/cluster/sdn/zones", zone="lan", type="simple")
+    fw.post("/cluster/sdn/vnets", vnet="v1", zone="lan")
+    assert fw.call("GET", vnet).reason == "invalid vnet specified"
+    fw.ok("PUT", "/cluster/sdn")
+    refused = fw.call("POST", vnet, {**rule, "iface": "vmbr0"})
     assert refused.errors == {"type": "parameter -i not allowed for this rule type"}
     refused = fw.call("POST", f"{CLUSTER}/rules", {"type": "forward", "action": "REJECT"})
     assert refused.errors == {"action": "cannot define REJECT rules on forward chain"}

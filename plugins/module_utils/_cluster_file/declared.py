@@ -19,10 +19,13 @@ _ELSEWHERE = {"pools": ("vms",)}
 
 @dataclass(frozen=True)
 class ExportedSection:
-    """The items of a section, and the secrets that Proxmox VE does not return."""
+    """The items of a section, the secrets that Proxmox VE does not return, and sentences about
+    objects that are not exported yet.
+    """
 
     items: list[dict[str, Any]]
     secrets: list[str]
+    notes: tuple[str, ...] = ()
 
 
 def exported_rows(

@@ -10,7 +10,7 @@ guests: the estate has them. Fabrics with a protocol that module sdn does not ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -101,7 +101,8 @@ def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
     groups = groups_of(client.get(*ROOT, "groups"))
     own = sorted(name for name in groups if marked_tag(groups[name]) is None)
     wanted: list[tuple[FirewallScope, str | int]] = [(plain_scope(CLUSTER, None), "")]
-    for kind, names in ((GROUP, own), (NODE, nodes), (VNET, sorted(vnets_of(client)))):
+    vnets = sorted(vnets_of(client))
+    for kind, names in ((GROUP, own), (NODE, nodes), (VNET, vnets)):
         wanted += [(plain_scope(kind, name), name) for name in names]
     of_tenants = frozenset(groups) - frozenset(own)
     for row in _guests(client, nodes):
@@ -109,7 +110,19 @@ def export_firewall(nodes: Sequence[str], client: Client) -> ExportedSection:
         scope = FirewallScope(GUEST, f"guest {row.vmid}", path, tenant_groups=of_tenants)
         wanted.append((scope, row.vmid))
     found = side_by_side(partial(_read, client), wanted, _READS_AT_ONCE)
-    return ExportedSection([one for one in found if one is not None], [])
+    items = [one for one in found if one is not None]
+    return ExportedSection(items, [], tuple(_notes_on_new_vnets(client, vnets)))
+
+
+def _notes_on_new_vnets(client: Client, running: Collection[str]) -> Iterator[str]:
+    """Yield a sentence about each VNet that is not applied: it has no firewall yet."""
+    try:
+        rows = client.get("cluster", "sdn", "vnets") or ()
+    except NotSupported:
+        return
+    for name in sorted(str(row["vnet"]) for row in rows):
+        if name not in running:
+            yield f"the firewall of VNet {name}: the VNet is pending, so it has none yet"
 
 
 def _guests(client: Client, nodes: Collection[str]) -> list[VmRow]:

@@ -52,10 +52,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     }
     filled = {name: _value(name, one) for name, one in exported.items() if one.items}
     secrets = {name: one.secrets for name, one in exported.items()}
+    notes = [note for one in exported.values() for note in one.notes]
     texts = [f"{one['section']}: {one['reason']}" for one in missing]
     values = {
         "cluster": {VARIABLE.format(name): value for name, value in filled.items()},
-        "text": text_of(filled, secrets, texts),
+        "text": text_of(filled, secrets, texts, notes),
         "complete": not missing,
         "missing": missing,
         "secrets": [

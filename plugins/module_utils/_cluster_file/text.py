@@ -21,15 +21,19 @@ _HEAD = """\
 # Another export replaces this file only if it was not edited.
 """
 _SECRETS = "# Proxmox VE does not return these secrets:"
+_NOTES = "# Not exported, because it is not in force yet:"
 _MISSING = "# NOT COMPLETE, and not to be used with cluster_exact:"
 VARIABLE = "cluster_{}"
 
 
 def text_of(
-    sections: Mapping[str, Any], secrets: Mapping[str, Sequence[str]], missing: Sequence[str]
+    sections: Mapping[str, Any],
+    secrets: Mapping[str, Sequence[str]],
+    missing: Sequence[str],
+    notes: Sequence[str] = (),
 ) -> str:
     """Return the text of a cluster file. The same cluster has the same text in each run."""
-    lines = list(_comment(_MISSING, missing))
+    lines = [*_comment(_MISSING, missing), *_comment(_NOTES, notes)]
     for name, value in sections.items():
         lines.append("")
         lines += _comment(_SECRETS, secrets.get(name, ()))

@@ -48,9 +48,13 @@ def read_firewall(
 
 
 def vnets_of(client: Client) -> list[str]:
-    """Return the names of the VNets; none if Proxmox VE has no SDN."""
+    """Return the names of the running VNets; none if Proxmox VE has no SDN.
+
+    A VNet has a firewall once it is applied (pve-firewall: API2/Firewall/Helpers.pm,
+    check_vnet_access).
+    """
     try:
-        rows = client.get("cluster", "sdn", "vnets") or ()
+        rows = client.get("cluster", "sdn", "vnets", params={"running": 1}) or ()
     except NotSupported:
         return []
     return [str(row["vnet"]) for row in rows]
