@@ -122,7 +122,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.acme_plu
     acme_plugin_spec,
 )
 
-ENTRY = ModuleEntry(partial(run, ACME_PLUGIN), acme_plugin_spec(), name="acme_plugin")
+ENTRY = ModuleEntry(
+    partial(run, ACME_PLUGIN), acme_plugin_spec(), names={"nodes": "node"}, name="acme_plugin"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

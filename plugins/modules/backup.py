@@ -284,6 +284,7 @@ ENTRY = ModuleEntry(
         "mutually_exclusive": [("name", "vms"), ("vmid", "vms")],
         "required_one_of": [("name", "vmid", "vms", "tenant", "tags", "pool")],
     },
+    names={"fleecing.storage": "storage", "tenant": "tenant", "tags": "tag", "pool": "pool"},
     name="backup",
 )
 main = ENTRY.main

@@ -163,6 +163,7 @@ ENTRY = ModuleEntry(
     run,
     backup_info_spec(),
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},
+    names={"tenant": "tenant", "tags": "tag", "pool": "pool"},
     name="backup_info",
 )
 main = ENTRY.main

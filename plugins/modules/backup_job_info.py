@@ -121,7 +121,9 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.backup_j
     backup_job_info_spec,
 )
 
-ENTRY = ModuleEntry(run_info, backup_job_info_spec(), name="backup_job_info")
+ENTRY = ModuleEntry(
+    run_info, backup_job_info_spec(), names={"tenant": "tenant"}, name="backup_job_info"
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.cluster_
     cluster_join_info_spec,
 )
 
-ENTRY = ModuleEntry(run, cluster_join_info_spec(), name="cluster_join_info")
+ENTRY = ModuleEntry(run, cluster_join_info_spec(), names={"node": "node"}, name="cluster_join_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

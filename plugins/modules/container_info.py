@@ -144,7 +144,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._container.run_info impo
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.container import container_info_spec
 
-ENTRY = ModuleEntry(run, container_info_spec(), returns_site=True, name="container_info")
+ENTRY = ModuleEntry(
+    run,
+    container_info_spec(),
+    returns_site=True,
+    names={"node": "node", "tenant": "tenant", "tags": "tag", "pool": "pool"},
+    name="container_info",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

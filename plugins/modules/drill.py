@@ -165,7 +165,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._drill.run import run
 from ansible_collections.pve.fleet.plugins.module_utils._entry.module import ModuleEntry
 from ansible_collections.pve.fleet.plugins.module_utils._spec.drill import drill_spec
 
-ENTRY = ModuleEntry(run, drill_spec(), name="drill")
+ENTRY = ModuleEntry(
+    run,
+    drill_spec(),
+    names={
+        "storage": "storage",
+        "storage_map": "storage",
+        "node": "node",
+        "copy_pool": "pool",
+        "network": "network",
+    },
+    name="drill",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -120,6 +120,16 @@ ENTRY = ModuleEntry(
     run,
     drill_info_spec(),
     {"mutually_exclusive": [("name", "vms"), ("vmid", "vms")]},
+    names={
+        "storage": "storage",
+        "storage_map": "storage",
+        "node": "node",
+        "copy_pool": "pool",
+        "network": "network",
+        "tenant": "tenant",
+        "tags": "tag",
+        "pool": "pool",
+    },
     name="drill_info",
 )
 main = ENTRY.main

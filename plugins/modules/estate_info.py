@@ -196,7 +196,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.estate_i
     estate_info_spec,
 )
 
-ENTRY = ModuleEntry(run, estate_info_spec(), name="estate_info")
+ENTRY = ModuleEntry(
+    run,
+    estate_info_spec(),
+    names={"tenant": "tenant", "pool": "pool", "tags": "tag"},
+    name="estate_info",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -218,7 +218,18 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.evacuati
     evacuation_spec,
 )
 
-ENTRY = ModuleEntry(run, evacuation_spec(), name="evacuation")
+ENTRY = ModuleEntry(
+    run,
+    evacuation_spec(),
+    names={
+        "placement.nodes": "node",
+        "placement.exclude": "node",
+        "placement.max_vms_per_node": "node",
+        "tenant_windows": "tenant",
+        "next_node": "node",
+    },
+    name="evacuation",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

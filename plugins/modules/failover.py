@@ -364,7 +364,11 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.failover
 )
 
 ENTRY = ModuleEntry(
-    run, failover_spec(), sites=SiteSupport(names=sites_of, run=run_at_sites), name="failover"
+    run,
+    failover_spec(),
+    sites=SiteSupport(names=sites_of, run=run_at_sites),
+    names={"storage": "storage", "node": "node", "copy_pool": "pool", "network": "network"},
+    name="failover",
 )
 main = ENTRY.main
 

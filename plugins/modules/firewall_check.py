@@ -167,7 +167,12 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.firewall
     firewall_check_spec,
 )
 
-ENTRY = ModuleEntry(run, firewall_check_spec(), name="firewall_check")
+ENTRY = ModuleEntry(
+    run,
+    firewall_check_spec(),
+    names={"source.node": "node", "dest.node": "node"},
+    name="firewall_check",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

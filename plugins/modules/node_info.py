@@ -163,7 +163,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.node_inf
     node_info_spec,
 )
 
-ENTRY = ModuleEntry(run, node_info_spec(), name="node_info")
+ENTRY = ModuleEntry(run, node_info_spec(), names={"max_vms_per_node": "node"}, name="node_info")
 main = ENTRY.main
 
 if __name__ == "__main__":

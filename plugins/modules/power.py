@@ -33,13 +33,22 @@ options:
     type: list
     elements: str
     required: true
+  unknown_tenants:
+    description:
+      - What happens if the login sees neither a guest nor a pool of a tenant. V(fail) refuses the
+        task. V(warn) names the tenant in a warning, for the tenants of an estate that are created
+        later. The task is refused if no tenant exists.
+    type: str
+    choices: [fail, warn]
+    default: fail
+    version_added: 0.2.0
   tenant_prefix:
     description: Prefix of a tenant's tag.
     type: str
     default: tenant_
   exclude:
     description: Names or VMIDs of guests that are not changed, such as the VM on which the task
-      runs.
+      runs. A guest that does not exist is refused.
     type: list
     elements: str
   selection:

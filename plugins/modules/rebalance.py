@@ -181,7 +181,19 @@ from ansible_collections.pve.fleet.plugins.module_utils._spec.generated.rebalanc
     rebalance_spec,
 )
 
-ENTRY = ModuleEntry(run, rebalance_spec(), name="rebalance")
+ENTRY = ModuleEntry(
+    run,
+    rebalance_spec(),
+    names={
+        "tenants": "tenant",
+        "placement.nodes": "node",
+        "placement.exclude": "node",
+        "placement.max_vms_per_node": "node",
+        "tenant_placement": "estate_tenant",
+        "tenant_windows": "tenant",
+    },
+    name="rebalance",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -254,6 +254,7 @@ ENTRY = ModuleEntry(
         "required_one_of": [("new_name", "confirm")],
     },
     secrets=restore_secrets,
+    names={"keep_storage": "storage"},
     name="restore",
 )
 main = ENTRY.main

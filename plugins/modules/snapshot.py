@@ -224,6 +224,7 @@ ENTRY = ModuleEntry(
         "required_if": [("state", "rolled_back", ["snapshot"])],
     },
     returns_site=True,
+    names={"tenant": "tenant", "tags": "tag"},
     name="snapshot",
 )
 main = ENTRY.main

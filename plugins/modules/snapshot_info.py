@@ -117,6 +117,7 @@ ENTRY = ModuleEntry(
         "required_one_of": [("name", "vmid", "vms", "tenant", "tags")],
     },
     returns_site=True,
+    names={"tenant": "tenant", "tags": "tag"},
     name="snapshot_info",
 )
 main = ENTRY.main

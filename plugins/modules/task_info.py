@@ -170,6 +170,7 @@ ENTRY = ModuleEntry(
             ("upid", "vmid"),
         ]
     },
+    names={"tenant": "tenant"},
     name="task_info",
 )
 main = ENTRY.main

@@ -133,7 +133,13 @@ from ansible_collections.pve.fleet.plugins.module_utils._entry.module import Mod
 from ansible_collections.pve.fleet.plugins.module_utils._spec.vm import vm_info_spec
 from ansible_collections.pve.fleet.plugins.module_utils._vm.run_info import run
 
-ENTRY = ModuleEntry(run, vm_info_spec(), returns_site=True, name="vm_info")
+ENTRY = ModuleEntry(
+    run,
+    vm_info_spec(),
+    returns_site=True,
+    names={"node": "node", "tenant": "tenant", "tags": "tag", "pool": "pool"},
+    name="vm_info",
+)
 main = ENTRY.main
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def test_coverage(lab: Lab) -> None:
     do(lab, "backup_job", name="off", schedule="1:00", all=True, enabled=False)
     lab.simulator.reset_log()
     result = do(lab, "backup_job_info", tenant="acme")
-    assert requests(lab) == ["GET /cluster/backup", "GET /cluster/resources"]
+    assert sorted(requests(lab)) == ["GET /cluster/backup", "GET /cluster/resources"]
     assert [row["vmid"] for row in result["guests"]] == [web["vmid"], other["vmid"]]
     assert result["guests"][0]["jobs"] == ["acme", "one"]
     assert [row["vmid"] for row in result["uncovered"]] == [other["vmid"]]

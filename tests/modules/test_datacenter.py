@@ -142,7 +142,6 @@ DEVICES_REFUSED: list[tuple[dict[str, Any], str]] = [
         {"type": "usb", "name": "key", "map": [{"node": "pve1", "id": "0529:0002"}]},
         "node pve1 has no USB device 0529:0002. Correct map: node pve1 has",
     ),
-    ({**GPU, "map": [{**CARDS[0], "node": "pve9"}]}, "there is no node pve9"),
 ]
 
 
@@ -153,6 +152,26 @@ def test_mapping_of_a_missing_device_is_refused(
     result = refused(lab, "mapping", **options)
     assert result["error"]["reason"] == "missing device", result["msg"]
     assert text in result["msg"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**GPU, "map": [{**CARDS[0], "node": "pve9"}]},
+        {"type": "usb", "name": "key", "map": [{"node": "pve9", "id": "0529:0001"}]},
+        {"type": "dir", "name": "data", "map": [{"node": "pve9", "path": "/srv"}]},
+    ],
+    ids=str,
+)
+def test_a_mapping_of_a_node_that_does_not_exist_is_refused(
+    lab: Lab, options: dict[str, Any]
+) -> None:
+    """Proxmox VE accepts the node (pve-manager: PVE/API2/Cluster/Mapping; pve-guest-common:
+    PVE/Mapping/Dir.pm, PCI.pm and USB.pm check only its form).
+    """
+    result = refused(lab, "mapping", **options)
+    assert "there is no node 'pve9'" in result["msg"]
+    assert "visible nodes: pve1, pve2, pve3" in result["msg"]
 
 
 def test_devices_of_new_entries_take_a_request_for_each_node_and_one_more(lab: Lab) -> None:

@@ -395,7 +395,7 @@ def test_what_is_being_made_is_named(lab: Lab) -> None:
         ({"pool": "no-such-pool"}, "NotFound", "no-such-pool"),
         ({"tags": ["no tag"]}, "ValidationFailed", "no tag"),
         ({"adopt": ""}, "ValidationFailed", "adopt"),
-        ({"adopt": "a", "tenant": "b"}, "ValidationFailed", "adopt"),
+        ({"adopt": "a", "tenant": "acme"}, "ValidationFailed", "adopt"),
     ],
     ids=str,
 )

@@ -223,6 +223,27 @@ def test_a_tenant_without_guests_is_refused(lab: Lab) -> None:
     assert lab.simulator.writes() == []
 
 
+def test_a_misspelt_guest_in_exclude_is_refused(lab: Lab) -> None:
+    before = populate(lab)
+    result = power(lab, "stopped", exclude=["vm4041"])
+    assert "(did you mean 'vm404'?)" in result["msg"]
+    assert power(lab, "stopped", exclude=["999"])["failed"]
+    assert places(lab) == before
+    done(lab, "stopped", exclude=["VM404", 403])
+    assert running(lab) == [403, 404, 407, 408]
+
+
+def test_tenants_of_an_estate_that_do_not_exist_yet_are_skipped_with_a_warning(lab: Lab) -> None:
+    populate(lab)
+    refused = power(lab, "stopped", tenants=["acme", "initech"])
+    assert "there is no tenant 'initech'" in refused["msg"]
+    result = done(lab, "stopped", tenants=["acme", "initech"], unknown_tenants="warn")
+    assert result["warnings"] == ["tenants: there is no tenant 'initech' that this login can see"]
+    assert running(lab) == [407, 408]
+    nothing = power(lab, "stopped", tenants=["initech"], unknown_tenants="warn")
+    assert "there is no tenant 'initech'" in nothing["msg"]
+
+
 def test_a_locked_guest_is_named_before_the_first_write(lab: Lab) -> None:
     populate(lab)
     lab.simulator.steer("/vms/401", {"lock": "backup"})

@@ -68,6 +68,14 @@ def test_a_clone_that_may_be_there_is_not_made_again(silent: Lab) -> None:
     assert silent.simulator.writes() == []
 
 
+def test_an_excluded_guest_that_may_be_there_is_not_just_unknown(silent: Lab) -> None:
+    options = {"state": "stopped", "tenants": ["acme"], "exclude": ["web1"]}
+    result = play(silent, "power", **options)
+    assert result["error"]["category"] == "NodeUnhealthy", result["msg"]
+    assert f"one of VMs {NUMBER}" in result["msg"]
+    assert silent.simulator.writes() == []
+
+
 def test_a_source_that_may_be_there_is_not_just_unknown(silent: Lab) -> None:
     result = play(silent, "clone", name="web2", tenant="initech", source="golden")
     assert result["error"]["reason"] == "template missing"

@@ -27,7 +27,7 @@ def test_one_request_lists_and_filters_exactly(quiet: Lab) -> None:
     assert len(lab.simulator.log()) == 1
     assert names(lab.run("vm_info", tenant="info1", tags=["web"])) == ["info-a"]
     assert names(lab.run("vm_info", tenant="info12")) == ["info-c"]
-    assert names(lab.run("vm_info", tenant="info")) == []
+    assert "(did you mean 'info1'?)" in lab.run("vm_info", tenant="info")["msg"]
     assert names(lab.run("vm_info", name="info-a")) == ["info-a"]
     assert names(lab.run("vm_info", vmid=9000)) == ["debian-13"]
     assert "debian-13" in names(lab.run("vm_info", template=True))

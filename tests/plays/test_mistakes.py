@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -197,16 +198,37 @@ def test_variables_of_others_can_be_named(lab: Lab, player: Player) -> None:
     player.play("pve.fleet.provision", "-e", '{"provision_vms": []}', *more).expect()
 
 
-@pytest.mark.parametrize(
-    ("playbook", "variable"), [("export", "export_tenant"), ("tidy", "tidy_tenant")]
-)
-def test_a_tenant_that_nothing_has_is_refused(
-    lab: Lab, player: Player, playbook: str, variable: str
+# A variable of a playbook or role that names something, the variables beside it, and the hint.
+NAMES_NOTHING: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("export", {"export_tenant": "acne"}, {"export_directory": "."}, "acme"),
+    ("tidy", {"tidy_tenant": "acne"}, {}, "acme"),
+    ("drill", {"drill_tenant": "acne"}, {"drill_directory": "DIRECTORY"}, "acme"),
+    ("drill", {"drill_vms": ["wbe1"]}, {"drill_directory": "DIRECTORY"}, "web1"),
+    ("drill", {"drill_node": "pve11"}, {"drill_directory": "DIRECTORY"}, "pve1"),
+    ("drill", {"drill_pool": "acne"}, {"drill_directory": "DIRECTORY"}, "acme"),
+    ("drill", {"drill_storage": "cehp"}, {"drill_directory": "DIRECTORY"}, "ceph"),
+    ("rebalance", {"rebalance_tenants": ["acne"]}, {}, "acme"),
+    ("rebalance", {"rebalance_placement": {"exclude": ["pve11"]}}, {}, "pve1"),
+    ("power", {"power_tenants": ["acne"]}, {"power_state": "stopped"}, "acme"),
+    (
+        "power",
+        {"power_exclude": ["wbe1"]},
+        {"power_state": "stopped", "power_tenants": ["acme"]},
+        "web1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("playbook", "named", "others", "hint"), NAMES_NOTHING, ids=str)
+def test_a_variable_that_names_nothing_is_refused(
+    lab: Lab,
+    player: Player,
+    playbook: str,
+    named: dict[str, Any],
+    others: dict[str, Any],
+    hint: str,
 ) -> None:
     lab.make_vm("web1", tags="tenant_acme")
-    directory = ("-e", "export_directory=.") if playbook == "export" else ()
-    play = (f"pve.fleet.{playbook}", *directory, "-e")
-    output = player.play(*play, f"{variable}=acne").expect(2).output
-    cause = "There is no tenant 'acne' that this login can see (did you mean 'acme'?)"
-    assert f"{cause}: no VM has the tag tenant_acne, and no pool is called acne" in output
-    player.play(*play, f"{variable}=acme").expect()
+    variables = json.dumps({**named, **others}).replace("DIRECTORY", str(player.directory))
+    output = player.play(f"pve.fleet.{playbook}", "-e", variables).expect(2).output
+    assert f"(did you mean '{hint}'?)" in output

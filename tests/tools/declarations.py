@@ -37,6 +37,8 @@ OF_THE_MAKER = (
     "description",
     "environment",
     "group",
+    "names",
+    "refuses",
     "pve",
     "parsed",
     "words",
@@ -48,6 +50,8 @@ OF_THE_MAKER = (
 )
 KNOWN = {*IN_SPECIFICATION, *IN_DOCUMENTATION, *OF_THE_MAKER}
 PARSED = ("scalar", "property_string", "rule")
+# Keys that an option with `as` does not take over.
+OWN = ("roles", "pve", "parsed", "words", "empty_removes", "check", "range", "names", "refuses")
 
 Options = dict[str, dict[str, Any]]
 Declarations = dict[str, dict[str, Any]]
@@ -127,8 +131,7 @@ def _named(reference: str, declarations: Declarations) -> dict[str, Any]:
     file, _dot, name = reference.partition(".")
     for section in declarations.get(file, {"sections": {}})["sections"].values():
         if name in section["options"]:
-            own = ("roles", "pve", "parsed", "words", "empty_removes", "check", "range")
-            return {key: value for key, value in section["options"][name].items() if key not in own}
+            return {key: value for key, value in section["options"][name].items() if key not in OWN}
     raise DeclarationError(f"as: {reference}: no such option")
 
 

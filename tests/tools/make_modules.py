@@ -115,7 +115,7 @@ def render_module(
     values = returned_values(module, declaration, returned, is_info=_is_info(name))
     values = _without_repeated_fields(name, values, declaration["modules"])
     entry = Code()
-    call = entry.call(name, file, declaration)
+    call = entry.call(name, file, declarations)
     return MODULE.format(
         license=LICENSE.rstrip(),
         file=file,
@@ -224,6 +224,32 @@ def _fragments(name: str, file: str, declaration: Mapping[str, Any]) -> list[str
     return given
 
 
+def declared_options(module: str, declarations: Declarations) -> Options:
+    """Return the options of a module, without the options of the connection."""
+    file, _module = modules_of(declarations)[module]
+    found: Options = {}
+    for fragment in _fragments(module, file, declarations[file]):
+        found.update(options_of(fragment, declarations))
+    return found
+
+
+def declared_names(module: str, declarations: Declarations, key: str) -> dict[str, str]:
+    """Return the kinds of names by option of a module: by `names`, or by `refuses`."""
+    return dict(_kinds_within("", declared_options(module, declarations), key))
+
+
+def _kinds_within(place: str, options: Options, key: str) -> Iterator[tuple[str, str]]:
+    for name, option in options.items():
+        path = f"{place}.{name}".lstrip(".")
+        kinds = option.get(key, {})
+        if isinstance(kinds, str):
+            yield path, kinds
+        else:
+            for part, kind in kinds.items():
+                yield f"{path}.{part}", kind
+        yield from _kinds_within(path, option.get("suboptions", {}), key)
+
+
 def _reference(given: Any) -> Any:
     """Return an entry of `seealso`; a text is the name of a module of the collection."""
     return {"module": f"pve.fleet.{given}"} if isinstance(given, str) else given
@@ -327,8 +353,9 @@ class Code:
         ]
         return "\n".join(lines).replace("import partial\n", "import partial\n\n")
 
-    def call(self, name: str, file: str, declaration: Mapping[str, Any]) -> str:
+    def call(self, name: str, file: str, declarations: Declarations) -> str:
         """Return the expression that makes the entry of a module."""
+        declaration = declarations[file]
         module: Module = declaration["modules"][name]
         arguments = [self._run(name, declaration), self._specification(name, file, declaration)]
         arguments += self._checks(module)
@@ -341,6 +368,9 @@ class Code:
         if "libraries" in module:
             names = "".join(f"{self.named(library)}, " for library in module["libraries"])
             arguments.append(f"libraries=({names})")
+        kinds = declared_names(name, declarations, "names")
+        if kinds:
+            arguments.append(f"names={kinds!r}")
         return f"ModuleEntry({', '.join(arguments)}, name={name!r})"
 
     def _run(self, name: str, declaration: Mapping[str, Any]) -> str:

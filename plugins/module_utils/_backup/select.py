@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.drill.copies import without_copies
 from .._cluster.state import ClusterState, VmRow
 from .._core import validate
-from .._core.errors import ConfigurationError, FleetError
+from .._core.errors import FleetError
 from .._snapshot.select import GuestTarget, OwnerScope, named, targets
 
 if TYPE_CHECKING:
@@ -43,17 +43,10 @@ def select(
 def matching(cluster: ClusterState, params: Mapping[str, Any], owner: OwnerScope) -> list[VmRow]:
     """Return the guests with the tenant, tags and pool of the task, sorted by VMID (pure).
 
-    Copies of drills are left out. Raises ConfigurationError for a pool that does not exist.
+    Copies of drills are left out.
     """
     tags = {validate.tag(tag) for tag in params.get("tags") or ()}
     pool = params.get("pool")
-    if pool is not None and pool not in cluster.pools:
-        raise ConfigurationError(
-            attempted=f"The guests of pool '{pool}' could not be chosen",
-            answer="there is no such pool, or it is not visible",
-            next_step="Check the name, and that the user or token has Pool.Audit on it",
-            reason="unknown pool",
-        )
     found: list[VmRow] = []
     for row in without_copies(cluster).vms.values():
         own_tags = {tag.lower() for tag in row.tags}

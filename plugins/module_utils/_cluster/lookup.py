@@ -10,9 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from operator import attrgetter
 
-from .._core.arguments.options import did_you_mean
 from .._core.errors import Conflict, ForeignTenant, NotFound
-from .._core.formatting import first_of
 from .._core.quantities import whole_number
 from .state import ClusterState, VmRow
 from .storages.images import version_of
@@ -269,27 +267,3 @@ def require_template(found: VmRow | None, source: str, names: list[str]) -> VmRo
 def _places(rows: Iterable[VmRow]) -> str:
     ordered = sorted(rows, key=_BY_VMID)
     return ", ".join(f"{row.vmid} on {row.node}" for row in ordered)
-
-
-def require_known_tenant(cluster: ClusterState, tenant_tag: str, prefix: str) -> None:
-    """Raise NotFound for a tenant if the caller sees neither a VM nor the pool of the tenant.
-
-    The message names only tenants whose VMs the caller sees, so a tenant does not learn of others.
-    """
-    known: set[str] = set()
-    for row in cluster.vms.values():
-        known.update(tenants_of(row.tags, prefix))
-    start = len(prefix)
-    tenant = tenant_tag[start:]
-    has_pool = tenant in map(str.lower, cluster.pools)
-    if has_pool or tenant_tag in known:
-        return
-    names = sorted(tag[start:] for tag in known)
-    raise NotFound(
-        attempted=f"There is no tenant '{tenant}' that this login can see"
-        f"{did_you_mean(tenant, names)}",
-        answer=f"no VM has the tag {tenant_tag}, and no pool is called {tenant}"
-        f" (tenants: {first_of(names) or 'none'})",
-        next_step="Check the spelling and tenant_prefix",
-        reason="unknown tenant",
-    )

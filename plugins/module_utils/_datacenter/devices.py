@@ -16,6 +16,7 @@ from typing import Any
 
 from .._core.errors import ConfigurationError, PermissionDenied
 from .._core.parallel import side_by_side
+from .._names.check import NODE, unknown
 from .._resource.change import DesiredResource, ResourceChange
 from .._resource.protocols import Api
 
@@ -32,24 +33,27 @@ _NEEDED = {"pci": "Sys.Audit or Sys.Modify", "usb": "Sys.Modify"}
 def precheck_devices(
     client: Api, desired: DesiredResource, change: ResourceChange
 ) -> tuple[str, ...]:
-    """Raise ConfigurationError for new entries whose devices do not exist, and return warnings
-    about nodes whose devices cannot be read, and about devices that differ from `mdev`.
+    """Raise ConfigurationError for new entries whose nodes or devices do not exist, and return
+    warnings about nodes whose devices cannot be read, and about devices that differ from `mdev`.
 
-    One request for the nodes, and one for each node that is online; none for directories.
+    One request for the nodes, and one for each node that is online, except for directories.
     """
     kind = desired.keys["type"]
     present, after = change.before, {**change.before, **change.sets}
     new = after.get("map", frozenset()) - present.get("map", frozenset())
     compared = after.get("map", frozenset()) if "mdev" in change.sets else new
-    if kind not in _QUERIES or not compared:
+    if not compared:
         return ()
     states = _read_states(client)
+    for node in sorted({dict(entry)["node"] for entry in new} - states.keys()):
+        raise unknown("map", NODE, node, states)
+    if kind not in _QUERIES:
+        return ()
     named = sorted({dict(entry)["node"] for entry in compared})
     online = [node for node in named if states.get(node) == "online"]
     answers = side_by_side(partial(_read_rows, client, kind), online, _READS_AT_ONCE)
     rows = dict(zip(online, answers, strict=True))
-    unknown = sorted({dict(entry)["node"] for entry in new} - states.keys())
-    require_devices(kind, _sorted(new), _devices_of(kind, rows), unknown)
+    require_devices(kind, _sorted(new), _devices_of(kind, rows))
     warnings = list(_warnings(kind, named, rows))
     if kind == "pci":
         warnings += mdev_differences(_sorted(compared), bool(after.get("mdev")), rows)
@@ -149,13 +153,10 @@ def _pair(row: Mapping[str, Any], vendor: str, device: str) -> str:
 
 
 def require_devices(
-    kind: str,
-    entries: Iterable[Mapping[str, str]],
-    devices: Mapping[str, Sequence[Device] | None],
-    unknown: Sequence[str],
+    kind: str, entries: Iterable[Mapping[str, str]], devices: Mapping[str, Sequence[Device] | None]
 ) -> None:
-    """Raise ConfigurationError for entries without a device; `unknown` are unknown nodes (pure)."""
-    faults = [f"there is no node {node}" for node in unknown]
+    """Raise ConfigurationError for entries without a device (pure)."""
+    faults: list[str] = []
     candidates: list[str] = []
     for entry in entries:
         known = devices.get(entry["node"])
@@ -165,9 +166,7 @@ def require_devices(
             candidates.append(f"node {entry['node']} has {_listed(entry, known or ())}")
     if not faults:
         return
-    next_step = "Correct map"
-    if candidates:
-        next_step = f"Correct map: {'; '.join(dict.fromkeys(candidates))}"
+    next_step = f"Correct map: {'; '.join(dict.fromkeys(candidates))}"
     raise ConfigurationError(
         attempted="map was refused",
         answer="; ".join(faults),

@@ -16,15 +16,19 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible.module_utils.common.validation import check_type_dict
 
+from .._api.caching import CachingReader
 from .._api.client import Client
 from .._api.endpoint import credentials_in
 from .._api.path_templates import count_requests
 from .._api.settings import ConnectionSettings, misplaced_secrets, resolve, unchosen_sites
-from .._cluster.tenant import require_named_owners
+from .._cluster.state import fetch_cluster_state
+from .._cluster.tenant import PREFIX, require_named_owners
 from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
 from .._core.formatting import as_sentence
 from .._core.result import Result
+from .._kinds.words import TYPES
+from .._names.check import check_names, given_names, with_known_nodes
 from .._spec.generated.connection import connection_spec
 from .required_tenant import require_tenant
 from .sites_file import read_sites_file
@@ -92,8 +96,9 @@ class ModuleEntry:
     failure, if the module returns conditions. `returned_secrets` are keys of a result whose values
     are not printed. `libraries` are libraries that only this module needs. With `returns_site`, the
     result names the site, because VMIDs are unique in a site only. `name` is the module's name; a
-    module without a name always needs a tenant if the connection requires one. A module declares
-    its entry as `ENTRY`, which its own process and the controller both read.
+    module without a name always needs a tenant if the connection requires one. `names` are the
+    kinds of names by option, see `check_names`. A module declares its entry as `ENTRY`, which its
+    own process and the controller both read.
     """
 
     run: Run
@@ -108,6 +113,7 @@ class ModuleEntry:
     libraries: tuple[str, ...] = ()
     returns_site: bool = False
     name: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def whole_spec(self) -> dict[str, dict[str, Any]]:
@@ -213,15 +219,17 @@ class ModuleEntry:
             warnings = tuple(text for connection in places for text in connection.warnings)
             with ExitStack() as stack:
                 clients = [stack.enter_context(lend(connection)) for connection in places]
-                result = self._run(
-                    params, list(zip(places.values(), clients, strict=True)), mode.check
-                )
+                client, more_warnings = self._check_names(params, clients[0])
+                warnings += tuple(more_warnings)
+                at_sites = list(zip(places.values(), [client, *clients[1:]], strict=True))
+                result = self._run(params, at_sites, mode.check)
             values = result.as_dict(diff=mode.diff)
             if self.returns_site:
                 values["site"] = _site_of(list(places))
             failed = result.failure is not None
             warnings += tuple(map(as_sentence, result.warnings))
-        except FleetError as error:
+        except FleetError as failure:
+            error = with_known_nodes(failure, clients)
             more = self.on_failure(arguments, error) if self.on_failure is not None else {}
             values = {**more, **self.failed(error)}
         except Exception as error:
@@ -247,6 +255,18 @@ class ModuleEntry:
             own = {**options, "site": name} if name else options
             found.setdefault(resolve(own, environ, read_sites_file), []).append(name)
         return found
+
+    def _check_names(self, params: Mapping[str, Any], client: Client) -> tuple[Client, list[str]]:
+        """Return the client of the work, and warnings about names in options. Raises NotFound for a
+        name that names nothing. The work of a module that only reads gets the same listing.
+        """
+        given = given_names(self.names, params)
+        if not given:
+            return client, []
+        reader = CachingReader.around(client)
+        prefix = params.get("tenant_prefix") or PREFIX
+        warnings = check_names(reader, fetch_cluster_state(reader, TYPES), given, prefix)
+        return (reader if self.name.endswith("_info") else client), warnings
 
     def _run(
         self, params: dict[str, Any], clients: list[tuple[list[str], Client]], check_mode: bool

@@ -33,7 +33,7 @@ def choose(client: Client, scope: ExportScope) -> tuple[ClusterState, list[VmRow
     """Return the cluster state, the VMs of the export by VMID, and the VMs hidden from the caller.
 
     One request for the listing, one for each node with VMs and one for each with containers.
-    Raises NotFound for a named VM or pool that does not exist.
+    Raises NotFound for a named VM that does not exist.
     """
     cluster = fetch_cluster_state(client, TYPES)
     concerned = list(cluster.vms.values())

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._cluster.drill.copies import is_marked
-from .._cluster.lookup import require_known_tenant
 from .._cluster.state import ClusterState, VmRow
 from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._core import validate
+from .._core.arguments.options import did_you_mean
 from .._core.errors import NotFound
 from .._core.quantities import whole_number
 
@@ -113,32 +113,26 @@ def _names(given: Iterable[Any] | None) -> tuple[str, ...]:
 def require_exists(
     scope: ExportScope, cluster: ClusterState, rows: Iterable[VmRow], hidden: Collection[int]
 ) -> None:
-    """Raise NotFound for a name that no VM of the export has, and for an unknown pool or tenant.
+    """Raise NotFound for a name that no VM of the export has.
 
     `hidden` are the VMIDs of existing VMs that the caller may not see.
     """
-    if scope.pool is not None and scope.pool not in cluster.pools:
-        visible = ", ".join(sorted(cluster.pools)) or "none"
-        raise NotFound(
-            attempted=f"The VMs of pool '{scope.pool}' could not be exported",
-            answer=f"the pools that are visible are {visible}",
-            next_step="Check the spelling, and that the login has Pool.Audit on the pool",
-            reason="unknown pool",
-        )
-    if scope.tenant is not None:
-        require_known_tenant(cluster, scope.tenant, scope.prefix)
     found = set(map(str, hidden))
     for row in rows:
         found.update((row.own_name, str(row.vmid)))
     for name in scope.names:
         if name not in found:
-            raise _unknown(name)
+            names = {
+                row.own_name for row in cluster.guests if owns(scope.tenant, row.tags, scope.prefix)
+            }
+            raise _unknown(name, names - {""})
 
 
-def _unknown(name: str) -> NotFound:
+def _unknown(name: str, known: Collection[str]) -> NotFound:
     return NotFound(
         attempted=f"VM {name} could not be exported",
-        answer="no VM of that name or number is visible and matches the other filters",
+        answer="no VM of that name or number is visible and matches the other filters"
+        f"{did_you_mean(name, known)}",
         next_step="Check vms, the other filters, and that the login has VM.Audit on the VM",
         reason="unknown VM",
     )

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .._backup.archive import Archive, newest_first
 from .._cluster.drill.copies import is_marked
 from .._cluster.tenant import owns, parse_tags, tenants_of
+from .._core.arguments.options import did_you_mean
 from .._core.times import iso
 from .._restore.choose import ChosenArchive, is_ordinary
 from .._snapshot.select import OwnerScope
@@ -53,18 +54,20 @@ def newest_archives(archives: Iterable[Archive], choice: GuestSelection) -> list
     return [newest[vmid] for vmid in sorted(newest)]
 
 
-def choose(found: Iterable[ChosenArchive], choice: GuestSelection) -> ChosenGuests:
-    """Return the guests to bring up. Problems are named guests without a usable archive, and names
-    shared by two guests of a tenant.
+def choose(
+    found: Iterable[ChosenArchive], choice: GuestSelection, known: Collection[str] = ()
+) -> ChosenGuests:
+    """Return the guests to bring up. Problems are named guests without a usable archive, excluded
+    guests and tenants that do not exist, and names shared by two guests of a tenant.
+
+    `known` are names and VMIDs of other guests, which a task may exclude.
     """
     result = ChosenGuests()
-    known_keys: set[str] = set()
-    for one in found:
+    read = list(found)
+    owned = [one for one in read if owns(choice.owner.tag, tags_of(one), choice.owner.prefix)]
+    for one in owned:
         keys = keys_of(one)
-        known_keys |= keys
         if choice.named and not keys & choice.named:
-            continue
-        if not owns(choice.owner.tag, tags_of(one), choice.owner.prefix):
             continue
         reason = _reason_to_skip(one, choice)
         if not reason:
@@ -73,10 +76,36 @@ def choose(found: Iterable[ChosenArchive], choice: GuestSelection) -> ChosenGues
         result.skipped.append((one, reason))
         if keys & choice.named:
             result.problems.append(f"{label_of(one)} is named, and {reason}")
-    for name in sorted(choice.named - known_keys - choice.excluded):
-        result.problems.append(f"guest {name} is named, and no {choice.source} of it was found")
+    result.problems += _unknown_names(choice, read, owned, set(known))
     result.problems += _namesakes(result.guests, choice.owner.prefix)
     return result
+
+
+def _unknown_names(
+    choice: GuestSelection,
+    read: Iterable[ChosenArchive],
+    owned: Iterable[ChosenArchive],
+    others: set[str],
+) -> Iterator[str]:
+    """Yield a sentence about each name of the task that names nothing. Only guests of the tenant of
+    the task (`owned`) are suggested; the tenant of `others` is not known.
+    """
+    tag, prefix = choice.owner.tag, choice.owner.prefix
+    own: set[str] = set().union(*map(keys_of, owned))
+    known: set[str] = set().union(*map(keys_of, read))
+    for name in sorted(choice.named - own - choice.excluded):
+        answer = f"no {choice.source} of it was found{did_you_mean(name, own)}"
+        if name in known:
+            answer = f"it is not a guest of {tag}"
+        yield f"guest {name} is named, and {answer}"
+    for name in sorted(choice.excluded - known - others):
+        hint = did_you_mean(name, own)
+        yield f"guest {name} is excluded, and no {choice.source} of it was found{hint}"
+    if tag is not None and not own and not choice.excluded & (others - known):
+        tags: set[str] = set().union(*(tenants_of(tags_of(one), prefix) for one in read))
+        tenant = tag[len(prefix) :]
+        hint = did_you_mean(tenant, [one[len(prefix) :] for one in tags])
+        yield f"no {choice.source} is of a guest of tenant '{tenant}'{hint}"
 
 
 def _reason_to_skip(one: ChosenArchive, choice: GuestSelection) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._cluster.tenant import tenant_of
+from .._core.arguments.options import did_you_mean
 from .._drill.isolate import find_obstacle, used_map
 from .._guest.marker import split_notes
 from .._guest.plan.archive import dropped_in
@@ -99,10 +100,14 @@ def find_missing(desired: DesiredFailover, chosen: ChosenArchive, place: SiteNam
     for storage in sorted(_restored_storages(chosen)):
         target = copies.storage_map.get(storage) or copies.storage or storage
         if kind.content not in place.storages.get(target, ()):
-            problems.append(f"storage {target} for its disks is not here (storage_map.{storage})")
+            hint = did_you_mean(target, place.storages)
+            problems.append(
+                f"storage {target} for its disks is not here (storage_map.{storage}){hint}"
+            )
     for bridge in bridges_after(kind, chosen.config, desired.nics):
         if bridge not in place.bridges:
-            problems.append(f"bridge or VNet {bridge} is not here (networks)")
+            hint = did_you_mean(bridge, place.bridges)
+            problems.append(f"bridge or VNet {bridge} is not here (networks){hint}")
     return [f"{label_of(chosen)}: {problem}" for problem in problems]
 
 

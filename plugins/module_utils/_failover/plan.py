@@ -74,7 +74,7 @@ def plan_failover(
     A rehearsal is planned twice: as a failover, whose problems also refuse the rehearsal, and as
     copies. It may take place while the guests run at the other site.
     """
-    chosen = choose(site.found, desired.choice)
+    chosen = choose(site.found, desired.choice, site.vmids)
     problems = [*site.problems, *site.locked, *chosen.problems]
     if not desired.rehearsal:
         prefix, lost = desired.choice.owner.prefix, desired.lost

@@ -42,7 +42,7 @@ _READERS = 8
 @dataclass(frozen=True)
 class RecoverySite:
     """This site. `found` are the archives of the task with their configurations, `problems` has a
-    sentence about each archive that cannot be used.
+    sentence about each archive that cannot be used. `vmids` are the VMIDs of all archives.
 
     `own_archives` are the archives on other storages of this site. `pools` are pools by tenant.
     `orphans` are the empty VMs of failed restores, and `locked` has a sentence about each empty
@@ -52,6 +52,7 @@ class RecoverySite:
     cluster: ClusterState
     found: Sequence[ChosenArchive]
     problems: Sequence[str]
+    vmids: frozenset[str]
     own_archives: tuple[Archive, ...]
     pools: Mapping[str, str]
     place: SiteNames
@@ -83,6 +84,7 @@ def read_site(client: Client, desired: DesiredFailover) -> RecoverySite:
         cluster=cluster,
         found=found,
         problems=problems,
+        vmids=frozenset(str(one.vmid) for one in reading.archives),
         own_archives=own,
         pools=_pools(client, owner.prefix),
         place=_place(client, cluster),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
 from .._cluster.state import VmRow, fetch_cluster_state
-from .._cluster.tenant import PREFIX, group_name, parse_tags, tenant_tag, tenants_of
+from .._cluster.tenant import PREFIX, group_name, owns, parse_tags, tenant_tag, tenants_of
 from .._cluster.visible import probe_vmid, require_visible
 from .._container.kind import CONTAINER
 from .._core import validate
+from .._core.arguments.options import did_you_mean
 from .._core.errors import UnknownVm
 from .._guest.identity import Identity, require_name, require_same_creation
 from .._guest.kind import Kind
@@ -117,13 +118,13 @@ def _find_guest(client: Client, params: Mapping[str, Any], tag: str | None, pref
         name = validate.dns_name(params["name"])
         row, cluster = locate_by_name(client, cluster, name, tag, prefix)
         label = f"Guest '{name}'"
-    return row or _unknown(label)
-
-
-def _unknown(label: str) -> VmRow:
+    if row is not None:
+        return row
+    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)}
     raise UnknownVm(
         attempted=f"{label} was not found",
-        answer="no guest of that name or VMID is visible",
+        answer="no guest of that name or VMID is visible"
+        f"{did_you_mean(str(params.get('name') or ''), names - {''})}",
         next_step="Check the spelling, and that the user or token has VM.Audit on it",
         reason="unknown guest",
     )

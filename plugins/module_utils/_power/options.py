@@ -26,12 +26,14 @@ _LONGEST = 7 * 24 * 3600
 @dataclass(frozen=True)
 class PowerOptions:
     """The options of a task. `limits` contains the timeouts and the number of parallel tasks.
+    `skips_unknown` is whether a tenant that does not exist is skipped with a warning.
     `unresponsive` decides about guests that do not reach the state in time. `selection` is one of
     RECORDED, ONBOOT and ALL.
     """
 
     state: str
     tenants: frozenset[str]
+    skips_unknown: bool
     limits: MaintenanceOptions
     exclude: frozenset[str]
     selection: str
@@ -50,10 +52,12 @@ class PowerOptions:
         return [tenant_tag(tenant, self.limits.tenant_prefix) for tenant in sorted(self.tenants)]
 
     def selects(self, row: VmRow) -> bool:
-        """Return whether a guest belongs to one of the tenants, and is not excluded."""
-        if row.template or tenant_in(row, self.limits.tenant_prefix) not in self.tenants:
-            return False
-        return self.exclude.isdisjoint((str(row.vmid), row.own_name.lower()))
+        """Return whether a guest belongs to one of the tenants."""
+        return not row.template and tenant_in(row, self.limits.tenant_prefix) in self.tenants
+
+    def excludes(self, row: VmRow) -> bool:
+        """Return whether the task names this guest as excluded."""
+        return not self.exclude.isdisjoint((str(row.vmid), row.own_name.lower()))
 
 
 def read_options(params: Mapping[str, Any]) -> PowerOptions:
@@ -74,6 +78,7 @@ def read_options(params: Mapping[str, Any]) -> PowerOptions:
     return PowerOptions(
         state=params["state"],
         tenants=tenants,
+        skips_unknown=params["unknown_tenants"] == "warn",
         limits=limits,
         exclude=frozenset(str(one).lower() for one in params.get("exclude") or ()),
         selection=_selection(params, record),

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from .._cluster.lookup import require_known_tenant
 from .._cluster.restoring import find_restored, suspects, with_bare_queried
 from .._cluster.state import ClusterState, VmRow
+from .._core.errors import FleetError
 from .._fleet.plan import FleetPlanner, PlannedGuest
 from .._guest.model import Actual
 from .._guest.start_order import LAST, start_order
 from .._kinds.registry import LISTS
 from .._maintenance.guests import fingerprint, guest_item
 from .._maintenance.model import STAY, GuestDecision
+from .._names.check import ESTATE_TENANT, TENANT, check_names
+from .._snapshot.select import targets
 from .options import ALL, FORCE, STARTED, STOPPED, PowerOptions
 
 if TYPE_CHECKING:
@@ -60,14 +62,14 @@ class OrderedGuest:
 class PowerEstate:
     """The guests by tier, in the order of the run, and the guests that cannot be planned.
 
-    `managed` are the VMIDs of HA resources. `restored` has a sentence about each guest that is
-    being restored and may belong to one of the tenants.
+    `managed` are the VMIDs of HA resources. `warnings` has a sentence about each guest that is
+    being restored and may belong to one of the tenants, and about each tenant that does not exist.
     """
 
     tiers: tuple[tuple[OrderedGuest, ...], ...]
     refused: tuple[GuestDecision, ...]
     managed: frozenset[int]
-    restored: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def turns(self) -> list[OrderedGuest]:
@@ -83,9 +85,10 @@ def plan_estate(
     `recorded` are the guests that an earlier run has stopped, None without a record.
     """
     planner = FleetPlanner(client, False, LISTS)
-    for tag in options.tags:
-        require_known_tenant(planner.cluster, tag, options.limits.tenant_prefix)
-    rows = sorted(filter(options.selects, planner.cluster.guests), key=lambda row: row.vmid)
+    missing = _find_missing_tenants(client, options, planner.cluster)
+    excluded = _find_excluded(client, options, planner.cluster)
+    selected = filter(options.selects, planner.cluster.guests)
+    rows = sorted((row for row in selected if row.vmid not in excluded), key=lambda row: row.vmid)
     items = [
         guest_item(row, index, options.limits, _state(options)) for index, row in enumerate(rows)
     ]
@@ -103,7 +106,40 @@ def plan_estate(
         turns = [turn for turn in turns if _is_to_start(turn, options, recorded)]
     tiers = tiers_of(turns, backwards=not options.starts)
     restored = find_restored(client, _suspects(client, options, planner.cluster))
-    return PowerEstate(tiers, tuple(refused), _managed(client), tuple(restored.values()))
+    warnings = (*missing, *restored.values())
+    return PowerEstate(tiers, tuple(refused), _managed(client), warnings)
+
+
+def _find_missing_tenants(
+    client: Client, options: PowerOptions, cluster: ClusterState
+) -> list[str]:
+    """Return a sentence about each tenant that does not exist.
+
+    Raises NotFound for the first of them, unless the task skips them and at least one exists.
+    """
+    given = sorted(options.tenants)
+    prefix = options.limits.tenant_prefix
+    if options.skips_unknown:
+        missing = check_names(client, cluster, {"tenants": (ESTATE_TENANT, given)}, prefix)
+        if len(missing) < len(given):
+            return missing
+    return check_names(client, cluster, {"tenants": (TENANT, given)}, prefix)
+
+
+def _find_excluded(client: Client, options: PowerOptions, cluster: ClusterState) -> set[int]:
+    """Return the VMIDs of the excluded guests. Raises the error of a guest that is not found: a
+    misspelt name would exclude nothing. A name that several guests have excludes all of them.
+    """
+    excluded = list(filter(options.excludes, cluster.guests))
+    vmids = {row.vmid for row in excluded}
+    known = {str(vmid) for vmid in vmids} | {row.own_name.lower() for row in excluded}
+    params = {"vms": sorted(options.exclude - known)}
+    for target in targets(client, cluster, params) if params["vms"] else ():
+        try:
+            vmids.add(target.require_row().vmid)
+        except FleetError as error:
+            raise error.on(attempted=f"exclude was refused: {error.attempted}") from error
+    return vmids
 
 
 def _suspects(client: Client, options: PowerOptions, cluster: ClusterState) -> list[VmRow]:

@@ -142,7 +142,7 @@ def _result(options: PowerOptions, work: _PowerRun) -> Result:
     }
     changed = bool(plan if failure is None else work.done)
     warnings = (
-        *work.estate.restored,
+        *work.estate.warnings,
         *(f"{label} is unchanged: {why}" for label, why in unchanged.items()),
     )
     return Result(changed, values, _diff(options, turns), warnings, failure)

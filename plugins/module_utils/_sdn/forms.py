@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
 from .._core.propstring import keyed_parts, plain_address
 from .model import (
@@ -120,7 +121,10 @@ def _subnet_id(label: str, row: Mapping[str, Any], zones: Mapping[str, str]) -> 
     except ValueError:
         raise refused(f"{label} was refused", f"'{row['cidr']}' is not a network") from None
     if row["vnet"] not in zones:
-        raise refused(f"{label} was refused", f"there is no VNet '{row['vnet']}'")
+        raise refused(
+            f"{label} was refused",
+            f"there is no VNet '{row['vnet']}'{did_you_mean(str(row['vnet']), zones)}",
+        )
     return f"{zones[row['vnet']]}-{network.network_address}-{network.prefixlen}"
 
 

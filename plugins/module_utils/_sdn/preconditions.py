@@ -13,6 +13,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from .._core.arguments.options import did_you_mean
 from .._core.errors import Conflict, FleetError, PendingChanges
 from .fabric_rules import fabric_violations
 from .forms import ranges_of, refused
@@ -72,6 +73,9 @@ def _violations(running: Sections, after: Sections, around: SdnContext) -> Itera
         yield from _unused(kind, running, after)
     yield from _peers(running, after)
     yield from _zones(running, after, around)
+    for name, entry in after[CONTROLLERS].items():
+        if not _is_unchanged(CONTROLLERS, name, running, after):
+            yield from _places(f"Controller '{name}' was refused", entry, around)
     yield from fabric_violations(running, after, around)
     yield from _vnets(running, after, around)
     yield from _tags(running, after)
@@ -147,7 +151,7 @@ def _peers(running: Sections, after: Sections) -> Iterator[FleetError]:
 
 
 def _places(label: str, entry: SdnEntry, around: SdnContext) -> Iterator[FleetError]:
-    for key in ("nodes", "exitnodes"):
+    for key in ("nodes", "exitnodes", "exitnodes-primary", "node"):
         for node in _listed(entry.get(key)):
             if node not in around.nodes:
                 known = ", ".join(sorted(around.nodes))
@@ -155,8 +159,9 @@ def _places(label: str, entry: SdnEntry, around: SdnContext) -> Iterator[FleetEr
     bridge = entry.get("bridge")
     for node in sorted(around.nodes):
         is_member = node in (_listed(entry.get("nodes")) or around.nodes)
-        if bridge and is_member and bridge not in around.bridges.get(node, {bridge}):
-            answer = f"node {node} has no bridge '{bridge}'"
+        bridges = around.bridges.get(node)
+        if bridge and is_member and bridges is not None and bridge not in bridges:
+            answer = f"node {node} has no bridge '{bridge}'{did_you_mean(bridge, bridges)}"
             yield refused(label, answer, "Create the bridge, or limit nodes")
 
 
@@ -179,7 +184,8 @@ def _vnets(running: Sections, after: Sections, around: SdnContext) -> Iterator[F
         if not zone:
             yield refused(label, "it is new and has no zone", "Set zone")
         if zone not in after[ZONES]:
-            yield refused(label, f"there is no zone '{zone}'", "Declare it in zones")
+            hint = did_you_mean(zone or "", after[ZONES])
+            yield refused(label, f"there is no zone '{zone}'{hint}", "Declare it in zones")
 
 
 def _moved_vnet(name: str, running: Sections) -> Iterator[FleetError]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _WORKERS = 4
 _BRIDGES = ("bridge", "OVSBridge")
-_PLACES = ("nodes", "exitnodes", "bridge", "fabric", "controller")
+_PLACES = ("nodes", "node", "exitnodes", "exitnodes-primary", "bridge", "fabric", "controller")
 FIRST_WITH_FABRICS = (9, 0)
 """The version of Proxmox VE with fabrics, the lock, the rollback and the dry run."""
 
@@ -144,7 +144,7 @@ def read_surroundings(
 
     `leaving` are guests that are removed before the changes.
     """
-    changed = _changed(ZONES, running, after)
+    changed = [*_changed(ZONES, running, after), *_changed(CONTROLLERS, running, after)]
     placed = {one["node_id"] for one in _changed(FABRIC_NODES, running, after)}
     nodes: frozenset[str] = frozenset()
     bridges: Mapping[str, frozenset[str]] = {}

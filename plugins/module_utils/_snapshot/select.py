@@ -18,6 +18,7 @@ from .._cluster.tenant import PREFIX, owns, tenant_tag
 from .._cluster.unread import require_readable
 from .._cluster.visible import probe_vmid, require_visible
 from .._core import validate
+from .._core.arguments.options import did_you_mean
 from .._core.errors import Conflict, FleetError, ForeignTenant, UnknownVm, ValidationFailed
 
 if TYPE_CHECKING:
@@ -195,16 +196,12 @@ def _find(
             require_readable(cluster, label, owner.owns)
             restored = suspects(cluster, owner.tag, owner.prefix)
             require_restored(client, restored, f"{label} could not be found")
-    return _require_found(row, label), cluster
-
-
-def _require_found(row: VmRow | None, label: str) -> VmRow:
-    """Return the row of a VM. Raises UnknownVm if there is none (pure)."""
     if row is not None:
-        return row
+        return row, cluster
+    names = {other.own_name for other in cluster.guests if owner.owns(other)} - {""}
     raise UnknownVm(
         attempted=f"{label} was not found",
-        answer="no VM of that name or number is visible",
+        answer=f"no VM of that name or number is visible{did_you_mean(str(one), names)}",
         next_step="Check the spelling, and that the user or token has VM.Audit on it",
         reason="unknown VM",
     )

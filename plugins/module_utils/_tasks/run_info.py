@@ -16,6 +16,7 @@ from .._cluster.locate import locate, locate_by_name
 from .._cluster.lookup import require_own_guest
 from .._cluster.state import ClusterState, VmRow, fetch_cluster_state, with_names
 from .._cluster.tenant import owns, tenant_of, tenant_tag
+from .._core.arguments.options import did_you_mean
 from .._core.errors import ConfigurationError, FleetError, NotFound, UnknownVm
 from .._core.parallel import side_by_side
 from .._core.result import Result
@@ -115,17 +116,13 @@ def _about_vm(
     if row is not None:
         require_own_guest(label, row.tags, tag, prefix, unnamed=label_of(row))
         return replace(query, vmid=row.vmid), cluster
-    _require_removed(query, tag, label)
-    return query, cluster
-
-
-def _require_removed(query: TaskQuery, tag: str | None, label: str) -> None:
-    """Raise UnknownVm for a VM that does not exist, unless it may be a removed one (pure)."""
     if query.vmid is not None and tag is None:
-        return
+        return query, cluster  # the VM may be removed
+    names = {other.own_name for other in cluster.guests if owns(tag, other.tags, prefix)} - {""}
     raise UnknownVm(
         attempted=f"The tasks of {label} were not read",
-        answer="no VM of that name or number is visible",
+        answer="no VM of that name or number is visible"
+        f"{did_you_mean(str(params.get('name') or ''), names)}",
         next_step="Check the spelling; name a VM that was removed by its vmid, without tenant",
         reason="unknown VM",
     )

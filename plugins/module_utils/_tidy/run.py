@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .._cluster.drill.copies import tenant_tags, without_copies
-from .._cluster.lookup import require_known_tenant
 from .._cluster.state import CREATION_LOCKS, ClusterState, VmRow, fetch_cluster_state
 from .._cluster.storages.allocation import base_storages
 from .._cluster.tenant import owns, parse_tags, tenant_tag, tenants_of
@@ -33,6 +32,7 @@ from .._guest.marker import owner_tags
 from .._guest.model import Actual
 from .._guest.plan.removal import plan_absent
 from .._kinds.registry import LISTS, list_of
+from .._names.check import TENANT, check_names
 from .._resource.plan import Plan, Step
 from .orphan import REMOVE, Orphan, orphan_of_copy, orphans_of
 
@@ -113,7 +113,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool = False) -> 
     found = find_orphaned_guests(client, without_copies(cluster), tag, prefix)
     found += _find_copies(client, cluster, tag, prefix)
     if not found:
-        require_known_tenant(cluster, tag, prefix)
+        check_names(client, cluster, {"tenant": (TENANT, [params["tenant"]])}, prefix)
     view = ClusterView(client, cluster.types)
     results: list[Result] = []
     failures: list[FailedGuest] = []

@@ -71,7 +71,7 @@ class _Text:
 _NO_GUEST = r"^(?!.*/nodes/[^/]+/[^/]+/\d)"
 _STATE_UNKNOWN = "Look at the state before it is done again"
 _WAIT_FOR_LOCK = "Wait for what holds the lock, or raise lock_timeout"
-_CHECK_NODE = "Check the name of the node: pve.fleet.node_info lists the nodes"
+CHECK_NODE = "Check the name of the node: pve.fleet.node_info lists the nodes"
 _CHECK_STORAGE = "Check the name of the storage: pve.fleet.storage_info lists the storages"
 _STORAGES = r"^/storage(?:/|$)"  # definitions of storages
 _CHECK_POOL = "Check the pool's name, or create the pool first"
@@ -159,12 +159,12 @@ _TEXTS: tuple[_Text, ...] = (
     ),
     # Names from the caller.
     _Text(
-        r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", _CHECK_NODE
+        r"hostname lookup '(?P<node>[^']+)' failed", ConfigurationError, "unknown node", CHECK_NODE
     ),
     _Text(
-        r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", _CHECK_NODE
+        r"no such cluster node '(?P<node>[^']+)'", ConfigurationError, "unknown node", CHECK_NODE
     ),
-    _Text(r"non-existent node", ConfigurationError, "unknown node", _CHECK_NODE),
+    _Text(r"non-existent node", ConfigurationError, "unknown node", CHECK_NODE),
     _Text(
         r"storage '[^']+' does not exist",
         NotFound,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._backup.archive import Archive
 from ..._cluster.state import ClusterState
+from ..._core.arguments.options import did_you_mean
 from ..._core.errors import FleetError
 from ..._core.times import iso
 from ..._drill.isolate import find_obstacle
@@ -70,7 +71,7 @@ def find_node_problems(
             "the cluster has no quorum, so that PVE moves no configuration: see pvecm expected"
         )
     for node in sorted({*replicas.lost, *replicas.newest} - facts.members.keys()):
-        problems.append(f"there is no node {node}")
+        problems.append(f"there is no node {node}{did_you_mean(node, facts.members)}")
     if not rehearsal:
         problems += find_online(replicas, facts.members)
     for node in sorted(replicas.newest):

@@ -79,7 +79,8 @@ def plan_replicas(
     lost = {one.vmid: one for one in find_lost(replicas, facts, cluster)}
     moved, jobs = _read_moved(client, replicas, facts, cluster)
     guests = [*(one.chosen for one in lost.values()), *(chosen for chosen, _present in moved)]
-    chosen = _without_managed(choose(guests, desired.choice), facts.managed)
+    known = {key for row in cluster.guests for key in (str(row.vmid), row.own_name)}
+    chosen = _without_managed(choose(guests, desired.choice, known), facts.managed)
     problems += chosen.problems
     marks = {vmid: mark_of(job.get("comment")) for vmid, job in jobs.items()}
     view, bridges = PlanningView(client, cluster), KnownBridges(client)

@@ -13,6 +13,7 @@ def power_spec() -> Spec:
     return {
         "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
         "tenants": {"type": "list", "elements": "str", "required": True},
+        "unknown_tenants": {"type": "str", "choices": ["fail", "warn"], "default": "fail"},
         "tenant_prefix": {"type": "str", "default": "tenant_"},
         "exclude": {"type": "list", "elements": "str"},
         "selection": {"type": "str", "choices": ["recorded", "onboot", "all"]},

@@ -96,7 +96,7 @@ def test_usb_devices(entry: dict[str, str], faults: list[str]) -> None:
 def test_an_error_lists_the_first_devices_of_a_node() -> None:
     many = [{"path": f"0000:0{number}:00.0", "id": "1af4:1000"} for number in range(9)]
     with pytest.raises(ConfigurationError) as caught:
-        require_devices("pci", [{**CARD, "path": "0000:0a:00.0"}], {"pve1": many}, [])
+        require_devices("pci", [{**CARD, "path": "0000:0a:00.0"}], {"pve1": many})
     assert "path=0000:07:00.0 id=1af4:1000 and 1 more" in str(caught.value)
 
 

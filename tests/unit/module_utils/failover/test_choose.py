@@ -37,6 +37,7 @@ from ansible_collections.pve.fleet.plugins.module_utils._restore.choose import (
 from ansible_collections.pve.fleet.plugins.module_utils._snapshot.select import OwnerScope
 
 EVERY = GuestSelection(OwnerScope(None, "tenant_"), frozenset(), frozenset(), 0.0)
+ACME = replace(EVERY, owner=OwnerScope("tenant_acme", "tenant_"))
 
 
 def archive(vmid: int, time: int, **more: Any) -> Archive:
@@ -68,6 +69,25 @@ def test_the_newest_archive_of_each_guest_is_chosen() -> None:
         (replace(EVERY, named=frozenset(("102",))), ["db"], [], []),
         (replace(EVERY, named=frozenset(("web", "gone"))), ["web"], [], ["guest gone is named"]),
         (replace(EVERY, named=frozenset(("debian",))), [], [104], ["it is a template"]),
+        (
+            replace(EVERY, excluded=frozenset(("wbe",)), named=frozenset(("web",))),
+            ["web"],
+            [],
+            ["guest wbe is excluded, and no archive of it was found (did you mean 'web'?)"],
+        ),
+        (
+            replace(ACME, named=frozenset(("web", "db"))),
+            ["web"],
+            [],
+            ["guest db is named, and it is not a guest of tenant_acme"],
+        ),
+        (
+            replace(ACME, owner=OwnerScope("tenant_nosuch", "tenant_")),
+            [],
+            [],
+            ["no archive is of a guest of tenant 'nosuch'"],
+        ),
+        (replace(EVERY, excluded=frozenset(("106",))), ["web", "db"], [104, 105], []),
     ],
 )
 def test_guests_are_chosen_and_the_others_are_reported(
@@ -80,7 +100,7 @@ def test_guests_are_chosen_and_the_others_are_reported(
         guest(104, "debian", template="1"),
         copy,
     ]
-    result = choose(found, choice)
+    result = choose(found, choice, known=["106"])
     assert [one.name for one in result.guests] == chosen
     assert [one.archive.vmid for one, _reason in result.skipped] == skipped
     assert len(result.problems) == len(problems)
