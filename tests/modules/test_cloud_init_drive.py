@@ -180,7 +180,11 @@ def test_the_drive_moves_to_another_slot(quiet: Lab, name: str, disks: list[Any]
 
 def test_a_new_clone_gets_its_drive_in_another_slot(quiet: Lab, name: str) -> None:
     quiet.vm(name=f"{name}-t", source="debian-13", cloud_init={"user": "first"}, state="template")
-    options = {"name": name, "source": f"{name}-t", "cloud_init": {"drive": "scsi1"}}
+    options: dict[str, Any] = {
+        "name": name,
+        "source": f"{name}-t",
+        "cloud_init": {"drive": "scsi1"},
+    }
     vm = quiet.vm(**options)["vm"]
     assert drive_of(quiet, vm) == ["scsi1"]
     assert not quiet.vm(**options)["changed"]

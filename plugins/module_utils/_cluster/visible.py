@@ -62,24 +62,29 @@ def require_no_hidden_storages(hidden: Sequence[str], attempted: str) -> None:
     )
 
 
-def require_all_guests_visible(
-    client: Reader, attempted: str, otherwise: str = ", or set force=true"
-) -> None:
-    """Raise PermissionDenied if the listing may lack guests; one request. `otherwise` is another
-    next step.
+def sees_all_guests(client: Reader) -> bool:
+    """Return whether the listing has all guests; one request.
 
     The listing contains only guests on which the caller has VM.Audit (pve-manager:
     PVE/API2/Cluster.pm, resources).
     """
     answer = client.get("access", "permissions", path="/vms") or {}
-    if not (answer.get("/vms") or {}).get("VM.Audit"):
-        raise PermissionDenied(
-            attempted=attempted,
-            answer="this user or token does not see all guests, and a hidden one may use it",
-            next_step=f"Give it VM.Audit on /vms{otherwise}",
-            reason="hidden guests",
-            details={"privilege": "VM.Audit", "acl_path": "/vms"},
-        )
+    return bool((answer.get("/vms") or {}).get("VM.Audit"))
+
+
+def require_all_guests_visible(
+    is_complete: bool, attempted: str, otherwise: str = ", or set force=true"
+) -> None:
+    """Raise PermissionDenied if the listing may lack guests; `otherwise` is another next step."""
+    if is_complete:
+        return
+    raise PermissionDenied(
+        attempted=attempted,
+        answer="this user or token does not see all guests, and a hidden one may use it",
+        next_step=f"Give it VM.Audit on /vms{otherwise}",
+        reason="hidden guests",
+        details={"privilege": "VM.Audit", "acl_path": "/vms"},
+    )
 
 
 def require_no_other_kind(

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._cluster.state import fetch_cluster_state, read_members
-from .._cluster.visible import require_all_guests_visible
+from .._cluster.visible import require_all_guests_visible, sees_all_guests
 from .._container.kind import CONTAINER
 from .._core.errors import Conflict, NotFound, NotSupported
 from .._core.parallel import side_by_side
@@ -39,7 +39,7 @@ def require_group_unused(client: Client, name: str) -> None:
 
     It sends five requests, and one for each node, VNet and guest.
     """
-    require_all_guests_visible(client, f"Group '{name}' was not removed", "")
+    require_all_guests_visible(sees_all_guests(client), f"Group '{name}' was not removed", "")
     _require_no_users(name, _users_of(client, name))
 
 
@@ -86,7 +86,7 @@ def require_names_unused(
         raise_in_use(name, f"{use} of {scope.label}")
     if scope.kind != CLUSTER:
         return
-    require_all_guests_visible(client, "Names of the cluster were not removed", "")
+    require_all_guests_visible(sees_all_guests(client), "Names of the cluster were not removed", "")
     places = _places(client)[1:]
     groups = groups_of(client.get(*ROOT, "groups"))
     places += [(f"group '{name}'", (*ROOT, "groups", name)) for name in groups]

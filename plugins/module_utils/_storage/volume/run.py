@@ -15,7 +15,7 @@ from ..._api.request import Upload
 from ..._cluster.site import require_own_storages
 from ..._cluster.state import ClusterState, fetch_cluster_state
 from ..._cluster.storages.volume_users import read_volume_users
-from ..._cluster.visible import require_all_guests_visible
+from ..._cluster.visible import require_all_guests_visible, sees_all_guests
 from ..._connection.pct import address_of
 from ..._core import validate
 from ..._core.errors import AlreadyExists, FleetError, TaskFailed
@@ -143,7 +143,7 @@ class StoredVolume(Resource[Result]):
         if file.content == "backup":  # no guest can use an archive
             return
         attempt = f"{file.volume} was not deleted"
-        require_all_guests_visible(self.client, attempt)
+        require_all_guests_visible(sees_all_guests(self.client), attempt)
         place = cluster.storage_on(file.storage, str(file.node))
         node = None if place is None else place.place or None
         users = read_volume_users(self.client, file.volume, node)

@@ -104,7 +104,7 @@ LAYERS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     (
         {"cloud_init": {"user": "own"}},
         {"cloud_init": {"user": "all", "password": "secret"}, "class": "big", **BIG},
-        {"cloud_init": {"user": "own", "password": "secret", "upgrade": True, "drive": "ide2"}},
+        {"cloud_init": {"user": "own", "password": "secret", "upgrade": True}},
     ),
     (
         {},
