@@ -147,13 +147,25 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
             "vms": [9000, 9001],
             "storage": "local",
             "mailto": ["a@example.com", "b@example.com"],
+            "prune_backups": {"keep_last": 3, "keep_daily": 7},
         },
+    ),
+    "firewall": (
+        "firewall",
+        {"scope": "cluster", "options": {"log_ratelimit": "burst=7,enable=1,rate=2/second"}},
     ),
     "node in IPv6": (
         "node",
         {
             "node": "pve1",
-            "wakeonlan": {"mac": "BC:24:11:00:00:01"},
+            "wakeonlan": {"mac": "BC:24:11:00:00:01", "broadcast_address": "10.0.0.255"},
+            "acme": {
+                "account": "default",
+                "domains": [
+                    {"domain": "pve1.example.com"},
+                    {"domain": "www.example.com", "plugin": "standalone", "alias": "a.example.org"},
+                ],
+            },
             "dns": {"search": "example.com", "servers": ["fd00::35"]},
         },
     ),
@@ -177,7 +189,11 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "registered_tags": ["one", "two"],
             "user_tag_access": {"user_allow": "list", "user_allow_list": ["one", "two"]},
-            "tag_style": {"color_map": {"one": "ff00aa"}},
+            "tag_style": {"color_map": {"one": "ff00aa"}, "ordering": "config"},
+            "bwlimit": {"clone": "100", "move": "200"},
+            "notify": {"fencing": "always", "package_updates": "never"},
+            "replication": {"type": "insecure", "network": "fd00::/64"},
+            "u2f": {"appid": "https://pve.example.com", "origin": "https://pve.example.com"},
             "mac_prefix": "BC:24:11",
             "migration": {"network": "fd00::/64"},
         },

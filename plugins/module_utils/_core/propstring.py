@@ -182,6 +182,19 @@ def plain_number(text: str) -> str:
     return repr(number)
 
 
+def in_order(text: str, fmt: Format, what: str) -> str:
+    """Return a property string with its keys, and the items of its values, in order.
+
+    Raises ValidationFailed if it is malformed.
+    """
+    values = parse(text, fmt, what=what)
+    texts: list[str] = []
+    for key in sorted(values):
+        items = canonical(values[key], fmt.get(key, {})).split(";")
+        texts.append(f"{key}={';'.join(sorted(items))}")
+    return ",".join(texts)
+
+
 def same(key: str, wanted: object, found: str | None, fmt: Format) -> bool:
     """Return whether a sub-key already has the wanted value; a missing one has PVE's default."""
     rule = fmt.get(key, {})

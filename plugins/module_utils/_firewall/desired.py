@@ -14,7 +14,7 @@ from typing import Any
 from .._core.arguments.options import did_you_mean
 from .._core.errors import ValidationFailed
 from .evaluate.icmp import ICMP_TYPES
-from .model import DesiredFirewall, IpSet
+from .model import DesiredFirewall, IpSet, plain_option
 from .rules.model import Rule, canonical, kept_comment
 from .scope import GROUP, FirewallScope
 
@@ -64,7 +64,7 @@ def _options(given: Mapping[str, Any], scope: FirewallScope) -> dict[str, str]:
         if name not in scope.options:
             known = ", ".join(scope.options) or "no options"
             raise _refused(f"options.{name} was refused", f"{scope.label} has {known}")
-        options[name] = str(int(value)) if isinstance(value, bool) else str(value)
+        options[name] = plain_option(name, int(value) if isinstance(value, bool) else value)
     return options
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The current and the desired firewall of one scope (data)."""
+"""The current and the desired firewall of one scope, and canonical options (pure)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from .._core import propstring
+from .._schema.generated.requests import PARAMETERS
 from .rules.model import Rule
 
 Named: TypeAlias = "Mapping[str, tuple[str, str]]"
 """Aliases: the network and the comment of each name."""
 Members: TypeAlias = "Mapping[str, tuple[bool, str]]"
 """Members of an IP set: whether the address is excluded, and its comment."""
+
+
+_LIMIT = "log_ratelimit"
+_LIMIT_FORMAT = PARAMETERS[_LIMIT]["format"]
+
+
+def plain_option(name: str, value: object) -> str:
+    """Return the value of an option in canonical form. Raises ValidationFailed."""
+    if name == _LIMIT:
+        return propstring.in_order(str(value), _LIMIT_FORMAT, f"options.{name}")
+    if name == "nf_conntrack_helpers":
+        return ",".join(sorted(str(value).split(",")))
+    return str(value)
 
 
 @dataclass(frozen=True)

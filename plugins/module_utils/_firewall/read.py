@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import NotSupported
 from .._core.parallel import side_by_side
-from .model import DesiredFirewall, Firewall, IpSet, UsableNames
+from .model import DesiredFirewall, Firewall, IpSet, UsableNames, plain_option
 from .rules.model import Rule, kept_comment, rule_of_row
 from .scope import GROUP, GUEST, NODE, ROOT, FirewallScope, Path
 
@@ -130,7 +130,7 @@ def is_name(text: str) -> bool:
 
 def options_of(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the options as texts (pure)."""
-    return {key: str(value) for key, value in answer.items() if key != "digest"}
+    return {key: plain_option(key, value) for key, value in answer.items() if key != "digest"}
 
 
 def rules_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:

@@ -238,12 +238,7 @@ def property_string_field(option: str, fmt: propstring.Format, **more: Any) -> F
     """
 
     def read(value: Any) -> str:
-        values = propstring.parse(str(value or ""), fmt, what=option)
-        texts: list[str] = []
-        for key in sorted(values):
-            items = propstring.canonical(values[key], fmt.get(key, {})).split(";")
-            texts.append(f"{key}={';'.join(sorted(items))}")
-        return ",".join(texts)
+        return propstring.in_order(str(value or ""), fmt, option)
 
     return text_field(option, want=read, read=read, **more)
 

@@ -16,6 +16,8 @@ from ..core.state import NodeInfo
 from ..data import debian_names
 from ..errors import ParamError, PveError
 from ..schema.formats import split_list
+from ..schema.named_hashes import HASHES
+from ..schema.validate import split_property_string
 
 _MODIFIED = "detected modified configuration - file changed by other user? Try again."
 _HOST_NAME = re.compile(r"[.\-a-zA-Z0-9]+")
@@ -165,8 +167,7 @@ def _check_domains(config: dict[str, str]) -> None:
         key = f"acmedomain{number}"
         if key not in config:
             continue
-        first = config[key].split(",")[0]
-        domain = first.partition("domain=")[2] or first
+        domain = split_property_string(HASHES["acmedomain"], config[key])["domain"]
         other = holders.get(domain.lower())
         if other:
             raise PveError(

@@ -19,6 +19,8 @@ from ..core.api import Ctx, api
 from ..core.tasks import Task
 from ..errors import ApiError, ParamError, PveError
 from ..schema.formats import split_list
+from ..schema.named_hashes import HASHES
+from ..schema.validate import split_property_string
 from .acme_accounts import accounts_of
 from .certificates import own_files
 
@@ -98,10 +100,8 @@ def _settings(ctx: Ctx, node: str) -> tuple[str, dict[str, str]]:
     for number in range(_DOMAINS):
         text = config.get(f"acmedomain{number}")
         if text:
-            first, *rest = text.split(",")
-            keys = dict(part.partition("=")[::2] for part in rest)
-            domain = first.partition("domain=")[2] or first
-            domains[domain.lower()] = keys.get("plugin", "standalone")
+            keys = split_property_string(HASHES["acmedomain"], text)
+            domains[keys["domain"].lower()] = keys.get("plugin", "standalone")
     if not domains:
         raise ApiError(400, "ACME domain list in node configuration is missing!\n")
     return parts.get("account") or "default", domains

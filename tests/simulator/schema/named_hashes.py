@@ -170,6 +170,12 @@ HASHES: dict[str, dict[str, Prop]] = {
         "enable-new": _FLAG,
         "purge": _FLAG,
     },
+    # pve-manager: NodeConfig.pm, $acme_domain_desc
+    "acmedomain": {
+        "domain": {"type": "string", "format": "pve-acme-domain", "default_key": 1},
+        "plugin": {"type": "string", "format": "pve-configid", "optional": 1},
+        "alias": {"type": "string", "format": "pve-acme-alias", "optional": 1},
+    },
     # pve-access-control: Auth/Plugin.pm
     "pve-tfa-config": {
         "type": {"type": "string", "enum": ["yubico", "oath"]},
