@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.pve.fleet.plugins.module_utils._cluster.tenant import group_name, vnet_id
+from ansible_collections.pve.fleet.plugins.module_utils._firewall.resource import FirewallOfScope
 from tests.modules.access_lab import do, refused
 from tests.modules.estate_lab import Lab
 from tests.modules.tenant_lab import RIGHTS, made
@@ -118,6 +119,54 @@ def test_a_container_is_filtered_too(lab: Lab) -> None:
     assert found["rules"] == [("group", GROUP, 1)]
     assert "firewall=1" in found["config"]["net0"]
     assert not do(lab, "container", **options)["changed"]
+
+
+@pytest.mark.parametrize(("module", "kind"), [("vm", "qemu"), ("container", "lxc")])
+def test_the_guest_is_read_right_before_each_write_of_its_isolation(
+    lab: Lab, module: str, kind: str
+) -> None:
+    """Its VMID can have a new owner by then."""
+    login = token(lab, storages=["ceph", TEMPLATE.partition(":")[0]])
+    source = TEMPLATE if module == "container" else "debian-13"
+    options: dict[str, Any] = {**login, "name": "app1", "source": source}
+    options["default_storage"] = "ceph"
+    lab.simulator.reset_log()
+    nic = {"network": "front", "ip": "10.50.0.5/24"}
+    do(lab, module, **options, nics=[nic])
+    log = [(row["method"], row["path"]) for row in lab.simulator.log()]
+    places = [
+        place for place, (method, path) in enumerate(log) if method != "GET" and "/firewall" in path
+    ]
+    assert places
+    for place in places:
+        method, path = log[place - 1]
+        assert method == "GET"
+        assert path.endswith("/config")
+        assert f"/{kind}/" in path
+
+
+def test_an_isolation_stops_if_the_guest_was_given_away(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest gets another tenant after the first write of the isolation."""
+    nics = [{"network": "front", "ip": "10.50.0.5/24"}]
+    options: dict[str, Any] = {**token(lab), "name": "app1", "source": "debian-13"}
+    look = FirewallOfScope.send
+    sent: list[str] = []
+
+    def give_away(resource: FirewallOfScope, step: Any) -> Any:
+        sent.append(step.summary)
+        if len(sent) == 2:
+            path = resource.scope.path[:-1]
+            lab.client.write("PUT", *path, "config", data={"tags": "tenant_globex"})
+        return look(resource, step)
+
+    monkeypatch.setattr(FirewallOfScope, "send", give_away)
+    lab.simulator.reset_log()
+    result = lab.run("vm", **options, nics=nics)
+    assert result["error"]["reason"] == "foreign tenant", result
+    writes = [row["path"] for row in lab.simulator.writes() if "/firewall" in row["path"]]
+    assert len(writes) == 1
 
 
 def test_a_tenant_without_a_group_is_not_isolated(lab: Lab) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.lookup import require_own_guest
+from .._cluster.tenant import parse_tags
 from .._firewall.model import Firewall
 from .._firewall.plan import plan_firewall
 from .._firewall.read import groups_of, read_firewall
@@ -69,11 +71,20 @@ def is_isolated(client: Client, isolation: GuestIsolation, actual: Actual) -> bo
 
 
 def write_isolation(client: Client, scope: FirewallScope, data: Mapping[str, Any]) -> None:
-    """Write the parts of a guest's firewall that differ. Raises FleetError."""
+    """Write the parts of a guest's firewall that differ. Raises FleetError.
+
+    The request before each write reads the guest, because its VMID can have a new owner by then.
+    """
     group, members = data["group"], data["members"]
+
+    def look() -> None:
+        config = client.get(*scope.path[:-1], "config")
+        tags = parse_tags(str(config.get("tags") or ""))
+        require_own_guest(scope.label, tags, data["tag"], data["prefix"], unnamed=scope.label)
+
     firewall = read_firewall(client, scope, sets_to_read(members))
     goal = goal_of(firewall, group, members)
-    apply_plan(FirewallOfScope(client, scope, goal, firewall, _unchecked), False)
+    apply_plan(FirewallOfScope(client, scope, goal, firewall, _unchecked, look), False)
 
 
 def _unchecked(_before: Firewall, _after: Firewall) -> tuple[str, ...]:

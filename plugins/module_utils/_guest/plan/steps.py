@@ -275,6 +275,12 @@ def isolate(desired: Guest, actual: Actual) -> list[Step]:
     moved = replace(actual, node=desired.node or actual.node)
     nics = ", ".join(sorted(isolation.members))
     summary = f"Isolate {nics} of {moved.label} with security group '{isolation.group}'"
-    data = {"label": moved.label, "group": isolation.group, "members": isolation.members}
+    data = {
+        "label": moved.label,
+        "group": isolation.group,
+        "members": isolation.members,
+        "tag": desired.tenant_tag,
+        "prefix": desired.tenant_prefix,
+    }
     path = (*moved.path, "firewall")
     return [Step("isolate", summary, FIREWALL, path, data, is_task=False)]
