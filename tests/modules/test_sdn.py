@@ -442,6 +442,22 @@ def test_version_8_has_no_lock(old: Lab, tmp_path: Path, monkeypatch: pytest.Mon
     assert do(old, "sdn", **WHOLE)["changed"] is False
 
 
+def test_version_8_waits_for_pending_changes(
+    old: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    do(old, "sdn", **WHOLE)
+    old.client.write("PUT", *ROOT, "vnets", "green", data={"alias": "theirs"})
+    old.simulator.reset_log()
+    result = old.run("sdn", vnets=[{**BLUE, "tag": 112}], lock_timeout=0)
+    assert result["error"]["reason"] == "pending changes"
+    assert old.simulator.writes() == []
+    ends = threading.Timer(1.0, lambda: old.client.task("PUT", *ROOT))
+    ends.start()
+    assert do(old, "sdn", vnets=[{**BLUE, "tag": 112}], lock_timeout=60)["changed"]
+    ends.join()
+
+
 def test_a_change_of_another_run_is_planned_again(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,8 @@ def apply_work(work: SdnWork, check_mode: bool) -> Result:
 def _when_free(work: SdnWork, check_mode: bool) -> Result:
     """Plan and carry out a change once no other run is changing SDN; check mode does not wait.
 
-    Pending changes without a lock belong to no run, so they are reported at once.
+    Pending changes without a lock belong to no run, so they are reported at once. Proxmox VE before
+    9 has no lock, so the run waits for them too.
     """
     for remaining in poll(work.client.clock, 0 if check_mode else work.wait):
         try:
@@ -90,8 +91,10 @@ def _when_free(work: SdnWork, check_mode: bool) -> Result:
         except PendingChanges as error:
             if check_mode:
                 raise
-            busy = with_holder(work.client, error)
-            if remaining <= 0 or isinstance(busy, PendingChanges):
+            has_lock = work.client.version() >= FIRST_WITH_FABRICS
+            busy = with_holder(work.client, error) if has_lock else error
+            is_abandoned = has_lock and isinstance(busy, PendingChanges)
+            if remaining <= 0 or is_abandoned:
                 raise busy from error
         except Locked:
             if remaining <= 0:
@@ -105,10 +108,7 @@ def with_holder(client: Client, error: PendingChanges) -> FleetError:
     Proxmox VE compares the token of the lock before it looks for pending changes, so a request for
     the lock tells them apart (pve-network: API2/Network/SDN.pm, lock; SDN.pm, lock_sdn_config). It
     gets the lock if the changes are gone by then, or concern only fabrics, and releases it again.
-    Proxmox VE before 9 has no lock.
     """
-    if client.version() < FIRST_WITH_FABRICS:
-        return error
     attempted = "The SDN configuration was not changed"
     try:
         token = client.write("POST", *ROOT, "lock", attempted=attempted)
