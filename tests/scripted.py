@@ -8,6 +8,7 @@ should have to do.
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import socket
@@ -38,7 +39,11 @@ class Seen:
 
 @dataclass
 class Reply:
-    """One answer: `data` or `body`; `drop` closes the connection instead, `delay` is in seconds."""
+    """One answer: `data` or `body`; `drop` closes the connection instead, `delay` is in seconds.
+
+    `pauses` is a pause in seconds before each byte, from the byte at this place on: `(place,
+    seconds)`. The place 0 is the first byte of the status line.
+    """
 
     data: Any = None
     status: int = 200
@@ -47,6 +52,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     drop: bool = False
     delay: float = 0.0
+    pauses: tuple[int, float] | None = None
 
 
 def refusal(status: int, message: str, errors: dict[str, str] | None = None) -> Reply:
@@ -90,6 +96,25 @@ class Scripted:
         }
 
 
+class _Slow(io.BytesIO):
+    """A stream that writes byte by byte, with pauses."""
+
+    def __init__(self, stream: Any, place: int, seconds: float) -> None:
+        super().__init__()
+        self._stream = stream
+        self._rest = place
+        self._seconds = seconds
+
+    def write(self, data: Any) -> int:
+        at_once = bytes(data)[: self._rest]
+        self._stream.write(at_once)
+        self._rest -= len(at_once)
+        for number in bytes(data)[len(at_once) :]:
+            time.sleep(self._seconds)
+            self._stream.write(bytes([number]))
+        return len(data)
+
+
 def _handler(script: Scripted) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -118,6 +143,8 @@ def _handler(script: Scripted) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
+            if reply.pauses is not None:
+                self.wfile = _Slow(self.wfile, *reply.pauses)
             body = json.dumps({"data": reply.data}).encode() if reply.body is None else reply.body
             self.send_response(reply.status, reply.reason)
             self.send_header("Content-Type", "application/json;charset=UTF-8")

@@ -75,8 +75,8 @@ options:
     type: path
   timeout:
     description:
-      - Seconds to wait for the response to one request, V(30) by default. For a connection, the
-        wait is at most 10 seconds.
+      - Seconds to wait for the whole response to one request, V(30) by default. For a connection,
+        the wait is at most 10 seconds.
       - Environment variable E(PROXMOX_TIMEOUT).
     type: float
   retries:
@@ -96,6 +96,12 @@ options:
       - Maximum time in seconds for retries if a lock is held, V(60) by default.
       - Environment variable E(PROXMOX_LOCK_TIMEOUT).
     type: float
+  max_answer_size:
+    description:
+      - Maximum size of one response, decompressed, V(64M) by default. A number without a unit is in
+        MiB.
+      - Environment variable E(PROXMOX_MAX_ANSWER_SIZE).
+    type: str
   require_tenant:
     description:
       - Whether a task that writes must have a tenant, unless it is administrative, see the guide on
@@ -173,6 +179,9 @@ options:
       lock_timeout:
         description: See O(lock_timeout).
         type: float
+      max_answer_size:
+        description: See O(max_answer_size).
+        type: str
       require_tenant:
         description: See O(require_tenant).
         type: bool
@@ -239,6 +248,7 @@ options:
   retries: {ini: [{section: inventory_proxmox, key: retries}]}
   retry_timeout: {ini: [{section: inventory_proxmox, key: retry_timeout}]}
   lock_timeout: {ini: [{section: inventory_proxmox, key: lock_timeout}]}
+  max_answer_size: {ini: [{section: inventory_proxmox, key: max_answer_size}]}
   require_tenant: {ini: [{section: inventory_proxmox, key: require_tenant}]}
   site: {ini: [{section: inventory_proxmox, key: site}]}
   sites_file: {ini: [{section: inventory_proxmox, key: sites_file}]}
@@ -260,6 +270,7 @@ options:
   retries: {vars: [{name: ansible_pve_retries}]}
   retry_timeout: {vars: [{name: ansible_pve_retry_timeout}]}
   lock_timeout: {vars: [{name: ansible_pve_lock_timeout}]}
+  max_answer_size: {vars: [{name: ansible_pve_max_answer_size}]}
   require_tenant: {vars: [{name: ansible_pve_require_tenant}]}
   site: {vars: [{name: ansible_pve_site}]}
   sites: {vars: [{name: ansible_pve_sites}]}

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.errors import ConfigurationError
+from .._core.errors import ConfigurationError, ValidationFailed
 from .._core.formatting import formatted
+from .._core.quantities import GIB, MIB, parse_size
 from .endpoint import Endpoint, parse_endpoint
 
 # Option -> names in the environment; the first variable that is set and not empty counts.
@@ -36,6 +37,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "retries": ("PROXMOX_RETRIES",),
     "retry_timeout": ("PROXMOX_RETRY_TIMEOUT",),
     "lock_timeout": ("PROXMOX_LOCK_TIMEOUT",),
+    "max_answer_size": ("PROXMOX_MAX_ANSWER_SIZE",),
     "site": ("PROXMOX_SITE", "PROXMOX_DEFAULT_CLUSTER"),
     "sites_file": ("PROXMOX_SITES_FILE",),
     "require_tenant": ("PROXMOX_REQUIRE_TENANT",),
@@ -64,6 +66,7 @@ DEFAULTS: Mapping[str, Any] = {
     "timeout": 30.0,
     "retry_timeout": 30.0,
     "lock_timeout": 60.0,
+    "max_answer_size": "64M",
 }
 CONNECT_TIMEOUT = 10.0
 
@@ -110,6 +113,7 @@ class ConnectionSettings:
     retries: int | None = None
     retry_timeout: float = 30.0
     lock_timeout: float = 60.0
+    max_answer_size: int = 64 * MIB  # bytes, decompressed
     site: str = ""
     node: str = ""
     preferred_nodes: tuple[str, ...] = ()
@@ -181,6 +185,7 @@ def resolve(
         retries=_tries(layers),
         retry_timeout=_number(layers, "retry_timeout", 0.0, 86400.0),
         lock_timeout=_number(layers, "lock_timeout", 0.0, 86400.0),
+        max_answer_size=_size(layers, "max_answer_size"),
         site=str(site.get("name", "")),
         node=node,
         preferred_nodes=() if node else _preferred_nodes(layers),
@@ -306,6 +311,22 @@ def _number(layers: Sequence[_Layer], option: str, minimum: float, maximum: floa
             "malformed value",
         )
     return number
+
+
+def _size(layers: Sequence[_Layer], option: str) -> int:
+    """Return a size in bytes; a number without a unit is in MiB."""
+    value, where = _find(layers, option)
+    try:
+        size = parse_size(value if where else DEFAULTS[option], bare=MIB, what=where)
+    except ValidationFailed:
+        size = 0
+    if not MIB <= size <= 16 * GIB:
+        raise _wrong(
+            f"{where} is {formatted(value)}, which is not a size from 1M to 16G",
+            "Correct it",
+            "malformed value",
+        )
+    return size
 
 
 def _tries(layers: Sequence[_Layer]) -> int | None:

@@ -38,7 +38,7 @@ IsWanted = Callable[[InventoryGuest], tuple[bool, str]]
 # Errors of a site that answers, but refuses the request.
 _ALIVE = (AuthenticationError, PermissionDenied, ConfigurationError)
 # Options of the connection that do not change the shown VMs.
-_MANNERS = frozenset({"timeout", "retries", "retry_timeout", "lock_timeout"})
+_MANNERS = frozenset({"timeout", "retries", "retry_timeout", "lock_timeout", "max_answer_size"})
 _SECRET = re.compile("password|token_secret|client_key")
 _SECRET_VARIABLE = re.compile("PASSWORD|SECRET")
 # Maximum number of undecided VMs in a warning.

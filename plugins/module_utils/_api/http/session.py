@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -208,7 +209,7 @@ class Session:
             status = response.status_code
             self.has_answered = True
             return HttpAnswer(status, response.reason or "", response.content)
-        except (OSError, ValueError) as error:  # the base classes of all errors of requests
+        except (OSError, ValueError, zlib.error) as error:  # OSError: all errors of requests
             failure = transport.transport_error(error, self._connection)
             failure = self.without_secrets(failure)
             raise failure.on(
@@ -241,7 +242,10 @@ class Session:
         with self._lock:
             refused = instead_of is not None and instead_of == self._ticket_headers()
             if refused or not self._is_fresh():
-                self._get_ticket()
+                try:
+                    self._get_ticket()
+                except NetworkError as error:  # the request itself was not sent
+                    raise error.on(dispatched=False) from error
             return self._ticket_headers()
 
     def _is_fresh(self) -> bool:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 import traceback
 import warnings
+import zlib
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
@@ -25,6 +27,7 @@ except ImportError:  # reported by `require_libraries` of the backend
     HTTPAdapter = object  # type: ignore[assignment,misc]
 
 from ..._core.errors import ConfigurationError, FleetError, NetworkError
+from ..._core.quantities import readable_size
 from ..settings import ConnectionSettings
 
 POOL_SIZE = 32
@@ -33,6 +36,41 @@ _CLIENT_STEP = "Correct client_cert and client_key: a path to a PEM file"
 _PEM = "-----BEGIN "
 _NAME_ERRORS = ("gaierror", "NameResolutionError", "LocationParseError")
 _TLS_OPTIONS = ("ca_certs", "ca_cert_dir", "cert_file")
+_PIECE = 1 << 16  # bytes of an answer that are read at once
+_GZIP = zlib.MAX_WBITS + 16
+
+
+class AnswerTooLarge(ValueError):
+    """An answer is larger than the connection permits."""
+
+
+class _TimedSocket(ssl.SSLSocket):
+    """A socket whose timeout limits the time to read an answer, not each wait for some bytes of it.
+
+    The time begins when the timeout is set: urllib3 sets it before it reads an answer.
+    """
+
+    _seconds: float | None = None
+    _deadline = 0.0
+
+    def settimeout(self, value: float | None) -> None:
+        """Begin the time for an answer."""
+        super().settimeout(value)
+        self._seconds = value
+        self._deadline = time.monotonic() + (value or 0.0)
+
+    def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
+        """Read a part of an answer. Raises TimeoutError if its time is over."""
+        if not self._seconds:
+            return super().recv_into(buffer, nbytes, flags)
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("timed out")
+        super().settimeout(remaining)
+        try:
+            return super().recv_into(buffer, nbytes, flags)
+        finally:
+            super().settimeout(self._seconds)
 
 
 class _Adapter(HTTPAdapter):
@@ -40,12 +78,25 @@ class _Adapter(HTTPAdapter):
     variables.
     """
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, max_answer_size: int) -> None:
         self._context = context
+        self._max_answer_size = max_answer_size
         super().__init__(pool_connections=2, pool_maxsize=POOL_SIZE, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **more: Any) -> None:
         super().init_poolmanager(*args, ssl_context=self._context, **more)
+
+    def send(self, request: Any, *args: Any, **more: Any) -> Any:
+        """Return the response with its body. Raises AnswerTooLarge, and errors of requests."""
+        response = super().send(request, *args, **more)
+        try:
+            response._content = _read_body(response, self._max_answer_size)
+        except urllib3_errors.HTTPError as error:
+            raise requests.exceptions.ConnectionError(error, request=request) from error
+        except (ValueError, zlib.error):
+            response.close()
+            raise
+        return response
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Keep requests from adding its own bundle to the context."""
@@ -68,6 +119,22 @@ class _Adapter(HTTPAdapter):
         return "CERT_REQUIRED"
 
 
+def _read_body(response: Any, maximum: int) -> bytes:
+    """Return the body of a response, decompressed piece by piece. Raises AnswerTooLarge."""
+    decompressor = None
+    if response.headers.get("Content-Encoding", "").strip().lower() in ("gzip", "x-gzip"):
+        decompressor = zlib.decompressobj(_GZIP)
+    body = bytearray()
+    while piece := response.raw.read(_PIECE, decode_content=False):
+        if decompressor is not None:
+            # One more byte shows that the body is too large.
+            piece = decompressor.decompress(piece, maximum + 1 - len(body))
+        body += piece
+        if len(body) > maximum:
+            raise AnswerTooLarge
+    return bytes(body)
+
+
 def tls_context(connection: ConnectionSettings) -> ssl.SSLContext:
     """Return the TLS context: the named CA, else the system's; verification unless switched off.
 
@@ -86,6 +153,7 @@ def tls_context(connection: ConnectionSettings) -> ssl.SSLContext:
     # With TLS 1.2 a server can request another handshake, with another certificate, after a request
     # was sent. pveproxy never does that: pve-http-server, AnyEvent.pm, OP_NO_RENEGOTIATION.
     context.options |= ssl.OP_NO_RENEGOTIATION
+    context.sslsocket_class = _TimedSocket
     if connection.client_cert:
         try:
             context.load_cert_chain(connection.client_cert, connection.client_key or None)
@@ -145,12 +213,13 @@ def new_requests_session(connection: ConnectionSettings) -> Any:
     session.trust_env = False
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.verify = connection.validate_certs
-    session.mount("https://", _Adapter(tls_context(connection)))
+    adapter = _Adapter(tls_context(connection), connection.max_answer_size)
+    session.mount("https://", adapter)
     session.headers.clear()
     session.headers.update(
         {
             "Accept": "application/json",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": "gzip",
             "Connection": "keep-alive",
             "User-Agent": "pve.fleet",
         }
@@ -167,6 +236,14 @@ def transport_error(error: Exception, connection: ConnectionSettings) -> FleetEr
     """
     cause = _root(error)
     text = " ".join(str(cause).split())
+    if isinstance(error, AnswerTooLarge):
+        return _network(
+            f"the answer is larger than {readable_size(connection.max_answer_size)}",
+            "Raise max_answer_size if Proxmox VE can have that much to answer; otherwise check that"
+            " host and port lead to Proxmox VE",
+            "answer too large",
+            retryable=False,
+        )
     tls_errors = (ssl.SSLError, ssl.CertificateError)
     if isinstance(error, requests.exceptions.SSLError) or isinstance(cause, tls_errors):
         return _tls_error(text, connection, while_connecting=_in_handshake(cause))
@@ -179,7 +256,9 @@ def transport_error(error: Exception, connection: ConnectionSettings) -> FleetEr
         )
     if isinstance(error, requests.exceptions.Timeout) or "Read timed out" in str(error):
         return _network(
-            f"no answer within {connection.timeout:g} s", "Raise timeout if PVE is busy", "timeout"
+            f"no complete answer within {connection.timeout:g} s",
+            "Raise timeout if PVE is busy",
+            "timeout",
         )
     if _is_name_error(error):
         return _unknown_host(error, connection)

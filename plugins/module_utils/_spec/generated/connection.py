@@ -25,6 +25,7 @@ def connection_spec() -> Spec:
         "retries": {"type": "int"},
         "retry_timeout": {"type": "float"},
         "lock_timeout": {"type": "float"},
+        "max_answer_size": {"type": "str"},
         "require_tenant": {"type": "bool"},
         "site": {"type": "str"},
         "sites": {
@@ -47,6 +48,7 @@ def connection_spec() -> Spec:
                 "retries": {"type": "int"},
                 "retry_timeout": {"type": "float"},
                 "lock_timeout": {"type": "float"},
+                "max_answer_size": {"type": "str"},
                 "require_tenant": {"type": "bool"},
                 "node": {"type": "str", "aliases": ["default_node"]},
                 "nodes": {"type": "list", "elements": "str"},

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import socket
+import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,6 +256,22 @@ class TestNetwork:
         error = caught(lambda: client_for(script, timeout=0.2, retries=1).get("any"))
         assert (error.category, error.reason) == ("NetworkError", "timeout")
 
+    @pytest.mark.parametrize("place", [0, 20, 150])
+    def test_timeout_limits_the_whole_answer(self, script: Scripted, place: int) -> None:
+        """A server sends a byte at a time: of the status line, of a header, of the body."""
+        script.replies = [Reply("x" * 200, pauses=(place, 0.05))]
+        began = time.monotonic()
+        error = caught(lambda: client_for(script, timeout=0.4, retries=1).get("any"))
+        assert time.monotonic() - began < 3
+        assert (error.category, error.reason) == ("NetworkError", "timeout")
+        assert "no complete answer within 0.4 s. Raise timeout" in error.message
+
+    def test_timeout_is_whole_again_for_the_next_answer(self, script: Scripted) -> None:
+        script.replies = [Reply("first", delay=0.6), Reply("second", delay=0.6)]
+        client = client_for(script, timeout=1.0, retries=1)
+        assert [client.get("any"), client.get("any")] == ["first", "second"]
+        assert script.connections == 1
+
     def test_redirects_are_not_followed(self, script: Scripted) -> None:
         script.replies = [
             Reply(status=302, reason="Found", headers={"Location": "https://127.0.0.1:1/"})
@@ -271,6 +290,64 @@ class TestNetwork:
         error = caught(lambda: client_for(script).get("nodes", "pve3", "status"))
         assert error.reason == "node unreachable"
         assert "pve3" in error.message
+
+
+class TestLargeAnswers:
+    """The memory of an answer is limited, also if it is compressed."""
+
+    @staticmethod
+    def compressed(size: int, status: int = 200) -> Reply:
+        body = gzip.compress(b'{"data": "' + b"x" * size + b'"}')
+        headers = {"Content-Encoding": "gzip", "Location": "https://127.0.0.1:1/"}
+        return Reply(body=body, status=status, headers=headers)
+
+    def test_compressed_answer_is_read(self, script: Scripted) -> None:
+        script.replies = [self.compressed(100_000)]
+        assert client_for(script).get("any") == "x" * 100_000
+        assert script.seen[0].headers["accept-encoding"] == "gzip"
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            Reply("x" * (1 << 20)),
+            compressed(1 << 20),
+            compressed(1 << 20, 500),
+            compressed(1 << 20, 302),
+        ],
+        ids=["plain", "compressed", "error", "redirect"],
+    )
+    def test_too_large_answer_is_refused(self, script: Scripted, reply: Reply) -> None:
+        script.replies = [reply]
+        error = caught(lambda: client_for(script, max_answer_size="1M").get("any"))
+        assert (error.category, error.reason, error.tries) == (
+            "NetworkError",
+            "answer too large",
+            1,
+        )
+        assert "the answer is larger than 1 MiB. Raise max_answer_size" in error.message
+        assert len(script.seen) == 1
+
+    def test_compressed_answer_never_fills_the_memory(self, script: Scripted) -> None:
+        """200 MiB in an answer of 200 KiB: the decompression stops at the limit."""
+        script.replies = [self.compressed(200 << 20)]
+        client = client_for(script, max_answer_size="1M")
+        tracemalloc.start()
+        try:
+            caught(lambda: client.get("any"))
+            _now, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 20 << 20
+
+    def test_write_with_too_large_answer_is_checked(self, script: Scripted) -> None:
+        script.replies = [Reply("x" * (1 << 20))]
+        client = client_for(script, max_answer_size="1M")
+        assert client.write("POST", "any", confirm=lambda: "it is there") == "it is there"
+
+    def test_damaged_compression_is_reported(self, script: Scripted) -> None:
+        script.replies = [Reply(body=b"no gzip", headers={"Content-Encoding": "gzip"})]
+        error = caught(lambda: client_for(script, retries=1).get("any"))
+        assert error.reason == "connection broken"
 
 
 class TestAnswers:
@@ -393,6 +470,19 @@ class TestTickets:
             assert (error.category, error.reason) == ("AuthenticationError", "user or password")
             assert "alicepw12" not in str(error.as_result())
         assert len(script.seen) == 1
+
+    def test_write_is_sent_after_a_lost_answer_to_its_login(self, script: Scripted) -> None:
+        """pveproxy of a real cluster (9.2.11) closed connections of root@pam without an answer."""
+        script.replies = [Reply(drop=True), self.TICKET, Reply(UPID)]
+        assert client_for(script, **self.OPTIONS).write("POST", "pools") == UPID
+        assert [one.path[-6:] for one in script.seen] == ["ticket", "ticket", "/pools"]
+
+    def test_lost_answers_to_a_login_are_not_a_lost_write(self, script: Scripted) -> None:
+        script.replies = [Reply(drop=True)]
+        write = client_for(script, **self.OPTIONS).write
+        error = caught(lambda: write("POST", "pools"))
+        assert (error.category, error.dispatched) == ("NetworkError", False)
+        assert "unknown" not in error.message
 
     def test_second_factor(self, script: Scripted) -> None:
         script.replies = [Reply({"ticket": "x", "NeedTFA": 1})]

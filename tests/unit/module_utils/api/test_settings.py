@@ -208,6 +208,9 @@ def test_malformed_endpoints(text: str) -> None:
             {"PROXMOX_RETRY_TIMEOUT": "90"},
             {"retry_timeout": 5.0},
         ),
+        ({"host": "a", **TOKEN}, {}, {"max_answer_size": 64 << 20}),
+        ({"host": "a", **TOKEN}, {"PROXMOX_MAX_ANSWER_SIZE": "1G"}, {"max_answer_size": 1 << 30}),
+        ({"host": "a", "max_answer_size": "8", **TOKEN}, {}, {"max_answer_size": 8 << 20}),
         ({"host": "a", "node": "x", **TOKEN}, {"PROXMOX_NODE": "n"}, {"node": "n"}),
         ({"host": "a", "timeout": 5, **TOKEN}, {}, {"timeout": 5.0, "connect_timeout": 5.0}),
         (
@@ -275,6 +278,8 @@ def test_every_variable_of_an_option_means_the_same(
         ),
         ({"host": "a", "timeout": "soon", **TOKEN}, "malformed value", "Correct"),
         ({"host": "a", "retries": 0, **TOKEN}, "malformed value", "Correct"),
+        ({"host": "a", "max_answer_size": "1K", **TOKEN}, "malformed value", "Correct"),
+        ({"host": "a", "max_answer_size": "much", **TOKEN}, "malformed value", "Correct"),
         ({"host": "a", "client_key": "k", **TOKEN}, "client certificate", "client_cert"),
         ({"host": "a", "site": "b", **TOKEN}, "host and site", "one"),
         ({"site": "b", **TOKEN}, "unknown site", "sites"),
