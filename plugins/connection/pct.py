@@ -93,6 +93,7 @@ from ..module_utils._connection.shell import (
 )
 from ..module_utils._container.kind import CONTAINER
 from ..module_utils._core.errors import FleetError
+from ..module_utils._core.formatting import printable
 from ..module_utils._guest.kind import Kind
 from ..plugin_utils._guest_connection import (
     GuestConnection,
@@ -172,7 +173,7 @@ class Connection(GuestConnection):
                 " ansible_pve_command_timeout, or run the task with async."
             )
         if was_moved(status, err) or is_stopped(status, err):
-            cause = err.decode(errors="replace").strip()
+            cause = printable(err.decode(errors="replace").strip())
             raise AnsibleConnectionFailure(
                 f"Could not connect to container {self._place.vmid} '{self._place.name}' on node"
                 f" {self._place.node}: {cause}"

@@ -97,7 +97,7 @@ class LookupModule(LookupBase):
             with connect(connection, os.environ, read_file=read_sites_file) as client:
                 for warning in client.connection.warnings:
                     display.warning(warning)
-                answers = CachedAnswers(client)
+                answers = CachedAnswers(client.printable())
                 found = [find_vm(answers, str(term), tenant, prefix) for term in terms]
                 return [wrap_var(row) for row in found]
         except FleetError as error:

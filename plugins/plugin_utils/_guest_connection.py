@@ -19,6 +19,7 @@ from ..module_utils._api.client import Client, connect
 from ..module_utils._cluster.tenant import blank_owner, is_blank
 from ..module_utils._connection.place import ConnectionGuest, GuestPlace, find_place
 from ..module_utils._core.errors import FleetError
+from ..module_utils._core.formatting import printable
 from ..module_utils._entry.sites_file import read_sites_file
 from ..module_utils._guest.kind import Kind
 from ..module_utils._spec.generated.connection import connection_spec
@@ -109,7 +110,7 @@ def require_success(attempted: str, status: int, err: bytes) -> None:
     """Raise AnsibleError if a command that moves a file failed."""
     if status:
         cause = err.decode(errors="replace").strip() or f"exit status {status}"
-        raise AnsibleError(f"{attempted}: {cause}")
+        raise AnsibleError(printable(f"{attempted}: {cause}"))
 
 
 def save(path: str, chunks: Iterator[bytes]) -> None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..module_utils._api.upid import parse_upid
+from ..module_utils._core.formatting import printable
 from ._progress import describe_task
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -103,7 +104,7 @@ def report(notes: TaskNotes, module: str, host: str) -> str:
         return ""
     title = f"{module} for {host} was interrupted."
     step = "run the playbook again. It waits for what still runs, and does what is left."
-    return "\n".join([title, *lines, f"  Next step: {step}", ""])
+    return printable("\n".join([title, *lines, f"  Next step: {step}", ""]))
 
 
 @contextmanager

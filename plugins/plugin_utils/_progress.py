@@ -18,6 +18,7 @@ from ..module_utils._api.request import Upload
 from ..module_utils._api.upid import Upid, parse_upid
 from ..module_utils._core.clock import Clock
 from ..module_utils._core.errors import FleetError
+from ..module_utils._core.formatting import printable
 from ..module_utils._core.quantities import readable_size
 
 FIRST_AFTER = 1.5  # seconds; a shorter task needs no line
@@ -167,12 +168,13 @@ class Watcher:
             line = f"{line}, {seconds:.0f} s"
             if status not in ("", "running"):
                 line = f"{line} ({status})"
-            self._show(line)
+            self._show(printable(line))
 
     def show_upload(self, upload: Upload, sent: int, size: int, seconds: float) -> None:
         """Show a line if one is due. `seconds` is the time since the start of the upload."""
         if self._is_due(seconds, self._clock.monotonic()):
-            self._show(f"{self._who}{describe_upload(upload, sent, size, seconds)}")
+            line = f"{self._who}{describe_upload(upload, sent, size, seconds)}"
+            self._show(printable(line))
 
     def _is_due(self, seconds: float, now: float) -> bool:
         return seconds >= FIRST_AFTER and self._beat.take(now)

@@ -22,6 +22,7 @@ from typing import Any
 
 from .._core.clock import Clock
 from .._core.quantities import whole_number
+from .answers.printable import PrintableLayer
 from .answers.typed import FormCheckLayer
 from .http.backend import ProxmoxerTransport
 from .limiting import LimitedTasks, LimitedTransport, LimitedWaiter
@@ -123,6 +124,12 @@ class Client:
         """
         alone = self._with(clock=clock, above=None)
         return alone._with(task_poller=TaskPoller(alone))
+
+    def printable(self) -> Client:
+        """Return a client whose answers contain only printable texts: for answers that are shown,
+        and never written back.
+        """
+        return self._with(above=PrintableLayer)
 
     def limited(self, limit: Limit, progress: Progress | None) -> Client:
         """Return a client whose tasks start when `limit` has room, and that shows `progress`."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .formatting import as_sentence
+from .formatting import as_sentence, printable
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -298,8 +298,10 @@ def category_class(error: FleetError) -> type[FleetError]:
 
 
 def _bare(text: str) -> str:
-    """Return the text as one line without a full stop at its end, to be joined with others."""
-    return " ".join(text.split()).rstrip(".")
+    """Return the text as one printable line without a full stop at its end, to be joined with
+    others.
+    """
+    return printable(" ".join(text.split())).rstrip(".")
 
 
 def _rebuild(cls: type[FleetError], fields: dict[str, Any]) -> FleetError:

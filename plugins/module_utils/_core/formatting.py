@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\ud800-\\udfff]")
+_UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff]|\\r(?!\\n)")
 
 
 def formatted(value: Any) -> str:
@@ -62,10 +62,27 @@ def _one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that can be written and shown: control characters other than tab and line feed,
+    """Return a text that can be written and shown: control characters other than tab and line end,
     and halves of characters, become the replacement character.
+
+    A terminal thus never executes the escape sequences of a guest or a server.
     """
+    if text.isprintable():
+        return text
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def printable_data(value: Any) -> Any:
+    """Return a copy of plain data with printable texts, also as keys."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable_data(key): printable_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [printable_data(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(map(printable_data, value))
+    return value
 
 
 def as_sentence(text: str) -> str:

@@ -25,7 +25,7 @@ from .._cluster.state import fetch_cluster_state
 from .._cluster.tenant import PREFIX, require_named_owners
 from .._core.arguments.options import every_refusal
 from .._core.errors import ConfigurationError, FleetError, ValidationFailed
-from .._core.formatting import as_sentence
+from .._core.formatting import as_sentence, printable, printable_data
 from .._core.result import Result
 from .._kinds.words import TYPES
 from .._names.check import check_names, given_names, with_known_nodes
@@ -238,7 +238,7 @@ class ModuleEntry:
             values["requests"] = [line for client in clients for line in client.record()]
         if environ.get(COUNTING):
             values["request_counts"] = _counts(clients)
-        return TaskOutcome(failed, values, warnings)
+        return TaskOutcome(failed, printable_data(values), tuple(map(printable, warnings)))
 
     def _places(
         self, arguments: Mapping[str, Any], params: dict[str, Any], environ: Mapping[str, str]

@@ -58,7 +58,7 @@ def open_clients(
     if not is_one_site:
         names = list(site_names(options, environ, read_file))
     if not names:
-        client = Client(resolve(options, environ, read_file))
+        client = Client(resolve(options, environ, read_file)).printable()
         return {client.site: client}, []
     clients: dict[str, Client] = {}
     unusable: list[SiteListing] = []
@@ -71,7 +71,7 @@ def open_clients(
                 attempted = f"{attempted} (site {name})"
             unusable.append(SiteListing(name, error=error.on(attempted=attempted)))
             continue
-        clients[name] = Client(connection)
+        clients[name] = Client(connection).printable()
     return clients, unusable
 
 

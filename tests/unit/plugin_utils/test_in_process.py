@@ -288,6 +288,16 @@ def test_a_line_tells_what_how_far_and_how_long() -> None:
     assert [int(request.values["start"]) for request in log.asked] == [0, 2, 3]
 
 
+def test_a_line_contains_no_escape_sequence() -> None:
+    log, lines = Log(), cast(list[str], [])
+    watcher = _progress.Watcher(log.client(), lines.append, "web\x1b[31m", _progress.Beat())
+    upid = "UPID:pve1:0000A1B2:00C3D4E5:65A1B2C3:qmclone:9000:root@pam:"
+    watcher(upid, 2.0, "io-error\x9b31m")
+    (line,) = lines
+    assert line.startswith("[web\ufffd[31m] clone of VM 9000 on node pve1")
+    assert line.endswith("(io-error\ufffd31m)")
+
+
 @pytest.mark.parametrize(
     ("sent", "size", "seconds", "text"),
     [

@@ -22,6 +22,12 @@ CLONE = "UPID:pve1:000003FC:0004ECF3:6B0289E8:qmclone:9000:root@pam!fleet:"
 START = "UPID:pve2:000003FD:0004ECF4:6B0289E9:qmstart:101:root@pam!fleet:"
 
 
+def test_report_contains_no_escape_sequence() -> None:
+    notes = TaskNotes()
+    notes.step("Start VM 'web\x1b[31m'")
+    assert "    Start VM 'web\ufffd[31m'\n" in report(notes, "pve.fleet.vm", "localhost")
+
+
 def test_report_says_what_is_done_and_what_runs() -> None:
     notes = TaskNotes()
     one, two, three = (notes.about(f"acme/{name}") for name in ("one", "two", "three"))

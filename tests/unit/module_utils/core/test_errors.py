@@ -6,6 +6,18 @@
 from __future__ import annotations
 
 from ansible_collections.pve.fleet.plugins.module_utils._core.errors import ValidationFailed
+from ansible_collections.pve.fleet.plugins.module_utils._core.formatting import printable_data
+
+
+def test_message_contains_no_escape_sequence() -> None:
+    error = ValidationFailed(attempted="a\x1b[31m", answer="b\x9b0m\x07\r", next_step="c\x08")
+    assert error.message == "a\ufffd[31m: b\ufffd0m\ufffd. c\ufffd."
+
+
+def test_printable_data() -> None:
+    """Tabs and line ends stay, so that a text of several lines is unchanged."""
+    value = {"k\x1b": ["a\r\nb\tc\n", ("d\re", 7, None)]}
+    assert printable_data(value) == {"k\ufffd": ["a\r\nb\tc\n", ("d\ufffde", 7, None)]}
 
 
 def test_a_question_gets_no_full_stop() -> None:
