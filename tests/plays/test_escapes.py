@@ -19,7 +19,11 @@ from tests.plays.provision_helpers import Player
 # It sets the title of a terminal, begins a colour in the one-byte form, and rings the bell.
 ESCAPES = "\x1b]0;title\x07 \x9b31mred\x9d"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_VM = {"name": "web1", "node": "pve1", "disks": [{"size": "1G", "storage": "ceph"}]}
+_VM: dict[str, object] = {
+    "name": "web1",
+    "node": "pve1",
+    "disks": [{"size": "1G", "storage": "ceph"}],
+}
 
 
 @pytest.fixture
